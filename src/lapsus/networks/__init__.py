@@ -1,1 +1,7 @@
+"""How activity moves: leaky dynamics with a dendritic tree, and the alternatives that the paper left."""
 
+from lapsus.networks.dendritic import DendriticTree, PointNeurons
+from lapsus.networks.readout import behavioural, nullspace, orthonormal_rows
+from lapsus.networks.two_layer import TwoLayer
+
+__all__ = ["DendriticTree", "PointNeurons", "TwoLayer", "orthonormal_rows", "behavioural", "nullspace"]

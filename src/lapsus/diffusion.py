@@ -1,0 +1,160 @@
+"""The denoising process in trial time: t = 0 is cue offset (pure noise), t = T the response (data).
+
+Paper: Background ("Denoising diffusion probabilistic models") and the appendix on constants; Ho et al. 2020 with
+time reversed. All functions are pure. A state x has its coordinates on the third axis from the right and
+conditions and trials after it: [..., d, C, K].
+"""
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+
+import torch
+from torch import Tensor
+
+from lapsus.errors import LapsusError
+
+__all__ = ["Schedule", "linear_schedule", "Mixture", "corrupt", "posterior_mean", "exact_mean", "reverse_sample"]
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """Noise of each of the T denoising steps, in float64.
+
+    beta[t] corrupts x_{t+1} to x_t; alpha_bar[t] = prod_{s >= t} (1 - beta[s]) with alpha_bar[T] = 1, so that
+    x_t given x_T is N(sqrt(alpha_bar[t]) x_T, 1 - alpha_bar[t]). The posterior of x_{t+1} given x_t and x_T has mean
+    from_x_t[t] x_t + from_x_T[t] x_T and standard deviation sigma[t].
+    """
+
+    beta: Tensor
+    alpha_bar: Tensor
+    sigma: Tensor
+    from_x_t: Tensor
+    from_x_T: Tensor
+
+    @property
+    def T(self) -> int:
+        return len(self.beta)
+
+    @classmethod
+    def of(cls, beta: Tensor) -> "Schedule":
+        """All that follows from beta [T], the corruption variances in trial time."""
+        beta = torch.as_tensor(beta, dtype=torch.float64)
+        if beta.ndim != 1 or len(beta) == 0 or not bool(((beta > 0) & (beta < 1)).all()):
+            raise LapsusError("The noise schedule needs one beta strictly between 0 and 1 for each denoising step.")
+        alpha_bar = torch.cat([torch.flip(torch.cumprod(torch.flip(1 - beta, [0]), 0), [0]), beta.new_ones(1)])
+        now, after = alpha_bar[:-1], alpha_bar[1:]
+        return cls(
+            beta=beta,
+            alpha_bar=alpha_bar,
+            sigma=torch.sqrt(beta * (1 - after) / (1 - now)),
+            from_x_t=torch.sqrt(1 - beta) * (1 - after) / (1 - now),
+            from_x_T=torch.sqrt(after) * beta / (1 - now),
+        )
+
+
+@lru_cache
+def linear_schedule(T: int = 40, first: float = 0.3, last: float = 0.01) -> Schedule:
+    """beta falls linearly from `first` at t = 0 to `last` at t = T - 1 (the paper: 0.3 to 0.01 over 40 steps)."""
+    if T < 1:
+        raise LapsusError(f"The denoising delay needs at least one step, not {T}.")
+    return Schedule.of(torch.linspace(first, last, T, dtype=torch.float64) if T > 1 else torch.tensor([first]))
+
+
+def corrupt(x_T: Tensor, schedule: Schedule, noise: Tensor) -> Tensor:
+    """The noising process, step by step: x*_0 … x*_T as [T + 1, ...] from data x_T and standard normal noise [T, ...]."""
+    path = [x_T]
+    for t in reversed(range(schedule.T)):
+        beta = float(schedule.beta[t])
+        path.append(math.sqrt(1 - beta) * path[-1] + math.sqrt(beta) * noise[t])
+    return torch.stack(path[::-1])
+
+
+def _per_step(values: Tensor, like: Tensor) -> Tensor:
+    return values.to(like.dtype).view(-1, *[1] * (like.ndim - 1))
+
+
+def posterior_mean(path: Tensor, schedule: Schedule, x_T: Tensor | None = None) -> Tensor:
+    """mu_q(x_t, x_T) for t = 0 … T - 1 as [T, ...], from the states x_0 … (at least T of them; the last of T + 1 is x_T)."""
+    x_T = path[schedule.T] if x_T is None else x_T
+    x_t = path[: schedule.T]
+    return _per_step(schedule.from_x_t, x_t) * x_t + _per_step(schedule.from_x_T, x_t) * x_T
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """For each condition a mixture of M isotropic Gaussians in d dimensions: weights [C, M], means [C, M, d], scales [C, M]."""
+
+    weights: Tensor
+    means: Tensor
+    scales: Tensor
+
+    def __getitem__(self, conditions) -> "Mixture":
+        return Mixture(self.weights[conditions], self.means[conditions], self.scales[conditions])
+
+    @property
+    def response_size(self) -> int:
+        return self.means.shape[-1]
+
+    def sample(self, trials: int, generator: torch.Generator) -> Tensor:
+        """x_T [d, C, K]."""
+        component = torch.multinomial(self.weights.float(), trials, replacement=True, generator=generator)
+        means = torch.gather(self.means, 1, component[..., None].expand(-1, -1, self.response_size))
+        scales = torch.gather(self.scales, 1, component)
+        noise = torch.randn(means.shape, generator=generator, dtype=means.dtype)
+        return (means + scales[..., None] * noise).permute(2, 0, 1).contiguous()
+
+    def _log_joint(self, x: Tensor, alpha_bar: Tensor | float) -> Tensor:
+        """log of weight times density of x_t for each component: [M, ..., C, K] (alpha_bar broadcasts against x[..., 0, :, :])."""
+        d = self.response_size
+        weights, scales = self.weights.T[..., None], self.scales.T[..., None]  # [M, C, 1]
+        shrink = torch.sqrt(torch.as_tensor(alpha_bar, dtype=x.dtype))
+        terms = []
+        for m in range(weights.shape[0]):
+            variance = shrink**2 * scales[m] ** 2 + 1 - shrink**2
+            gap = sum((x[..., i, :, :] - shrink * self.means[:, m, i, None]) ** 2 for i in range(d))
+            terms.append(torch.log(weights[m]) - gap / (2 * variance) - 0.5 * d * torch.log(2 * math.pi * variance))
+        return torch.stack(terms)
+
+    def log_density(self, x: Tensor, alpha_bar: Tensor | float = 1.0) -> Tensor:
+        """log density of x [..., d, C, K] under the target corrupted to alpha_bar (1: the target itself): [..., C, K]."""
+        return torch.logsumexp(self._log_joint(x, alpha_bar), 0)
+
+    def responsibilities(self, x: Tensor, alpha_bar: Tensor | float = 1.0) -> Tensor:
+        """Posterior probability of each component given x [..., d, C, K]: [M, ..., C, K]."""
+        return torch.softmax(self._log_joint(x, alpha_bar), 0)
+
+    def denoise(self, x_t: Tensor, alpha_bar: Tensor | float) -> Tensor:
+        """The Bayes denoiser E[x_T | x_t], in closed form; same shape as x_t [..., d, C, K]."""
+        alpha_bar = torch.as_tensor(alpha_bar, dtype=x_t.dtype)
+        shrink = torch.sqrt(alpha_bar)
+        scales, means = self.scales.T[..., None], self.means.permute(1, 2, 0)[..., None]  # [M, C, 1], [M, d, C, 1]
+        estimate = torch.zeros_like(x_t)
+        for m, weight in enumerate(self.responsibilities(x_t, alpha_bar)):
+            gain = shrink * scales[m] ** 2 / (alpha_bar * scales[m] ** 2 + 1 - alpha_bar)
+            if gain.ndim > 2:
+                gain, factor = gain.unsqueeze(-3), shrink.unsqueeze(-3)
+            else:
+                factor = shrink
+            estimate = estimate + weight.unsqueeze(-3) * (means[m] + gain * (x_t - factor * means[m]))
+        return estimate
+
+
+def exact_mean(path: Tensor, schedule: Schedule, target: Mixture) -> Tensor:
+    """E[mu_q | x_t] for t = 0 … T - 1: the best that any denoiser can do. path [T or more, d, C, K] → [T, d, C, K]."""
+    x_t = path[: schedule.T]
+    alpha_bar = schedule.alpha_bar[:-1].to(x_t.dtype).view(-1, 1, 1)
+    x_T = target.denoise(x_t, alpha_bar)
+    return _per_step(schedule.from_x_t, x_t) * x_t + _per_step(schedule.from_x_T, x_t) * x_T
+
+
+def reverse_sample(x_0: Tensor, schedule: Schedule, target: Mixture, noise: Tensor) -> Tensor:
+    """Ancestral sampling with the exact denoiser: x_0 [d, C, K] and standard normal noise [T, d, C, K] → x_T.
+
+    This is what a perfect network would do. At few steps it is not quite the target (docs/fidelity.md).
+    """
+    x = x_0
+    for t in range(schedule.T):
+        x_T = target.denoise(x, float(schedule.alpha_bar[t]))
+        x = float(schedule.from_x_t[t]) * x + float(schedule.from_x_T[t]) * x_T + float(schedule.sigma[t]) * noise[t]
+    return x

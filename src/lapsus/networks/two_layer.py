@@ -1,0 +1,56 @@
+"""F as a two-layer perceptron: expressive enough, but its hidden layer would be neurons without a time constant."""
+
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from lapsus import streams
+from lapsus.errors import LapsusError
+from lapsus.networks.dendritic import NONLINEARITIES, he_normal
+from lapsus.networks.readout import orthonormal_rows
+from lapsus.networks.time import TimeBias
+
+__all__ = ["TwoLayer"]
+
+
+class TwoLayer(nn.Module):
+    """F = [W_2 [W_1 r + W_s s + b_1(t)]_+ + b_2(t)]_+, every hidden unit reaching every neuron."""
+
+    def __init__(
+        self,
+        stimulus_size: int,
+        response_size: int = 2,
+        units: int = 16,
+        hidden: int = 160,
+        nonlinearity: Literal["relu", "softplus"] = "relu",
+        alpha: float = 0.1,
+        time_code: int = 16,
+        time_shared: int = 8,
+        seed: int = 0,
+    ):
+        super().__init__()
+        if units < 1 or hidden < 1:
+            raise LapsusError("network.units and network.hidden must be at least 1.")
+        if not 0 < alpha <= 1:
+            raise LapsusError(f"network.alpha = dt/lambda must lie in (0, 1], not {alpha}.")
+        generator = streams.generator(seed, "network")
+        self.units, self.alpha, self.nonlinearity, self.drive_size = units, alpha, nonlinearity, hidden
+        self.hidden_weight = nn.Parameter(he_normal((hidden, units), generator))
+        self.output_weight = nn.Parameter(0.5 * he_normal((units, hidden), generator))
+        self.input_weight = nn.Parameter(he_normal((hidden, stimulus_size), generator))
+        self.time = TimeBias([hidden, units], time_code, time_shared, generator)
+        self.register_buffer("readout", orthonormal_rows(response_size, units, generator))
+
+    def drive(self, s: Tensor) -> Tensor:
+        return s @ self.input_weight.T
+
+    def biases(self, steps: int) -> tuple[Tensor, ...]:
+        return self.time(steps)
+
+    def F(self, r: Tensor, drive: Tensor | None, biases: tuple[Tensor, ...]) -> Tensor:
+        act = NONLINEARITIES[self.nonlinearity]
+        h = (self.hidden_weight @ r.flatten(1)).view(-1, *r.shape[1:]) + biases[0][:, None, None]
+        if drive is not None:
+            h = h + drive.T[:, :, None]
+        return act((self.output_weight @ act(h).flatten(1)).view(r.shape) + biases[1][:, None, None])

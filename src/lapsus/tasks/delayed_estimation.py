@@ -1,0 +1,208 @@
+"""Multi-item delayed estimation: items are shown, one is cued after a delay, its report feature is recalled.
+
+Paper: Methods and appendix "Architecture and task details". Each item has a probe feature ("location") and a report
+feature ("colour"), both on the circle. An index-cued network is told which item of an ordered list to recall; a
+feature-cued network sees conjunctions of both features and is cued by the probe feature of one of them.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import pandas as pd
+import torch
+from torch import Tensor, nn
+
+from lapsus.errors import LapsusError
+
+__all__ = ["IndexCued", "FeatureCued", "sample_features", "check_durations"]
+
+
+def check_durations(epochs: dict[str, int]) -> dict[str, int]:
+    """Steps of each epoch as given, after checking that they make a trial; the last one is the denoising delay."""
+    for name, steps in epochs.items():
+        if steps < 0:
+            raise LapsusError(f"task.{name} is a number of steps and cannot be negative (it is {steps}).")
+    last = list(epochs)[-1]
+    if epochs[last] < 1:
+        raise LapsusError(f"task.{last} must be at least one step.")
+    return epochs
+
+
+def sample_features(count: int, items: int, margin: float, generator: torch.Generator) -> Tensor:
+    """Features [count, items] on the circle, uniform among all that keep every pair at least `margin` apart.
+
+    The gaps between neighbours are `margin` plus a uniform division of what is left, so nothing is rejected.
+    """
+    gaps = torch.empty(count, items, dtype=torch.float64).exponential_(generator=generator)
+    gaps = margin + (2 * math.pi - items * margin) * gaps / gaps.sum(1, keepdim=True)
+    start = torch.rand(count, 1, dtype=torch.float64, generator=generator) * 2 * math.pi
+    ring = torch.remainder(start + torch.cumsum(gaps, 1), 2 * math.pi) - math.pi
+    order = torch.rand(count, items, generator=generator).argsort(1)
+    return ring.gather(1, order).float().clamp(-math.pi, math.nextafter(math.pi, 0))
+
+
+def _check_items(items: int, margins: dict[str, float]) -> None:
+    if items < 1:
+        raise LapsusError(f"task.items must be at least 1 (it is {items}).")
+    for name, margin in margins.items():
+        if margin < 0:
+            raise LapsusError(f"task.{name} cannot be negative (it is {margin}).")
+        if items > 1 and items * margin >= 2 * math.pi:
+            raise LapsusError(
+                f"task.{name} = {margin:.4g} rad is impossible for {items} items: they need {items * margin:.4g} rad "
+                f"of the circle's 6.283. Use a margin below {2 * math.pi / items:.4g} or fewer items."
+            )
+
+
+def _item_table(conditions: dict[str, Tensor]) -> pd.DataFrame:
+    """The trial table of conditions: cued (1, 2, …), target, report_1 …, probe_1 …"""
+    cued = conditions["cued"].long()
+    columns = {"cued": (cued + 1).numpy(), "target": conditions["report"].gather(1, cued[:, None])[:, 0].numpy()}
+    for feature in ("report", "probe"):
+        for item in range(conditions[feature].shape[1]):
+            columns[f"{feature}_{item + 1}"] = conditions[feature][:, item].numpy()
+    return pd.DataFrame(columns)
+
+
+class _Concatenate(nn.Module):
+    """Colours and cue on separate channels; each cue is a learned vector."""
+
+    def __init__(self, stimulus_channels: int, items: int, cue_size: int):
+        super().__init__()
+        self.stimulus_channels = stimulus_channels
+        self.cue = nn.Parameter(torch.randn(items, cue_size))
+
+    def forward(self, stimuli: dict[str, Tensor]) -> dict[str, Tensor]:
+        stimulus, cue = stimuli["stimulus"].to(self.cue.dtype), self.cue[stimuli["cue"]]
+        return {
+            "stimulus": torch.cat([stimulus, torch.zeros_like(cue)], 1),
+            "cue": torch.cat([cue.new_zeros(len(cue), self.stimulus_channels), cue], 1),
+        }
+
+
+@dataclass(frozen=True)
+class IndexCued:
+    """Ordered colours and an index as cue; locations are not shown (the macaque task).
+
+    encoding "circular" gives cos and sin of each colour, "scalar" the angle itself as in the paper's text.
+    """
+
+    items: int = 2
+    encoding: Literal["circular", "scalar"] = "circular"
+    cue_size: int = 4
+    report_margin: float = math.pi / 4
+    prestimulus: int = 3
+    stimulus: int = 5
+    delay: int = 15
+    cue: int = 5
+    denoise: int = 40
+    response_size = 2
+
+    def __post_init__(self):
+        _check_items(self.items, {"report_margin": self.report_margin})
+        check_durations(self.epochs)
+
+    @property
+    def epochs(self) -> dict[str, int]:
+        return {name: getattr(self, name) for name in ("prestimulus", "stimulus", "delay", "cue", "denoise")}
+
+    @property
+    def stimulus_size(self) -> int:
+        return self._channels + self.cue_size
+
+    @property
+    def _channels(self) -> int:
+        return self.items * (2 if self.encoding == "circular" else 1)
+
+    def sample(self, count: int, generator: torch.Generator) -> dict[str, Tensor]:
+        # Items have fixed places, evenly spaced around a ring (two items: opposite), which the network is not told.
+        places = torch.arange(self.items) * (2 * math.pi / self.items) - math.pi
+        return {
+            "report": sample_features(count, self.items, self.report_margin, generator),
+            "probe": places.repeat(count, 1),
+            "cued": torch.randint(self.items, (count,), generator=generator),
+        }
+
+    def stimuli(self, conditions: dict[str, Tensor]) -> dict[str, Tensor]:
+        report = conditions["report"]
+        shown = torch.cat([torch.cos(report), torch.sin(report)], 1) if self.encoding == "circular" else report
+        return {"stimulus": shown, "cue": conditions["cued"].long()}
+
+    def encoder(self) -> nn.Module:
+        return _Concatenate(self._channels, self.items, self.cue_size)
+
+    def table(self, conditions: dict[str, Tensor]) -> pd.DataFrame:
+        return _item_table(conditions)
+
+
+class _Palimpsest(nn.Module):
+    """s = vec(W_p S W_r'), S the activity of conjunctively tuned sensory neurons."""
+
+    def __init__(self, tuning_curves: int, projection: int):
+        super().__init__()
+        scale = math.sqrt(1 / tuning_curves)
+        self.probe_weight = nn.Parameter(scale * torch.randn(projection, tuning_curves))
+        self.report_weight = nn.Parameter(scale * torch.randn(projection, tuning_curves))
+
+    def forward(self, stimuli: dict[str, Tensor]) -> dict[str, Tensor]:
+        return {
+            epoch: (self.probe_weight @ S.to(self.probe_weight.dtype) @ self.report_weight.T).flatten(1)
+            for epoch, S in stimuli.items()
+        }
+
+
+@dataclass(frozen=True)
+class FeatureCued:
+    """Conjunctions of location and colour in a palimpsest code; the cue is one item's location."""
+
+    items: int = 2
+    tuning_curves: int = 16
+    kappa: float = 1.0
+    projection: int = 6
+    probe_margin: float = math.pi / 4
+    report_margin: float = math.pi / 4
+    prestimulus: int = 3
+    stimulus: int = 5
+    delay: int = 15
+    cue: int = 5
+    denoise: int = 40
+    response_size = 2
+
+    def __post_init__(self):
+        _check_items(self.items, {"probe_margin": self.probe_margin, "report_margin": self.report_margin})
+        for name in ("tuning_curves", "projection"):
+            if getattr(self, name) < 1:
+                raise LapsusError(f"task.{name} must be at least 1 (it is {getattr(self, name)}).")
+        check_durations(self.epochs)
+
+    epochs = IndexCued.epochs
+
+    @property
+    def stimulus_size(self) -> int:
+        return self.projection**2
+
+    def sample(self, count: int, generator: torch.Generator) -> dict[str, Tensor]:
+        return {
+            "report": sample_features(count, self.items, self.report_margin, generator),
+            "probe": sample_features(count, self.items, self.probe_margin, generator),
+            "cued": torch.randint(self.items, (count,), generator=generator),
+        }
+
+    def _tuning(self, angle: Tensor) -> Tensor:
+        """exp(kappa cos(angle - preferred)) of each neuron; a last axis is added."""
+        preferred = torch.arange(self.tuning_curves) * (2 * math.pi / self.tuning_curves) - math.pi
+        return torch.exp(self.kappa * torch.cos(angle[..., None] - preferred))
+
+    def stimuli(self, conditions: dict[str, Tensor]) -> dict[str, Tensor]:
+        """S [C, probe neuron, report neuron] while the items are shown, and a stripe at the cued location."""
+        probe, report = self._tuning(conditions["probe"]), self._tuning(conditions["report"])
+        cued = conditions["cued"].long()[:, None, None].expand(-1, 1, self.tuning_curves)
+        stripe = probe.gather(1, cued)[:, 0, :, None].expand(-1, -1, self.tuning_curves)
+        return {"stimulus": torch.einsum("cnp,cnr->cpr", probe, report), "cue": stripe}
+
+    def encoder(self) -> nn.Module:
+        return _Palimpsest(self.tuning_curves, self.projection)
+
+    def table(self, conditions: dict[str, Tensor]) -> pd.DataFrame:
+        return _item_table(conditions)
