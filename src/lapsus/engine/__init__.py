@@ -1,1 +1,58 @@
+"""The whole trial, forward and backward: one function, rollout, with two implementations.
 
+`reference` is plain torch and serves any network, device and dtype; `fused` is the C++ kernel of `native/` and serves
+the dendritic tree on the CPU. Both take the same arguments and give the same numbers.
+"""
+
+from __future__ import annotations
+
+import warnings
+
+from torch import Tensor
+
+from lapsus.engine import reference
+from lapsus.engine.timeline import Timeline
+from lapsus.errors import LapsusError, LapsusWarning
+
+__all__ = ["ENGINES", "Timeline", "rollout"]
+
+ENGINES = ("auto", "fused", "reference")
+
+_told: set[str] = set()
+
+
+def rollout(
+    network,
+    r0: Tensor,
+    drives: Tensor,
+    biases: tuple[Tensor, ...],
+    timeline: Timeline,
+    noise: Tensor,
+    forcing: Tensor | None = None,
+    *,
+    engine: str = "auto",
+    threads: int | None = None,
+    group: int | None = None,
+) -> Tensor:
+    """Roll the network through one trial and return its trajectory r_0 ... r_S, shape [S+1, n, C, K].
+
+    r_{s+1} = (1 - alpha) r + alpha F(r, drive, bias) + sigma_s noise_s, where r is r_s after clamping. All arrays put
+    trials last: r0 [unit, condition, trial]; drives [P, condition, drive], already multiplied by W_s; biases one
+    [Q, node] table a layer, leaves first, soma last; noise [step, unit, condition, trial], standard normal; forcing
+    [F, response dimension, condition, trial]: before each of the last F steps W_x r is replaced by it.
+
+    Differentiable in r0, drives, biases and the network's weights. `group` is the number of conditions whose gradients
+    in weights and biases are summed before they are added, in order, to the total: a batch that is split into
+    micro-batches of `group` conditions, each followed by `backward()`, gives the same bits as the whole batch.
+    """
+    timeline.check(network, r0, drives, biases, noise, forcing)
+    if engine not in ENGINES:
+        raise LapsusError(f"engine must be one of {', '.join(ENGINES)}, not {engine!r}")
+    return reference.rollout(network, r0, drives, biases, timeline, noise, forcing)
+
+
+def _tell(message: str) -> None:
+    """Warn once a process."""
+    if message not in _told:
+        _told.add(message)
+        warnings.warn(message, LapsusWarning, stacklevel=3)
