@@ -1,0 +1,261 @@
+"""Alignment of the planes in which the colours of the two items are held, over time (Fig 3; Panichello & Buschman 2021).
+
+At each time step: memory activity of correct trials, reduced to three principal components; for each cued item the mean of
+each bin of reported colour; the plane of best fit through an item's bin means; |cos| of the angle between the two normals.
+1 is parallel, 0 perpendicular, and two planes that have nothing to do with each other have 0.5 on average.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import xarray as xr
+from scipy.optimize import least_squares
+
+from lapsus.analysis.activity import cue_onset, memory, two_items
+from lapsus.errors import LapsusError
+
+__all__ = [
+    "SigmoidFit",
+    "bin_means",
+    "bootstrap_alignment",
+    "pre_and_post_cue",
+    "panichello_alignment",
+    "plane_alignment",
+    "shuffle_null",
+    "sigmoid",
+    "sigmoid_against_flat",
+    "sigmoid_bootstrap",
+]
+
+
+@dataclass(frozen=True)
+class _Group:
+    """Correct trials of one spatial configuration: memory [trial, time, unit] and the cell (cued item, colour bin) of each."""
+
+    name: object
+    memory: np.ndarray
+    cell: np.ndarray
+
+
+def _groups(dataset: xr.Dataset, bins: int, groups: str | None) -> Iterator[_Group]:
+    items = two_items(dataset)
+    colour = np.floor((items.response + np.pi) / (2 * np.pi) * bins).astype(int).clip(0, bins - 1)
+    m = memory(dataset)
+    if groups is None:
+        labels = np.zeros(len(colour), dtype=int)
+    elif groups in dataset:
+        labels = dataset[groups].to_numpy()
+    else:
+        raise LapsusError(f"The dataset has no variable {groups!r} to group trials by.")
+    for name in np.unique(labels):
+        chosen = (labels == name) & ~items.swap
+        cell = items.cued[chosen] * bins + colour[chosen]
+        for item in (0, 1):
+            occupied = len(np.unique(cell[cell // bins == item]))
+            if occupied < 3:
+                raise LapsusError(
+                    f"Plane alignment needs correct trials in at least 3 of {bins} bins of reported colour for each cued item; "
+                    f"item {item + 1} has them in {occupied}" + ("." if groups is None else f" ({groups} {name}).")
+                )
+        yield _Group(name, m[chosen], cell)
+
+
+def _components(covariance: np.ndarray) -> np.ndarray:
+    """First three principal components [..., unit, 3] of covariances [..., unit, unit]."""
+    return np.linalg.eigh(covariance)[1][..., :, ::-1][..., :3]
+
+
+def _cell_means(m: np.ndarray, cell: np.ndarray, cells: int, weights: np.ndarray) -> np.ndarray:
+    """Weighted mean of m [trial, time, unit] in each cell: [cell, time, unit], NaN where a cell is empty."""
+    order = np.argsort(cell, kind="stable")
+    present, starts = np.unique(cell[order], return_index=True)
+    weighted = (m * weights[:, None, None])[order]
+    total = np.add.reduceat(weighted, starts, axis=0)
+    count = np.add.reduceat(weights[order], starts)
+    means = np.full((cells, *m.shape[1:]), np.nan)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        means[present] = np.where(count[:, None, None] > 0, total / count[:, None, None], np.nan)
+    return means
+
+
+def _normals(points: np.ndarray) -> np.ndarray:
+    """Normal [time, 3] of the plane of best fit through points [bin, time, 3], rows of NaN left out."""
+    centred = points - np.nanmean(points, axis=0)
+    centred = np.nan_to_num(centred)
+    scatter = np.einsum("btx,bty->txy", centred, centred)
+    return np.linalg.eigh(scatter)[1][..., :, 0]
+
+
+def _alignment(m: np.ndarray, cell: np.ndarray, bins: int, weights: np.ndarray | None, pool: str, components=None) -> np.ndarray:
+    """|cos| of the two planes' normals at each time, [time]."""
+    weights = np.ones(len(m)) if weights is None else weights
+    means = _cell_means(m, cell, 2 * bins, weights)
+    if components is None:
+        components = _pooled_components(m, weights) if pool == "trials" else _components(_bin_covariance(means))
+    with np.errstate(invalid="ignore"):
+        points = np.einsum("btu,tux->btx", means, components)
+    first, second = _normals(points[:bins]), _normals(points[bins:])
+    return np.abs(np.sum(first * second, axis=-1)).clip(0, 1)
+
+
+def _pooled_components(m: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    centred = m - np.average(m, axis=0, weights=weights)
+    by_time = centred.transpose(1, 2, 0)
+    return _components((by_time * weights) @ by_time.transpose(0, 2, 1) / weights.sum())
+
+
+def _bin_covariance(means: np.ndarray) -> np.ndarray:
+    centred = np.nan_to_num(means - np.nanmean(means, axis=0))
+    return np.einsum("btu,btv->tuv", centred, centred)
+
+
+def plane_alignment(dataset: xr.Dataset, *, bins: int = 16, groups: str | None = None, pool: str = "trials") -> xr.DataArray:
+    """Alignment of the two items' colour planes over time: [group, time].
+
+    groups: the variable whose values are analysed apart (spatial configurations); None takes all trials as one group.
+    pool: what the three principal components are fitted to at each step, "trials" or the "bins"' means.
+    """
+    if pool not in ("trials", "bins"):
+        raise LapsusError(f"pool is 'trials' or 'bins', not {pool!r}.")
+    rows = {group.name: _alignment(group.memory, group.cell, bins, None, pool) for group in _groups(dataset, bins, groups)}
+    return _as_array(np.stack(list(rows.values())), dataset, "group", list(rows))
+
+
+def panichello_alignment(dataset: xr.Dataset, *, groups: str | None = None) -> xr.DataArray:
+    """Panichello & Buschman's variant: four colour bins an item, components fitted to the eight mean vectors; [group, time]."""
+    return plane_alignment(dataset, bins=4, groups=groups, pool="bins")
+
+
+def _as_array(values: np.ndarray, dataset: xr.Dataset, dimension: str, labels) -> xr.DataArray:
+    return xr.DataArray(
+        values,
+        dims=(dimension, "time"),
+        coords={dimension: labels, "time": dataset["time"].to_numpy(), "epoch": ("time", dataset["epoch"].to_numpy())},
+        name="alignment",
+    )
+
+
+def shuffle_null(
+    dataset: xr.Dataset, *, repeats: int = 200, seed: int = 0, bins: int = 16, groups: str | None = None, pool: str = "trials"
+) -> xr.DataArray:
+    """Alignment after the reported colours are shuffled among the trials of each cued item: [repeat, time], mean over groups.
+
+    This is what planes through noise give. The p-value of an alignment is the share of shuffles that reach it:
+    (1 + #{null >= observed}) / (1 + repeats).
+    """
+    rng = np.random.default_rng(seed)
+    total, count = np.zeros((repeats, dataset.sizes["time"])), 0
+    for group in _groups(dataset, bins, groups):
+        fixed = _pooled_components(group.memory, np.ones(len(group.cell))) if pool == "trials" else None
+        for repeat in range(repeats):
+            cell = group.cell.copy()
+            for item in (0, 1):
+                own = np.flatnonzero(cell // bins == item)
+                cell[own] = cell[rng.permutation(own)]
+            total[repeat] += _alignment(group.memory, cell, bins, None, pool, fixed)
+        count += 1
+    return _as_array(total / count, dataset, "repeat", np.arange(repeats))
+
+
+def bootstrap_alignment(
+    dataset: xr.Dataset, *, repeats: int = 200, seed: int = 0, bins: int = 16, groups: str | None = None, pool: str = "trials"
+) -> xr.DataArray:
+    """Alignment in resamples of the trials (with replacement, for each cued item apart): [repeat, time], mean over groups."""
+    rng = np.random.default_rng(seed)
+    total, count = np.zeros((repeats, dataset.sizes["time"])), 0
+    for group in _groups(dataset, bins, groups):
+        own = [np.flatnonzero(group.cell // bins == item) for item in (0, 1)]
+        for repeat in range(repeats):
+            weights = np.zeros(len(group.cell))
+            for trials in own:
+                weights[trials] = rng.multinomial(len(trials), np.full(len(trials), 1 / len(trials)))
+            total[repeat] += _alignment(group.memory, group.cell, bins, weights, pool)
+        count += 1
+    return _as_array(total / count, dataset, "repeat", np.arange(repeats))
+
+
+def bin_means(dataset: xr.Dataset, time: float, *, bins: int = 16) -> xr.DataArray:
+    """Mean memory activity for each cued item and bin of reported colour, in the first three components: [item, bin, component].
+
+    Correct trials at the step nearest to `time` (Fig 3A); NaN for empty bins. The coordinate `colour` is the bin's centre.
+    """
+    group = next(_groups(dataset, bins, None))
+    step = int(np.abs(dataset["time"].to_numpy() - time).argmin())
+    m = group.memory[:, step : step + 1]
+    centred = m - m.mean(0)
+    means = _cell_means(centred, group.cell, 2 * bins, np.ones(len(m)))
+    points = np.einsum("btu,tux->btx", means, _pooled_components(m, np.ones(len(m))))[:, 0]
+    centres = (np.arange(bins) + 0.5) * 2 * np.pi / bins - np.pi
+    return xr.DataArray(
+        points.reshape(2, bins, 3), dims=("item", "bin", "component"), coords={"item": [1, 2], "colour": ("bin", centres)}
+    )
+
+
+def pre_and_post_cue(curves: xr.DataArray, *, window: int = 5) -> tuple[np.ndarray, np.ndarray]:
+    """Mean alignment over the last `window` steps before the cue and over the first `window` steps after its offset: [group] each."""
+    time = curves["time"].to_numpy()
+    onset = cue_onset(curves.to_dataset(name="alignment"))
+    before, after = np.flatnonzero(time < onset)[-window:], np.flatnonzero(time >= 0)[:window]
+    if len(before) < window or len(after) < window:
+        raise LapsusError(f"The recording needs {window} time bins before the cue and {window} from cue offset (time 0) on.")
+    values = curves.to_numpy()
+    return values[:, before].mean(1), values[:, after].mean(1)
+
+
+# --- Sigmoid against flat (appendix, Table 1) ---
+
+
+@dataclass(frozen=True)
+class SigmoidFit:
+    """y_offset + y_scale / (1 + exp(-slope (t - x_offset))) and the flat line at the temporal mean, least squares."""
+
+    slope: float
+    x_offset: float
+    y_offset: float
+    y_scale: float
+    flat_mse: float
+    sigmoid_mse: float
+
+    @property
+    def difference(self) -> float:
+        """Flat minus sigmoid mean squared error: the last column of Table 1."""
+        return self.flat_mse - self.sigmoid_mse
+
+
+def sigmoid(time: np.ndarray, slope: float, x_offset: float, y_offset: float, y_scale: float) -> np.ndarray:
+    """The four-parameter sigmoid."""
+    return y_offset + y_scale * 0.5 * (1 + np.tanh(0.5 * slope * (time - x_offset)))
+
+
+def sigmoid_against_flat(time: np.ndarray, curves: np.ndarray) -> SigmoidFit:
+    """Fit both to curves [line, time] together (one sigmoid for all lines, as in Table 1)."""
+    time, curves = np.asarray(time, dtype=float), np.atleast_2d(np.asarray(curves, dtype=float))
+    mean = curves.mean(0)
+    # One curve for all lines: only the mean line matters to the fit, the spread of the lines is a constant of the error.
+    spread = np.mean((curves - mean) ** 2)
+    span = time[-1] - time[0]
+    slopes = np.geomspace(2 / span, 40 / span, 12)
+    offsets = np.linspace(time[0], time[-1], 25)
+    grid_slope, grid_offset = (values.ravel() for values in np.meshgrid(slopes, offsets))
+    shape = 0.5 * (1 + np.tanh(0.5 * grid_slope[:, None] * (time - grid_offset[:, None])))
+    centred = shape - shape.mean(1, keepdims=True)
+    scale = centred @ (mean - mean.mean()) / np.maximum((centred**2).sum(1), 1e-12)
+    error = ((scale[:, None] * centred - (mean - mean.mean())) ** 2).mean(1)
+    best = error.argmin()
+    start = [grid_slope[best], grid_offset[best], mean.mean() - scale[best] * shape[best].mean(), scale[best]]
+    # The midpoint stays on the time axis and the slope finite: beyond that, shapes within the window no longer differ.
+    lower, upper = [0.5 / span, time[0], -np.inf, -np.inf], [10 * len(time) / span, time[-1], np.inf, np.inf]
+    fit = least_squares(lambda p: sigmoid(time, *p) - mean, start, bounds=(lower, upper), x_scale=[1 / span, span, 1, 1])
+    flat = np.mean((curves - curves.mean()) ** 2)
+    return SigmoidFit(*map(float, fit.x), flat_mse=float(flat), sigmoid_mse=float(np.mean(fit.fun**2) + spread))
+
+
+def sigmoid_bootstrap(time: np.ndarray, curves: np.ndarray, *, repeats: int = 200, seed: int = 0) -> list[SigmoidFit]:
+    """Fits to resamples of curves [distance, rotation, time]: rotations resampled within each distance, then averaged."""
+    rng = np.random.default_rng(seed)
+    fits = []
+    for _ in range(repeats):
+        chosen = rng.integers(curves.shape[1], size=curves.shape[1])
+        fits.append(sigmoid_against_flat(time, curves[:, chosen].mean(1)))
+    return fits
