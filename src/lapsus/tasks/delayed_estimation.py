@@ -68,10 +68,10 @@ def _item_table(conditions: dict[str, Tensor]) -> pd.DataFrame:
 class _Concatenate(nn.Module):
     """Colours and cue on separate channels; each cue is a learned vector."""
 
-    def __init__(self, stimulus_channels: int, items: int, cue_size: int):
+    def __init__(self, stimulus_channels: int, items: int, cue_size: int, generator: torch.Generator):
         super().__init__()
         self.stimulus_channels = stimulus_channels
-        self.cue = nn.Parameter(torch.randn(items, cue_size))
+        self.cue = nn.Parameter(torch.randn(items, cue_size, generator=generator))
 
     def forward(self, stimuli: dict[str, Tensor]) -> dict[str, Tensor]:
         stimulus, cue = stimuli["stimulus"].to(self.cue.dtype), self.cue[stimuli["cue"]]
@@ -129,8 +129,8 @@ class IndexCued:
         shown = torch.cat([torch.cos(report), torch.sin(report)], 1) if self.encoding == "circular" else report
         return {"stimulus": shown, "cue": conditions["cued"].long()}
 
-    def encoder(self) -> nn.Module:
-        return _Concatenate(self._channels, self.items, self.cue_size)
+    def encoder(self, generator: torch.Generator) -> nn.Module:
+        return _Concatenate(self._channels, self.items, self.cue_size, generator)
 
     def table(self, conditions: dict[str, Tensor]) -> pd.DataFrame:
         return _item_table(conditions)
@@ -139,11 +139,11 @@ class IndexCued:
 class _Palimpsest(nn.Module):
     """s = vec(W_p S W_r'), S the activity of conjunctively tuned sensory neurons."""
 
-    def __init__(self, tuning_curves: int, projection: int):
+    def __init__(self, tuning_curves: int, projection: int, generator: torch.Generator):
         super().__init__()
-        scale = math.sqrt(1 / tuning_curves)
-        self.probe_weight = nn.Parameter(scale * torch.randn(projection, tuning_curves))
-        self.report_weight = nn.Parameter(scale * torch.randn(projection, tuning_curves))
+        scale, shape = math.sqrt(1 / tuning_curves), (projection, tuning_curves)
+        self.probe_weight = nn.Parameter(scale * torch.randn(shape, generator=generator))
+        self.report_weight = nn.Parameter(scale * torch.randn(shape, generator=generator))
 
     def forward(self, stimuli: dict[str, Tensor]) -> dict[str, Tensor]:
         return {
@@ -201,8 +201,8 @@ class FeatureCued:
         stripe = probe.gather(1, cued)[:, 0, :, None].expand(-1, -1, self.tuning_curves)
         return {"stimulus": torch.einsum("cnp,cnr->cpr", probe, report), "cue": stripe}
 
-    def encoder(self) -> nn.Module:
-        return _Palimpsest(self.tuning_curves, self.projection)
+    def encoder(self, generator: torch.Generator) -> nn.Module:
+        return _Palimpsest(self.tuning_curves, self.projection, generator)
 
     def table(self, conditions: dict[str, Tensor]) -> pd.DataFrame:
         return _item_table(conditions)

@@ -1,0 +1,37 @@
+"""lapsus: from behaviour with its errors to the neural mechanisms that may cause them.
+
+    fit(trials)            a behaviour model from a trial table
+    train, Run, load       networks that answer like the behaviour model
+    simulate, evaluate     their activity, and how close they come
+    analysis, figures      the mechanism
+"""
+
+from importlib import import_module
+
+_PUBLIC = {
+    "LapsusError": "lapsus.errors", "LapsusWarning": "lapsus.errors",
+    "read_trials": "lapsus.trials", "fit": "lapsus.inference",
+    "BNS": "lapsus.behaviour", "NoSwap": "lapsus.behaviour", "ConstantSwap": "lapsus.behaviour",
+    "SmoothSwap": "lapsus.behaviour", "TabulatedSwap": "lapsus.behaviour",
+    "IndexCued": "lapsus.tasks", "FeatureCued": "lapsus.tasks",
+    "DendriticTree": "lapsus.networks", "PointNeurons": "lapsus.networks", "TwoLayer": "lapsus.networks",
+    "Diffusion": "lapsus.training", "TaskOptimal": "lapsus.training", "SampleMSE": "lapsus.training",
+    "Experiment": "lapsus.training", "Model": "lapsus.training", "Run": "lapsus.training",
+    "read_experiment": "lapsus.training", "train": "lapsus.training", "load": "lapsus.training",
+    "evaluate": "lapsus.training", "simulate": "lapsus.training",
+    "check_task": "lapsus.checks", "check_behaviour": "lapsus.checks", "check_network": "lapsus.checks",
+    "rollout": "lapsus.engine",
+}  # fmt: skip
+
+__all__ = sorted(_PUBLIC)
+
+
+def __getattr__(name: str):
+    # Lazy, so that `lapsus --help` does not wait for torch.
+    if name in _PUBLIC:
+        return getattr(import_module(_PUBLIC[name]), name)
+    raise AttributeError(f"module 'lapsus' has no attribute {name!r}")
+
+
+def __dir__():
+    return __all__

@@ -1,0 +1,3 @@
+from lapsus.cli import main
+
+main()

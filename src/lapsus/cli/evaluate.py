@@ -1,0 +1,55 @@
+"""lapsus evaluate."""
+
+import json as json_module
+from typing import Annotated
+
+import typer
+
+
+def command(
+    run: Annotated[str, typer.Argument(help="A run folder, or the name of a shipped network.")],
+    conditions: Annotated[int, typer.Option(help="Fresh conditions to draw.")] = 4096,
+    trials: Annotated[int, typer.Option(help="Trials a condition.")] = 16,
+    seed: Annotated[int, typer.Option(help="Seed of the fresh conditions and noise.")] = 0,
+    engine: Annotated[str, typer.Option(help="auto, fused or reference.")] = "auto",
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+):
+    """Measure how close a trained network comes to its target, on fresh conditions."""
+    from lapsus.errors import LapsusError
+    from lapsus.training import evaluate, load
+
+    if conditions < 2 or trials < 1:
+        raise LapsusError("evaluate needs --conditions of at least 2 and --trials of at least 1.")
+    result = evaluate(load(run), conditions, trials, seed, engine=engine)
+    typer.echo(json_module.dumps(result) if json else describe(result))
+
+
+def describe(result: dict) -> str:
+    """The evaluation in words and one table."""
+    lines = [f"{result['conditions']:,} fresh conditions × {result['trials']} trials; 95 % intervals in brackets."]
+    if "excess" in result:
+        low, high = result["excess_interval"]
+        lines.append(f"Excess over the Bayes denoiser  {result['excess']:.4f} [{low:.4f}, {high:.4f}]  (0 is perfect)")
+    if "median_error" in result:
+        low, high = result["median_error_interval"]
+        lines += [
+            f"Median error to nearest item    {result['median_error']:.4f} rad [{low:.4f}, {high:.4f}]  (target {result['median_error_target']:.4f})",
+            f"Further than 0.6 rad from all   {100 * result['away']:.2f} %  (target {100 * result['away_target']:.2f} %)",
+            f"Radius                          {result['radius_mean']:.3f} ± {result['radius_sd']:.3f}  (target {result['radius_mean_target']:.3f} ± {result['radius_sd_target']:.3f})",
+        ]  # fmt: skip
+    if result.get("swap_curve"):
+        lines += ["", "distance  swap rate [95 %]          target   likelihood  exact denoiser"]
+        exact = result.get("exact_sampler", {}).get("swap_curve", [])
+        for index, point in enumerate(result["swap_curve"]):
+            perfect = f"{exact[index]['rate']:.4f}" if exact else "-"
+            lines.append(
+                f"{point['distance']:7.3f}   {point['rate']:.4f} [{point['low']:.4f}, {point['high']:.4f}]   "
+                f"{point['target']:.4f}   {point['likelihood']:.4f}      {perfect}"
+            )
+        lines.append(
+            f"Deviation of the swap curve from its target: mean {result['swap_curve_mad']:.4f}, largest {result['swap_curve_max']:.4f}"
+        )
+    known = {"conditions", "trials", "seed", "loss", "loss_exact", "exact_sampler"}
+    if "swap_curve" not in result:
+        lines += [f"{k}: {v:.4f}" for k, v in result.items() if isinstance(v, float) and k not in known and k != "excess"]
+    return "\n".join(lines)

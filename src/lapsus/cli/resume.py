@@ -1,0 +1,26 @@
+"""lapsus resume."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lapsus.cli.train import Engine, MicroBatch, Minutes, Steps, Threads, go
+
+
+def command(
+    run: Annotated[Path, typer.Argument(help="A run folder.")],
+    steps: Steps = None,
+    minutes: Minutes = None,
+    engine: Engine = "auto",
+    threads: Threads = None,
+    micro_batch: MicroBatch = None,
+):
+    """Go on with a run from its newest checkpoint; it ends with the same bits as one never stopped."""
+    from lapsus.training import Run
+
+    opened = Run(run)
+    if opened.update >= opened.experiment.updates:
+        typer.echo(f"{run} is trained to its end. `lapsus evaluate {run}` measures it.")
+        return
+    go(opened, steps=steps, minutes=minutes, engine=engine, threads=threads, micro_batch=micro_batch)

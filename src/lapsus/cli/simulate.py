@@ -1,0 +1,37 @@
+"""lapsus simulate."""
+
+from pathlib import Path
+from typing import Annotated, Optional
+
+import typer
+
+
+def command(
+    run: Annotated[str, typer.Argument(help="A run folder, or the name of a shipped network.")],
+    output: Annotated[Optional[Path], typer.Option("-o", "--output", help="netCDF file to write.", show_default="RUN/activity.nc, or NAME.nc")] = None,
+    conditions: Annotated[int, typer.Option(help="Conditions to draw.")] = 256,
+    trials: Annotated[int, typer.Option(help="Trials a condition.")] = 16,
+    seed: Annotated[int, typer.Option(help="Seed of conditions and noise.")] = 0,
+    noise_scale: Annotated[float, typer.Option(help="Process noise, relative to training (an ablation).")] = 1.0,
+    engine: Annotated[str, typer.Option(help="auto, fused or reference.")] = "auto",
+    force: Annotated[bool, typer.Option("--force", help="Replace the file if it is there.")] = False,
+):
+    """Simulate trials of a trained network: trial table and activity, as netCDF with named dimensions."""
+    from lapsus.errors import LapsusError
+    from lapsus.training import load, simulate
+
+    if output is None:
+        output = Path(run) / "activity.nc" if Path(run).is_dir() else Path(f"{run}.nc")
+    if output.exists() and not force:
+        raise LapsusError(f"{output} is there already; --force replaces it, -o names another file.")
+    dataset = simulate(load(run), conditions, trials, seed, noise_scale, engine=engine)
+    partial = output.with_name(output.name + ".partial")
+    try:
+        output.parent.mkdir(parents=True, exist_ok=True)
+        dataset.to_netcdf(partial, engine="h5netcdf")
+        partial.replace(output)
+    except OSError as error:
+        partial.unlink(missing_ok=True)
+        raise LapsusError(f"Cannot write {output}: {error.strerror or error}.") from error
+    sizes = dataset.sizes
+    typer.echo(f"{sizes['trial']:,} trials × {sizes['time']} times × {sizes['unit']} units in {output}")

@@ -1,0 +1,61 @@
+"""lapsus train."""
+
+from pathlib import Path
+from typing import Annotated, Optional
+
+import typer
+
+# Options that train and resume share.
+Steps = Annotated[Optional[int], typer.Option("--steps", help="Stop after so many more updates.", show_default="all stages")]
+Minutes = Annotated[Optional[float], typer.Option("--minutes", help="Stop after so many minutes of training.", show_default="no limit")]
+Engine = Annotated[str, typer.Option("--engine", help="auto, fused (the C++ kernel) or reference (plain torch).")]
+Threads = Annotated[Optional[int], typer.Option("--threads", help="Threads of the kernel.", show_default="all cores")]
+MicroBatch = Annotated[Optional[int], typer.Option("--micro-batch", help="Conditions simulated at a time: less memory, same result.", show_default="all")]
+
+
+def command(
+    experiment: Annotated[str, typer.Argument(help="An experiment file (.toml), or the name of one that ships with lapsus.")],
+    output: Annotated[Optional[Path], typer.Option("-o", "--output", help="Run folder to make.", show_default="runs/NAME-SEED")] = None,
+    seed: Annotated[Optional[int], typer.Option(help="Seed of weights and draws.", show_default="the file's")] = None,
+    set_: Annotated[Optional[list[str]], typer.Option("--set", metavar="KEY=VALUE", help="Change a field, as in task.delay=10 or stage.0.updates=500; repeatable.")] = None,
+    steps: Steps = None,
+    minutes: Minutes = None,
+    engine: Engine = "auto",
+    threads: Threads = None,
+    micro_batch: MicroBatch = None,
+):
+    """Train a network as an experiment file says, in a new run folder."""
+    from lapsus.training import Run, read_experiment
+
+    overrides = list(set_ or []) + ([f"seed={seed}"] if seed is not None else [])
+    described = read_experiment(experiment, overrides)
+    check(described)
+    run = Run.create(output or Path("runs") / f"{described.name}-{described.seed}", described)
+    go(run, steps=steps, minutes=minutes, engine=engine, threads=threads, micro_batch=micro_batch)
+
+
+def check(experiment) -> None:
+    """Everything the file describes can be built: said before a folder is made."""
+    from lapsus.training.build import build
+    from lapsus.training.model import Model
+
+    model = Model.of(experiment)
+    for stage in experiment.stage:
+        model.at_stage(stage)
+        build("objective", stage.objective)
+
+
+def go(run, **options) -> None:
+    """Train, then say what happened and what to do next."""
+    from lapsus.training import train
+
+    typer.echo(f"Training {run.experiment.name} in {run.path} ({run.experiment.updates:,} updates).", err=True)
+    outcome = train(run, **options)
+    place = f"update {outcome.update:,} of {outcome.updates:,}"
+    if outcome.reason == "done":
+        typer.echo(f"Trained in {outcome.seconds / 60:.1f} min. `lapsus evaluate {run.path}` measures it.")
+    else:
+        why = {"interrupted": "Interrupted", "minutes": "Time is up", "steps": "Stopped"}[outcome.reason]
+        typer.echo(f"{why} at {place}; all is saved. `lapsus resume {run.path}` goes on.")
+    if outcome.reason == "interrupted":
+        raise typer.Exit(130)

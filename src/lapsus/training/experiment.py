@@ -1,0 +1,188 @@
+"""The experiment file: everything that makes a network, in one small TOML file. Unknown keys are errors."""
+
+import json
+import tomllib
+from difflib import get_close_matches
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from lapsus.errors import LapsusError
+
+__all__ = ["Experiment", "Stage", "Noise", "read_experiment", "override", "to_toml"]
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Noise(_Section):
+    """beta of the first and the last denoising step; before cue offset the noise is that of the first step."""
+
+    first: float = Field(0.3, gt=0, lt=1)
+    last: float = Field(0.01, gt=0, lt=1)
+
+
+class Stage(_Section):
+    """One stage of the curriculum: an objective for so many updates, on a task of given durations."""
+
+    name: str = ""
+    updates: int = Field(ge=0)
+    objective: dict = {"kind": "diffusion"}
+    task: dict = Field({}, description="Fields of the task that differ in this stage, durations for instance.")
+    behaviour: dict | None = Field(None, description="Another target in this stage.")
+    conditions: int = Field(32, ge=1, description="Conditions an update.")
+    trials: int = Field(16, ge=1, description="Trials a condition.")
+    learning_rate: float = Field(3e-3, gt=0)
+    final_learning_rate: float | None = Field(None, gt=0, description="Reached by exponential decay; none: constant.")
+    warmup: int = Field(100, ge=0, description="Updates over which the learning rate rises linearly.")
+    clip: float = Field(1.0, gt=0, description="Largest norm of the gradient.")
+    beta_1: float = Field(0.9, ge=0, lt=1)
+    beta_2: float = Field(0.99, ge=0, lt=1)
+    average: float = Field(0.0, ge=0, lt=1, description="Decay of the moving average of weights; 0: no average.")
+
+
+class Experiment(_Section):
+    """A network, the task it sees, the behaviour it should show, and the stages of its training."""
+
+    name: str = Field(min_length=1)
+    description: str = ""
+    seed: int = Field(1, ge=0, lt=2**31)
+    start_from: str | None = Field(None, description="A run folder or a shipped network whose weights to start from.")
+    task: dict
+    network: dict = {"kind": "dendritic"}
+    behaviour: dict = {"kind": "bns"}
+    noise: Noise = Noise()
+    stage: list[Stage] = Field(min_length=1)
+    versions: dict[str, str] = Field({}, description="What made the run; written by lapsus.")
+
+    @property
+    def updates(self) -> int:
+        """Of all stages together."""
+        return sum(stage.updates for stage in self.stage)
+
+    def stage_at(self, update: int) -> tuple[int, int]:
+        """Which stage the update (counted from 0) belongs to, and its place within that stage."""
+        for index, stage in enumerate(self.stage):
+            if update < stage.updates:
+                return index, update
+            update -= stage.updates
+        return len(self.stage) - 1, self.stage[-1].updates
+
+
+def _explain(error: ValidationError, source: str) -> LapsusError:
+    lines = []
+    for problem in error.errors():
+        field = ".".join(str(part) for part in problem["loc"])
+        if problem["type"] == "extra_forbidden":
+            section = Stage if "stage" in field else Experiment
+            close = get_close_matches(str(problem["loc"][-1]), list(section.model_fields), 1)
+            lines.append(f"{field} is not a known key." + (f" Did you mean {close[0]}?" if close else ""))
+        elif problem["type"] == "missing":
+            lines.append(f"{field} is missing.")
+        else:
+            lines.append(f"{field} = {problem['input']!r} is not right: {problem['msg'].lower()}.")
+    return LapsusError(f"{source}: " + " ".join(lines))
+
+
+def read_experiment(source: str | Path | dict, overrides: list[str] = ()) -> Experiment:
+    """An experiment from a TOML file, from the name of one that ships with lapsus, or from a dictionary."""
+    name = "experiment"
+    if not isinstance(source, dict):
+        path = _find(source)
+        name = str(source)
+        try:
+            source = tomllib.loads(path.read_text())
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise LapsusError(f"{path} is not a TOML file: {error}.") from error
+    for assignment in overrides:
+        source = override(source, assignment)
+    try:
+        return Experiment.model_validate(source)
+    except ValidationError as error:
+        raise _explain(error, name) from None
+
+
+def _find(source: str | Path) -> Path:
+    from importlib.resources import files
+
+    if (path := Path(source)).is_file():
+        return path
+    if path.is_dir():
+        raise LapsusError(f"{path} is a folder; an experiment is a .toml file.")
+    shipped = files("lapsus") / "experiments"
+    candidate = Path(str(shipped)) / f"{source}.toml"
+    if candidate.is_file():
+        return candidate
+    names = sorted(entry.name.removesuffix(".toml") for entry in Path(str(shipped)).glob("*.toml"))
+    close = get_close_matches(str(source), names, 1)
+    hint = f"Did you mean {close[0]}?" if close else f"Shipped experiments: {', '.join(names)}."
+    raise LapsusError(f"There is no experiment file {source}. {hint}")
+
+
+def override(table: dict, assignment: str) -> dict:
+    """A copy of the table with `key.path=value` applied; stages by number, as in stage.0.updates=100 (or stage.*.trials=8)."""
+    key, equals, text = assignment.partition("=")
+    if not equals or not key.strip():
+        raise LapsusError(f"--set takes key=value, for example task.delay=10; it got {assignment!r}.")
+    try:
+        value = tomllib.loads(f"value = {text.strip()}")["value"]
+    except tomllib.TOMLDecodeError:
+        value = text.strip()
+    table = json.loads(json.dumps(table))
+    _assign(table, key.strip().split("."), value, assignment)
+    return table
+
+
+def _assign(node, parts: list[str], value, assignment: str) -> None:
+    part, rest = parts[0], parts[1:]
+    if isinstance(node, list):
+        chosen = range(len(node)) if part == "*" else [int(part)] if part.lstrip("-").isdigit() else []
+        if not chosen or any(not -len(node) <= index < len(node) for index in chosen) or not rest:
+            raise LapsusError(f"--set {assignment}: stages are numbered 0 to {len(node) - 1} (or * for all).")
+        for index in chosen:
+            _assign(node[index], rest, value, assignment)
+    elif rest:
+        child = node.setdefault(part, {})
+        if not isinstance(child, (dict, list)):
+            raise LapsusError(f"--set {assignment}: {part} is a value, it has no field {rest[0]}.")
+        _assign(child, rest, value, assignment)
+    else:
+        node[part] = value
+
+
+def to_toml(table: dict) -> str:
+    """The table as TOML: plain values, nested tables and lists of tables."""
+    lines: list[str] = []
+    _write(table, "", lines)
+    return "\n".join(lines).strip() + "\n"
+
+
+def _write(table: dict, prefix: str, lines: list[str]) -> None:
+    tables = {k: v for k, v in table.items() if isinstance(v, dict)}
+    lists = {k: v for k, v in table.items() if isinstance(v, (list, tuple)) and v and isinstance(v[0], dict)}
+    for key, value in table.items():
+        if key not in tables and key not in lists and value is not None:
+            lines.append(f"{_key(key)} = {_literal(value)}")
+    for key, value in tables.items():
+        lines += ["", f"[{prefix}{_key(key)}]"]
+        _write(value, f"{prefix}{_key(key)}.", lines)
+    for key, values in lists.items():
+        for value in values:
+            lines += ["", f"[[{prefix}{_key(key)}]]"]
+            _write(value, f"{prefix}{_key(key)}.", lines)
+
+
+def _key(key: str) -> str:
+    return key if key.replace("-", "").replace("_", "").isalnum() and key.isascii() else json.dumps(key)
+
+
+def _literal(value) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, (int, float)):
+        return repr(value)
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(_literal(item) for item in value) + "]"
+    # JSON's escapes are TOML's too, except that TOML has no surrogate pairs.
+    return json.dumps(str(value), ensure_ascii=False).replace("\x7f", "\\u007F")

@@ -1,0 +1,160 @@
+"""The training loop: draw conditions and responses, simulate, differentiate, step.
+
+Every random number of update u is a function of the run's seed and u, so a loop that is stopped anywhere and started
+again from its last checkpoint ends with the same bits.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from lapsus import streams
+from lapsus.diffusion import exact_mean, posterior_mean
+from lapsus.errors import LapsusError
+from lapsus.training.build import build
+from lapsus.training.experiment import Experiment, Stage
+from lapsus.training.model import GROUP, Model
+
+__all__ = ["Training", "Progress", "gradient", "learning_rate", "NonFinite"]
+
+
+class NonFinite(LapsusError):
+    """The loss or the gradient stopped being a number."""
+
+
+@dataclass
+class Progress:
+    """One update: its loss terms (means over the batch) and, where it was asked for, the excess over the Bayes denoiser."""
+
+    update: int
+    stage: int
+    loss: float
+    terms: dict[str, float]
+    learning_rate: float
+    gradient_norm: float
+    trials: int
+    excess: float | None = None
+
+
+def learning_rate(stage: Stage, update: int) -> float:
+    """Linear warm-up, then exponential decay to the final rate at the stage's last update."""
+    warm = min(1.0, (update + 1) / stage.warmup) if stage.warmup else 1.0
+    if stage.final_learning_rate is None or stage.updates <= stage.warmup + 1:
+        return warm * stage.learning_rate
+    share = max(0, update - stage.warmup) / (stage.updates - stage.warmup - 1)
+    return warm * stage.learning_rate * (stage.final_learning_rate / stage.learning_rate) ** share
+
+
+def _parts(conditions: int, micro_batch: int | None) -> list[range]:
+    """Ranges of conditions to simulate at a time: whole groups, so that the cut changes no bit."""
+    size = conditions if micro_batch is None else max(GROUP, micro_batch - micro_batch % GROUP)
+    return [range(start, min(start + size, conditions)) for start in range(0, conditions, size)]
+
+
+def gradient(model: Model, stage: Stage, objective, seed: int, update: int, *, with_excess: bool = False,
+             micro_batch: int | None = None, engine: str = "auto", threads: int | None = None):  # fmt: skip
+    """Add the gradient of the mean loss of one batch to the parameters' .grad; returns loss terms and excess (or None).
+
+    Sensory drives and biases are computed once for the whole batch and cut from its graph: micro-batches
+    differentiate down to them, and the rest of the way is walked once.
+    """
+    conditions = model.task.sample(stage.conditions, streams.generator(seed, update, "conditions"))
+    x_T = model.behaviour.sample(conditions, stage.trials, streams.generator(seed, update, "responses"))
+    drives, biases = model.inputs(conditions)
+    leaves = [tensor.detach().requires_grad_() for tensor in (drives, *biases)]
+    terms: dict[str, Tensor] = {}
+    excess = []
+    for part in _parts(stage.conditions, micro_batch):
+        batch = model.batch(conditions, (leaves[0], tuple(leaves[1:])), x_T, part, streams.seed_of(seed, update),
+                            forced=objective.forced, engine=engine, threads=threads)  # fmt: skip
+        losses = objective(batch)
+        (sum(losses.values()).sum() / stage.conditions).backward()
+        for name, values in losses.items():
+            terms.setdefault(name, []).append(values.detach())
+        if with_excess and objective.forced and batch.target is not None:
+            excess.append(losses["ddpm"].detach() - _bayes_loss(batch))
+    used = [(tensor, leaf.grad) for tensor, leaf in zip((drives, *biases), leaves) if leaf.grad is not None]
+    torch.autograd.backward([tensor for tensor, _ in used], [grad for _, grad in used])
+    means = {name: float(torch.cat(values).mean()) for name, values in terms.items()}
+    return means, float(torch.cat(excess).mean()) if excess else None
+
+
+def _bayes_loss(batch) -> Tensor:
+    """The denoising loss of the exact Bayes denoiser on the same trials, [C]: the floor of any network's."""
+    gap = posterior_mean(batch.path, batch.schedule) - exact_mean(batch.path, batch.schedule, batch.target)
+    return gap.square().sum((0, 1)).mean(-1)
+
+
+@dataclass
+class Training:
+    """Weights, optimiser and how far it has come. All parameters live in one flat vector, so that Adam is a few operations."""
+
+    experiment: Experiment
+    model: Model
+    update: int = 0
+    trials_seen: int = 0
+    engine: str = "auto"
+    threads: int | None = None
+    micro_batch: int | None = None
+    flat: Tensor = field(init=False)
+
+    def __post_init__(self):
+        parameters = list(self.model.parameters())
+        self.flat = torch.cat([p.detach().flatten() for p in parameters])
+        self.grad = torch.zeros_like(self.flat)
+        self.moment_1, self.moment_2 = torch.zeros_like(self.flat), torch.zeros_like(self.flat)
+        self.average = self.flat.clone()
+        self.adam_updates = 0
+        start = 0
+        for p in parameters:
+            end = start + p.numel()
+            p.data, p.grad = self.flat[start:end].view_as(p), self.grad[start:end].view_as(p)
+            start = end
+
+    def run(self, until: int | None = None, excess_every: int = 20) -> Iterator[Progress]:
+        """Train up to update `until` (all stages), yielding after each update."""
+        until = self.experiment.updates if until is None else min(until, self.experiment.updates)
+        stage_index = None
+        while self.update < until:
+            index, place = self.experiment.stage_at(self.update)
+            if index != stage_index:
+                stage_index, stage = index, self.experiment.stage[index]
+                model, objective = self.model.at_stage(stage), build("objective", stage.objective)
+            self.grad.zero_()
+            terms, excess = gradient(
+                model, stage, objective, self.experiment.seed, self.update, with_excess=self.update % excess_every == 0,
+                micro_batch=self.micro_batch, engine=self.engine, threads=self.threads,
+            )  # fmt: skip
+            norm, loss = float(self.grad.norm()), sum(terms.values())
+            if not (math.isfinite(norm) and math.isfinite(loss)):
+                raise NonFinite(
+                    f"The loss is no longer a finite number at update {self.update} (stage {index}). "
+                    "A lower learning_rate or clip in that stage usually helps."
+                )
+            rate = learning_rate(stage, place)
+            self._adam(stage, rate, min(1.0, stage.clip / (norm + 1e-12)))
+            self.update += 1
+            self.trials_seen += stage.conditions * stage.trials
+            yield Progress(self.update, index, loss, terms, rate, norm, stage.conditions * stage.trials, excess)
+
+    @torch.no_grad()
+    def _adam(self, stage: Stage, rate: float, scale: float) -> None:
+        self.adam_updates += 1
+        self.grad.mul_(scale)
+        self.moment_1.lerp_(self.grad, 1 - stage.beta_1)
+        self.moment_2.mul_(stage.beta_2).addcmul_(self.grad, self.grad, value=1 - stage.beta_2)
+        unbias_1, unbias_2 = 1 - stage.beta_1**self.adam_updates, 1 - stage.beta_2**self.adam_updates
+        denominator = (self.moment_2 / unbias_2).sqrt_().add_(1e-8)
+        self.flat.addcdiv_(self.moment_1, denominator, value=-rate / unbias_1)
+        if stage.average:
+            self.average.lerp_(self.flat, 1 - min(stage.average, (1 + self.adam_updates) / (10 + self.adam_updates)))
+        else:
+            self.average.copy_(self.flat)
+
+    def tensors(self) -> dict[str, Tensor]:
+        """All that a checkpoint must hold."""
+        names = ("flat", "moment_1", "moment_2", "average")
+        return {name: getattr(self, name) for name in names}

@@ -1,0 +1,131 @@
+"""What a network is trained for: each objective turns a batch of simulated trials into loss terms [C], one a condition.
+
+Paper: appendix "Training details". An objective is any callable of a Batch with the attribute `forced`, which says
+whether the behavioural subspace is clamped to the corrupted target during denoising (teacher forcing).
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from lapsus.diffusion import Mixture, Schedule, exact_mean, posterior_mean
+from lapsus.errors import LapsusError
+
+__all__ = ["Batch", "Diffusion", "TaskOptimal", "SampleMSE", "predicted_mean"]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Simulated trials and what they should have been; arrays put conditions and trials last.
+
+    trajectory [S + 1, n, C, K] and noise [S, n, C, K] of the rollout, readout [d, n], the schedule of the T last steps,
+    path [T + 1, d, C, K] the corrupted target x*_0 … x*_T, optimal [C, d] (or None), target (or None) the exact density.
+    """
+
+    trajectory: Tensor
+    noise: Tensor
+    readout: Tensor
+    schedule: Schedule
+    path: Tensor
+    optimal: Tensor | None = None
+    target: Mixture | None = None
+
+    def responses(self, last: int) -> Tensor:
+        """x = W_x r over the last steps, [last, d, C, K]."""
+        return _project(self.readout, self.trajectory[-last:])
+
+
+def _project(readout: Tensor, r: Tensor) -> Tensor:
+    """W_x r for r [steps, n, C, K]."""
+    return (readout @ r.flatten(2)).unflatten(2, r.shape[2:])
+
+
+def predicted_mean(batch: Batch) -> Tensor:
+    """mu_hat(r_t, t) for t = 0 … T - 1: the behavioural part of each step before its noise, [T, d, C, K]."""
+    T = batch.schedule.T
+    sigma = batch.schedule.sigma.to(batch.trajectory.dtype).view(-1, 1, 1, 1)
+    return batch.responses(T) - sigma * _project(batch.readout, batch.noise[-T:])
+
+
+def _rate_term(batch: Batch) -> Tensor:
+    """Sum over all steps of the squared norm of the rates, mean over trials."""
+    return batch.trajectory[1:].square().sum((0, 1)).mean(-1)
+
+
+def _base_term(batch: Batch) -> Tensor:
+    """Distance of x_0 = W_x r_0 from N(0, I) over the trials of each condition: |mean|² + |Cov - I|²_F."""
+    x_0 = _project(batch.readout, batch.trajectory[-batch.schedule.T - 1][None])[0]  # [d, C, K]
+    if x_0.shape[-1] < 2:
+        raise LapsusError("objective.base_penalty needs at least two trials a condition (batch.trials).")
+    mean = x_0.mean(-1)
+    centred = x_0 - mean[..., None]
+    covariance = torch.einsum("ick,jck->cij", centred, centred) / (x_0.shape[-1] - 1)
+    identity = torch.eye(len(x_0), dtype=x_0.dtype, device=x_0.device)
+    return mean.square().sum(0) + (covariance - identity).square().sum((1, 2))
+
+
+def _regularised(main: dict[str, Tensor], batch: Batch, rate_penalty: float, base_penalty: float = 0.0) -> dict:
+    if rate_penalty:
+        main["rate"] = rate_penalty * _rate_term(batch)
+    if base_penalty:
+        main["base"] = base_penalty * _base_term(batch)
+    return main
+
+
+@dataclass(frozen=True)
+class Diffusion:
+    """Sum over the T denoising steps of |mu_q - mu_hat|², with the paper's two regularisers.
+
+    regress "sample" takes mu_q of the sampled response as in the paper; "expectation" takes its exact mean given x_t,
+    where the behaviour has it in closed form: the same expected gradient with less noise.
+    """
+
+    rate_penalty: float = 1e-8
+    base_penalty: float = 0.01
+    regress: Literal["sample", "expectation"] = "sample"
+    forced = True
+
+    def __call__(self, batch: Batch) -> dict[str, Tensor]:
+        if self.regress == "sample":
+            goal = posterior_mean(batch.path, batch.schedule)
+        elif batch.target is not None:
+            goal = exact_mean(batch.path, batch.schedule, batch.target)
+        else:
+            raise LapsusError('objective.regress = "expectation" needs a behaviour with a closed form (mixture).')
+        loss = (goal - predicted_mean(batch)).square().sum((0, 1)).mean(-1)
+        return _regularised({"ddpm": loss}, batch, self.rate_penalty, self.base_penalty)
+
+
+@dataclass(frozen=True)
+class TaskOptimal:
+    """Mean over the last T* steps of |A [cos, sin] - x|²; window 0 means the whole denoising delay."""
+
+    window: int = 0
+    rate_penalty: float = 1e-8
+    forced = False
+
+    def __call__(self, batch: Batch) -> dict[str, Tensor]:
+        if batch.optimal is None:
+            raise LapsusError("The task-optimal objective needs a behaviour that defines `optimal(conditions)`.")
+        goal = batch.optimal.T[None, :, :, None]
+        return _regularised({"mse": _window_mse(self.window, goal, batch)}, batch, self.rate_penalty)
+
+
+@dataclass(frozen=True)
+class SampleMSE:
+    """The same loss against samples of the target: the control that must average the modes."""
+
+    window: int = 0
+    rate_penalty: float = 1e-8
+    forced = False
+
+    def __call__(self, batch: Batch) -> dict[str, Tensor]:
+        return _regularised({"mse": _window_mse(self.window, batch.path[-1], batch)}, batch, self.rate_penalty)
+
+
+def _window_mse(window: int, goal: Tensor, batch: Batch) -> Tensor:
+    if not 0 <= window <= batch.schedule.T:
+        raise LapsusError(f"objective.window = {window} must lie between 0 and the {batch.schedule.T} denoising steps.")
+    return (goal - batch.responses(window or batch.schedule.T)).square().sum(1).mean((0, 2))

@@ -1,0 +1,207 @@
+"""A run is a folder: config.toml, checkpoints, metrics.jsonl. Nothing in it is executed when it is opened.
+
+Checkpoints are safetensors with a JSON beside them that carries their hash; both are written under another name,
+flushed to disk and renamed, the JSON last, so that a checkpoint either is whole or is not there.
+"""
+
+import hashlib
+import json
+import os
+import platform
+import re
+import warnings
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from lapsus.errors import LapsusError, LapsusWarning
+from lapsus.training.experiment import Experiment, read_experiment, to_toml
+from lapsus.training.loop import Training
+from lapsus.training.model import Model
+
+__all__ = ["Run", "load", "package_version"]
+
+_NAME = re.compile(r"checkpoint-(\d{8})\.json")
+_KEPT = 2
+
+
+def package_version() -> str:
+    try:
+        return version("lapsus")
+    except PackageNotFoundError:
+        return "0+unknown"
+
+
+def _versions() -> dict[str, str]:
+    return {"lapsus": package_version(), "torch": torch.__version__, "python": platform.python_version(), "machine": platform.machine()}
+
+
+def _write(path: Path, data: bytes) -> None:
+    """All of it or nothing, on disk when this returns."""
+    temporary = path.with_name(path.name + ".partial")
+    try:
+        with open(temporary, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise LapsusError(f"Cannot write {path}: {error.strerror}. What was saved before is untouched.") from error
+
+
+class Run:
+    """A run folder. `Run.create` makes one, `Run(path)` opens one."""
+
+    def __init__(self, path: str | Path):
+        self.path = Path(path)
+        config = self.path / "config.toml"
+        if not config.is_file():
+            what = "is not a run folder: it has no config.toml" if self.path.is_dir() else "does not exist"
+            raise LapsusError(f"{self.path} {what}. `lapsus train EXPERIMENT -o {self.path.name}` makes a run.")
+        try:
+            self.experiment = read_experiment(config)
+        except PermissionError as error:
+            raise LapsusError(f"Cannot read {config}: {error.strerror}.") from error
+
+    @classmethod
+    def create(cls, path: str | Path, experiment: Experiment) -> "Run":
+        """A new run folder for this experiment; a folder that holds anything is never touched."""
+        path = Path(path)
+        if path.exists() and (not path.is_dir() or any(path.iterdir())):
+            if (path / "config.toml").is_file():
+                raise LapsusError(f"{path} already holds a run. `lapsus resume {path}` goes on with it; -o names another folder.")
+            raise LapsusError(f"{path} is there already and is not empty; -o names another folder.")
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise LapsusError(f"Cannot make the folder {path}: {error.strerror}.") from error
+        table = experiment.model_dump(exclude_none=True) | {"versions": _versions()}
+        _write(path / "config.toml", to_toml(table).encode())
+        return cls(path)
+
+    def save(self, training: Training, seconds: float = 0.0) -> None:
+        """Write a checkpoint and forget all but the newest two."""
+        from safetensors.torch import save
+
+        weights = {f"weights.{name}": tensor.contiguous() for name, tensor in training.model.state_dict().items()}
+        data = save(weights | {name: training.tensors()[name] for name in ("moment_1", "moment_2", "average")})
+        facts = {
+            "update": training.update, "adam_updates": training.adam_updates, "trials_seen": training.trials_seen,
+            "seconds": seconds, "sha256": hashlib.sha256(data).hexdigest(),
+        }  # fmt: skip
+        name = f"checkpoint-{training.update:08d}"
+        _write(self.path / f"{name}.safetensors", data)
+        _write(self.path / f"{name}.json", json.dumps(facts, indent=1).encode())
+        for old in self._checkpoints()[_KEPT:]:
+            old.unlink(missing_ok=True)
+            old.with_suffix(".safetensors").unlink(missing_ok=True)
+
+    def _checkpoints(self) -> list[Path]:
+        """JSON files of checkpoints, newest first."""
+        return sorted((p for p in self.path.iterdir() if _NAME.fullmatch(p.name)), reverse=True)
+
+    def _newest(self) -> tuple[dict, dict[str, Tensor]] | None:
+        """Facts and tensors of the newest whole checkpoint, warning of damaged ones; None if there never was one."""
+        from safetensors import SafetensorError
+        from safetensors.torch import load as load_tensors
+
+        found = self._checkpoints()
+        for path in found:
+            try:
+                facts = json.loads(path.read_text())
+                data = path.with_suffix(".safetensors").read_bytes()
+                if hashlib.sha256(data).hexdigest() != facts["sha256"]:
+                    raise ValueError("its contents do not match its hash")
+                return facts, load_tensors(data)
+            except (OSError, ValueError, KeyError, SafetensorError) as error:
+                warnings.warn(f"{path.stem} in {self.path} is damaged ({error}); using the one before.", LapsusWarning, stacklevel=3)
+        if found:
+            raise LapsusError(f"Every checkpoint in {self.path} is damaged; train again with `lapsus train {self.path}/config.toml`.")
+        return None
+
+    def training(self, **options) -> tuple[Training, float]:
+        """The training as the newest checkpoint left it (or at its very start), and the seconds it has taken so far."""
+        model = Model.of(self.experiment)
+        newest = self._newest()
+        if newest is None:
+            if self.experiment.start_from:
+                _copy_weights(model, load(self._beside(self.experiment.start_from)), self.experiment.start_from)
+            return Training(self.experiment, model, **options), 0.0
+        facts, tensors = newest
+        _set_weights(model, {k.removeprefix("weights."): v for k, v in tensors.items() if k.startswith("weights.")}, self.path)
+        training = Training(self.experiment, model, update=facts["update"], trials_seen=facts["trials_seen"], **options)
+        training.adam_updates = facts["adam_updates"]
+        for name in ("moment_1", "moment_2", "average"):
+            if tensors[name].shape != training.flat.shape:
+                raise LapsusError(f"The checkpoint in {self.path} belongs to another network: {name} does not fit.")
+            getattr(training, name).copy_(tensors[name])
+        return training, facts["seconds"]
+
+    def _beside(self, name: str) -> str | Path:
+        """start_from may name a run next to this one."""
+        beside = self.path.parent / name
+        return beside if (beside / "config.toml").is_file() else name
+
+    def model(self) -> Model:
+        """The trained model, with averaged weights where the last stage averages them."""
+        if self._newest() is None:
+            raise LapsusError(f"{self.path} holds no checkpoint yet; `lapsus resume {self.path}` trains it.")
+        training, _ = self.training()
+        training.flat.copy_(training.average)
+        return training.model.requires_grad_(False)
+
+    @property
+    def update(self) -> int:
+        """Of the newest checkpoint."""
+        found = self._checkpoints()
+        return int(_NAME.fullmatch(found[0].name).group(1)) if found else 0
+
+    def metrics(self) -> list[dict]:
+        """All lines of metrics.jsonl that are whole."""
+        path, lines = self.path / "metrics.jsonl", []
+        for line in path.read_text().splitlines() if path.is_file() else []:
+            try:
+                lines.append(json.loads(line))
+            except json.JSONDecodeError:
+                continue
+        return lines
+
+    def cut_metrics(self, update: int) -> None:
+        """Forget metrics of updates after this one: they will be made again."""
+        kept = [json.dumps(line) for line in self.metrics() if line["update"] <= update]
+        _write(self.path / "metrics.jsonl", "".join(line + "\n" for line in kept).encode())
+
+    def log(self, line: dict) -> None:
+        try:
+            with open(self.path / "metrics.jsonl", "a") as file:
+                file.write(json.dumps(line) + "\n")
+        except OSError as error:
+            raise LapsusError(f"Cannot write {self.path}/metrics.jsonl: {error.strerror}.") from error
+
+
+def _set_weights(model: Model, weights: dict[str, Tensor], source) -> None:
+    expected = model.state_dict()
+    for name, tensor in expected.items():
+        if name not in weights:
+            raise LapsusError(f"{source} has no weights {name}: it belongs to another kind of network.")
+        if weights[name].shape != tensor.shape:
+            raise LapsusError(f"{source}: {name} has shape {list(weights[name].shape)}, this network needs {list(tensor.shape)}.")
+        if not bool(torch.isfinite(weights[name]).all()):
+            raise LapsusError(f"{source}: the weights {name} contain values that are not finite numbers.")
+    model.load_state_dict({name: weights[name] for name in expected})
+
+
+def _copy_weights(model: Model, other: Model, source) -> None:
+    _set_weights(model, other.state_dict(), source)
+
+
+def load(source: str | Path) -> Model:
+    """A trained model from a run folder or by the name of a network that ships with lapsus."""
+    if (Path(source) / "config.toml").is_file():
+        return Run(source).model()
+    from lapsus.zoo import load_shipped
+
+    return load_shipped(str(source))

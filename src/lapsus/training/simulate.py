@@ -1,0 +1,52 @@
+"""Activity of a trained network, in the form that every analysis takes."""
+
+import numpy as np
+import torch
+import xarray as xr
+
+from lapsus import circular, streams
+from lapsus.errors import LapsusError
+from lapsus.training.model import Model
+
+__all__ = ["simulate"]
+
+
+@torch.no_grad()
+def simulate(model: Model, conditions: int | dict = 256, trials: int = 16, seed: int = 0, noise_scale: float = 1.0,
+             engine: str = "auto", threads: int | None = None) -> xr.Dataset:  # fmt: skip
+    """Simulate free-running trials: `conditions` a number to draw, or a dictionary as the task makes it.
+
+    Returns activity[trial, time, unit] with the response, the trial table and the readout; time is in steps from cue
+    offset (the start of denoising), so that earlier epochs are negative; time t holds the state that step t reached.
+    """
+    if isinstance(conditions, int):
+        if conditions < 1 or trials < 1:
+            raise LapsusError("simulate needs at least one condition and one trial.")
+        conditions = model.task.sample(conditions, streams.generator(seed, "simulation"))
+    inputs = model.inputs(conditions)
+    count = inputs[0].shape[1]
+    d, units, epochs = model.behaviour.response_size, model.network.units, model.task.epochs
+    steps = sum(epochs.values())
+    activity = np.empty((count, trials, steps + 1, units), np.float32)
+    for start in range(0, count, 128):
+        part = range(start, min(start + 128, count))
+        batch = model.batch(conditions, inputs, torch.zeros(d, count, trials), part, seed, forced=False,
+                            noise_scale=noise_scale, engine=engine, threads=threads)  # fmt: skip
+        activity[start : part.stop] = batch.trajectory.permute(2, 3, 0, 1).numpy()
+    x_T = activity[:, :, -1] @ model.network.readout.numpy().T
+    response = circular.angle(x_T) if d == 2 else x_T[..., 0] if d == 1 else x_T
+    table = model.task.table(conditions)
+    names = ["initial"] + [name for name, length in epochs.items() for _ in range(length)]
+    offset = steps - list(epochs.values())[-1]
+    variables = {
+        "activity": (("trial", "time", "unit"), activity.reshape(count * trials, steps + 1, units)),
+        "response": (("trial",) + (("dim",) if response.ndim == 3 else ()), response.reshape(count * trials, *response.shape[2:])),
+        "condition": (("trial",), np.repeat(np.arange(count), trials)),
+        "readout": (("dim", "unit"), model.network.readout.numpy()),
+    }
+    variables |= {name: (("trial",), np.repeat(values.to_numpy(), trials)) for name, values in table.items()}
+    return xr.Dataset(
+        variables,
+        coords={"time": np.arange(steps + 1) - offset, "epoch": (("time",), np.array(names)), "unit": np.arange(units)},
+        attrs={"seed": seed, "noise_scale": noise_scale, "task": type(model.task).__name__},
+    )

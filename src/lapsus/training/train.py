@@ -1,0 +1,115 @@
+"""Train a run: progress, checkpoints, metrics, and a clean stop."""
+
+import signal
+import sys
+import threading
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from lapsus.errors import LapsusError
+from lapsus.training.loop import NonFinite, Training
+from lapsus.training.runs import Run
+
+__all__ = ["train", "Outcome"]
+
+_CHECKPOINT_SECONDS = 60.0
+# Metrics, the excess among them, are taken every so many updates.
+_METRICS_EVERY = 20
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Why training stopped ("done", "steps", "minutes", "interrupted") and how far it is."""
+
+    reason: str
+    update: int
+    updates: int
+    seconds: float
+
+
+@contextmanager
+def _polite_interrupt():
+    """The first Ctrl-C (or SIGTERM) asks the loop to stop after the current update; a second one stops at once."""
+    asked = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield asked
+        return
+
+    def handler(number, frame):
+        if asked.is_set():
+            raise KeyboardInterrupt
+        asked.set()
+
+    before = {number: signal.signal(number, handler) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield asked
+    finally:
+        for number, old in before.items():
+            signal.signal(number, old)
+
+
+def train(run: Run, *, steps: int | None = None, minutes: float | None = None, engine: str = "auto",
+          threads: int | None = None, micro_batch: int | None = None, progress: bool | None = None) -> Outcome:  # fmt: skip
+    """Train the run from where it stands to the end of its stages, or for so many more updates or minutes.
+
+    A bar shows loss, excess over the Bayes denoiser and trials per second; metrics.jsonl keeps them. Interrupting saves.
+    """
+    from tqdm import tqdm
+
+    for name, value in (("--steps", steps), ("--minutes", minutes), ("--micro-batch", micro_batch), ("--threads", threads)):
+        if value is not None and not value > 0:
+            raise LapsusError(f"{name} must be positive, not {value}.")
+    training, seconds_before = run.training(engine=engine, threads=threads, micro_batch=micro_batch)
+    total = run.experiment.updates
+    until = total if steps is None else min(total, training.update + steps)
+    run.cut_metrics(training.update)
+    if training.update == 0:
+        run.save(training)
+    started = saved = mark = time.monotonic()
+    reason, trials_since = "done" if until == total else "steps", 0
+    show = sys.stderr.isatty() if progress is None else progress
+    bar = tqdm(total=until, initial=training.update, unit="update", disable=not show, dynamic_ncols=True, smoothing=0.1)
+    shown: dict[str, str] = {}
+    with _polite_interrupt() as asked, bar:
+        try:
+            for state in training.run(until, excess_every=_METRICS_EVERY):
+                trials_since += state.trials
+                now = time.monotonic()
+                if state.excess is not None or state.update % _METRICS_EVERY == 0 or state.update == until:
+                    rate = trials_since / max(now - mark, 1e-9)
+                    mark, trials_since = now, 0
+                    _log(run, state, rate, seconds_before + now - started)
+                    shown |= {"loss": f"{state.loss:.4g}", "trials/s": f"{rate:.0f}"}
+                    if state.excess is not None:
+                        shown["excess"] = f"{state.excess:.3f}"
+                    stage = run.experiment.stage[state.stage]
+                    bar.set_description(stage.name or f"stage {state.stage + 1}/{len(run.experiment.stage)}", refresh=False)
+                    bar.set_postfix(shown, refresh=False)
+                bar.update()
+                if asked.is_set():
+                    reason = "interrupted"
+                    break
+                if minutes is not None and now - started > 60 * minutes and state.update < until:
+                    reason = "minutes"
+                    break
+                if now - saved > _CHECKPOINT_SECONDS:
+                    run.save(training, seconds_before + now - started)
+                    saved = now
+        except NonFinite as error:
+            raise LapsusError(f"{error} The last good checkpoint, at update {run.update}, is kept in {run.path}.") from error
+    seconds = seconds_before + time.monotonic() - started
+    if run.update != training.update:
+        run.save(training, seconds)
+    return Outcome(reason, training.update, total, seconds)
+
+
+def _log(run: Run, state, trials_per_second: float, seconds: float) -> None:
+    line = {
+        "update": state.update, "stage": state.stage, "loss": state.loss, **{f"loss_{k}": v for k, v in state.terms.items()},
+        "learning_rate": state.learning_rate, "gradient_norm": state.gradient_norm,
+        "trials_per_second": round(trials_per_second, 1), "seconds": round(seconds, 2),
+    }  # fmt: skip
+    if state.excess is not None:
+        line["excess"] = state.excess
+    run.log(line)
