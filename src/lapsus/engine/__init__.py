@@ -10,7 +10,7 @@ import warnings
 
 from torch import Tensor
 
-from lapsus.engine import reference
+from lapsus.engine import fused, reference
 from lapsus.engine.timeline import Timeline
 from lapsus.errors import LapsusError, LapsusWarning
 
@@ -48,7 +48,14 @@ def rollout(
     timeline.check(network, r0, drives, biases, noise, forcing)
     if engine not in ENGINES:
         raise LapsusError(f"engine must be one of {', '.join(ENGINES)}, not {engine!r}")
-    return reference.rollout(network, r0, drives, biases, timeline, noise, forcing)
+    reason = None if engine == "reference" else fused.why_not(network, r0)
+    if engine == "fused" and reason:
+        raise LapsusError(f"engine = fused is impossible here: {reason}; engine = reference runs any network")
+    if reason:
+        _tell(f"The torch reference runs instead of the fused kernel, several times slower: {reason}.")
+    if engine == "reference" or reason:
+        return reference.rollout(network, r0, drives, biases, timeline, noise, forcing)
+    return fused.rollout(network, r0, drives, biases, timeline, noise, forcing, threads=threads, group=group)
 
 
 def _tell(message: str) -> None:

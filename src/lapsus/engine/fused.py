@@ -1,0 +1,172 @@
+"""The trial in one fused C++ kernel: dendritic trees on the CPU, float32 and float64.
+
+The kernel keeps a block of trials in registers, never writes leaf activations to memory, and adds up gradients in an
+order that depends neither on the number of threads nor on who finishes first. See native/relu.h for the algebra.
+"""
+
+from __future__ import annotations
+
+import os
+
+import torch
+from torch import Tensor
+
+from lapsus.engine.threads import resolve
+from lapsus.engine.timeline import Timeline
+from lapsus.errors import LapsusError
+
+try:
+    from lapsus.engine import _native
+except ImportError as error:
+    _native = None
+    _reason = f"the kernel was not built ({error})"
+
+__all__ = ["instruction_set", "instruction_sets", "rollout", "why_not"]
+
+NONLINEARITIES = ("relu", "softplus")
+
+
+def instruction_sets() -> list[str]:
+    """What this machine can run, best first; empty without the kernel."""
+    return [] if _native is None else _native.instruction_sets()
+
+
+def instruction_set() -> str | None:
+    """The instruction set in use: LAPSUS_ISA where it is set, else the best; None without the kernel."""
+    if _native is None:
+        return None
+    wanted = os.environ.get("LAPSUS_ISA", "")
+    if wanted and wanted not in instruction_sets():
+        raise LapsusError(f"LAPSUS_ISA is {wanted!r}; this machine can run {', '.join(instruction_sets())}")
+    return _native.instruction_set(wanted)
+
+
+def why_not(network, r0: Tensor) -> str | None:
+    """Why the kernel cannot run this network, in words, or None if it can."""
+    if _native is None:
+        return _reason
+    if not all(hasattr(network, name) for name in ("leaf_weight", "branch_weights", "branching", "nonlinearity")):
+        return f"{type(network).__name__} is not a dendritic tree"
+    if _own_F(network):
+        return f"{type(network).__name__} has an F of its own"
+    if network.nonlinearity not in NONLINEARITIES:
+        return f"the kernel does not know the non-linearity {network.nonlinearity!r}"
+    if r0.device.type != "cpu":
+        return f"the kernel runs on the CPU, not on {r0.device.type}"
+    if r0.dtype not in (torch.float32, torch.float64):
+        return f"the kernel works in float32 and float64, not in {r0.dtype}"
+    if network.leaf_weight.dtype != r0.dtype:
+        return f"the rates are {r0.dtype} but the weights {network.leaf_weight.dtype}"
+    return None
+
+
+def _own_F(network) -> bool:
+    """Whether a subclass of the tree computes something else."""
+    from lapsus.networks import DendriticTree
+
+    return isinstance(network, DendriticTree) and type(network).F is not DendriticTree.F
+
+
+def rollout(
+    network,
+    r0: Tensor,
+    drives: Tensor,
+    biases: tuple[Tensor, ...],
+    timeline: Timeline,
+    noise: Tensor,
+    forcing: Tensor | None = None,
+    *,
+    threads: int | None = None,
+    group: int | None = None,
+) -> Tensor:
+    """The trajectory [S+1, n, C, K]; see lapsus.engine.rollout for the arguments."""
+    leaves = network.leaf_weight.shape[0]
+    if drives.shape[0] and drives.shape[2] != leaves:
+        raise LapsusError(f"drives has {drives.shape[2]} entries a condition; the tree has {leaves} leaves")
+    weights, tables = list(network.branch_weights), list(biases)
+    if not weights and network.nonlinearity == "relu":
+        # A point neuron is a soma with one leaf: the ReLU of a ReLU is that ReLU.
+        weights = [r0.new_ones(network.units, 1)]
+        tables.append(tables[0].new_zeros(tables[0].shape))
+    nodes = [leaves] + [weight.shape[0] for weight in weights]
+    if [table.shape[-1] for table in tables] != nodes:
+        raise LapsusError(f"the bias tables have {[table.shape[-1] for table in tables]} nodes; the tree has {nodes}")
+    call = _Call(network, nodes, [0] + [weight.shape[1] for weight in weights], timeline, resolve(threads), group)
+    return _Rollout.apply(call, r0, drives, noise, forcing, network.readout, network.leaf_weight, *weights, *tables)
+
+
+class _Call:
+    """Everything about one rollout that is not a tensor."""
+
+    def __init__(self, network, nodes: list[int], children: list[int], timeline: Timeline, threads: int, group):
+        self.softplus = network.nonlinearity == "softplus"
+        self.alpha = float(network.alpha)
+        self.nodes, self.children, self.timeline, self.threads, self.group = nodes, children, timeline, threads, group
+        self.isa = instruction_set()
+
+    def native(self, trajectory, r0, drives, noise, forcing, readout, leaf_weight, *rest):
+        """The kernel's view of the arrays; it keeps none of them alive."""
+        weights, tables = rest[: len(self.nodes) - 1], rest[len(self.nodes) - 1 :]
+        _, conditions, trials = r0.shape
+        forced = 0 if forcing is None else forcing.shape[0]
+        group = min(self.group or conditions, conditions) or 1
+        sizes = [r0.shape[0], conditions, trials, self.timeline.steps, drives.shape[0], len(tables[0]),
+                 readout.shape[0], forced, group]  # fmt: skip
+        arrays = [leaf_weight, drives, readout, r0, noise, forcing, trajectory, None]
+        kind = _native.RolloutFloat32 if r0.dtype == torch.float32 else _native.RolloutFloat64
+        return kind(
+            sizes,
+            self.softplus,
+            self.alpha,
+            self.nodes,
+            self.children,
+            list(self.timeline.drive_index),
+            list(self.timeline.time_index),
+            list(self.timeline.sigma),
+            [_address(array) for array in arrays],
+            [0] + [_address(weight) for weight in weights],
+            [_address(table) for table in tables],
+        )
+
+
+def _address(tensor: Tensor | None) -> int:
+    return 0 if tensor is None else tensor.data_ptr()
+
+
+class _Rollout(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, call: _Call, *tensors):
+        dtype = tensors[0].dtype
+        tensors = tuple(t if t is None else t.detach().to(dtype).contiguous() for t in tensors)
+        r0 = tensors[0]
+        trajectory = r0.new_empty(call.timeline.steps + 1, *r0.shape)
+        native = call.native(trajectory, *tensors)
+        masks = None
+        if any(ctx.needs_input_grad) and not call.softplus:
+            masks = torch.empty(native.mask_words, dtype=torch.int64)
+            native.set_masks(masks.data_ptr())
+        native.forward(call.isa, call.threads)
+        ctx.call, ctx.masks = call, masks
+        ctx.save_for_backward(trajectory, *tensors)
+        return trajectory
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx, grad):
+        trajectory, *tensors = ctx.saved_tensors
+        call = ctx.call
+        r0, drives, noise, forcing, readout, leaf_weight, *rest = tensors
+        grad = grad.contiguous()
+        native = call.native(trajectory, *tensors)
+        native.set_masks(_address(ctx.masks))
+        in_r0, in_leaf, in_drives = torch.empty_like(r0), torch.zeros_like(leaf_weight), torch.zeros_like(drives)
+        in_rest = [torch.zeros_like(tensor) for tensor in rest]
+        count = len(call.nodes) - 1
+        native.backward(
+            call.isa,
+            call.threads,
+            [tensor.data_ptr() for tensor in (grad, in_r0, in_leaf, in_drives)],
+            [0] + [tensor.data_ptr() for tensor in in_rest[:count]],
+            [tensor.data_ptr() for tensor in in_rest[count:]],
+        )
+        return None, in_r0, in_drives, None, None, None, in_leaf, *in_rest
