@@ -23,13 +23,20 @@ _PUBLIC = {
     "rollout": "lapsus.engine",
 }  # fmt: skip
 
-__all__ = sorted(_PUBLIC)
+_MODULES = (
+    "analysis", "behaviour", "circular", "diffusion", "engine", "figures", "inference", "networks", "streams", "tasks",
+    "training", "trials", "zoo",
+)  # fmt: skip
+
+__all__ = sorted((*_PUBLIC, *_MODULES))
 
 
 def __getattr__(name: str):
     # Lazy, so that `lapsus --help` does not wait for torch.
     if name in _PUBLIC:
         return getattr(import_module(_PUBLIC[name]), name)
+    if name in _MODULES:
+        return import_module(f"lapsus.{name}")
     raise AttributeError(f"module 'lapsus' has no attribute {name!r}")
 
 

@@ -29,7 +29,7 @@ class Stage(_Section):
     name: str = ""
     updates: int = Field(ge=0)
     objective: dict = {"kind": "diffusion"}
-    task: dict = Field({}, description="Fields of the task that differ in this stage, durations for instance.")
+    task: dict = Field({}, description="Fields of the task that differ in this stage; lists make one stage each.")
     behaviour: dict | None = Field(None, description="Another target in this stage.")
     conditions: int = Field(32, ge=1, description="Conditions an update.")
     trials: int = Field(16, ge=1, description="Trials a condition.")
@@ -97,10 +97,26 @@ def read_experiment(source: str | Path | dict, overrides: list[str] = ()) -> Exp
             raise LapsusError(f"{path} is not a TOML file: {error}.") from error
     for assignment in overrides:
         source = override(source, assignment)
+    if isinstance(source.get("stage"), list):
+        source = source | {"stage": [one for stage in source["stage"] for one in _unrolled(stage, name)]}
     try:
         return Experiment.model_validate(source)
     except ValidationError as error:
         raise _explain(error, name) from None
+
+
+def _unrolled(stage: dict, source: str) -> list[dict]:
+    """A stage whose task fields are lists, such as denoise = [8, 12, 18], stands for one stage after another."""
+    fields = stage.get("task") if isinstance(stage, dict) else None
+    lists = {key: value for key, value in (fields or {}).items() if isinstance(value, list)}
+    if not lists:
+        return [stage]
+    counts = {len(value) for value in lists.values()}
+    if len(counts) != 1:
+        raise LapsusError(f"{source}: the lists in stage.task must have the same length ({', '.join(lists)}).")
+    parts = [dict(zip(lists, values)) for values in zip(*lists.values())]
+    label = stage.get("name", "stage")
+    return [stage | {"name": f"{label} {number}/{len(parts)}", "task": fields | part} for number, part in enumerate(parts, 1)]
 
 
 def _find(source: str | Path) -> Path:

@@ -100,11 +100,14 @@ class Diffusion:
 
 @dataclass(frozen=True)
 class TaskOptimal:
-    """Mean over the last T* steps of |A [cos, sin] - x|²; window 0 means the whole denoising delay."""
+    """Mean over the last T* steps of |A [cos, sin] - x|²; a window of 0, or beyond the delay, means all of it."""
 
     window: int = 0
     rate_penalty: float = 1e-8
     forced = False
+
+    def __post_init__(self):
+        _check_window(self.window)
 
     def __call__(self, batch: Batch) -> dict[str, Tensor]:
         if batch.optimal is None:
@@ -121,11 +124,18 @@ class SampleMSE:
     rate_penalty: float = 1e-8
     forced = False
 
+    def __post_init__(self):
+        _check_window(self.window)
+
     def __call__(self, batch: Batch) -> dict[str, Tensor]:
         return _regularised({"mse": _window_mse(self.window, batch.path[-1], batch)}, batch, self.rate_penalty)
 
 
 def _window_mse(window: int, goal: Tensor, batch: Batch) -> Tensor:
-    if not 0 <= window <= batch.schedule.T:
-        raise LapsusError(f"objective.window = {window} must lie between 0 and the {batch.schedule.T} denoising steps.")
-    return (goal - batch.responses(window or batch.schedule.T)).square().sum(1).mean((0, 2))
+    last = min(window, batch.schedule.T) if window else batch.schedule.T
+    return (goal - batch.responses(last)).square().sum(1).mean((0, 2))
+
+
+def _check_window(window: int) -> None:
+    if window < 0:
+        raise LapsusError(f"objective.window is a number of steps and cannot be negative (it is {window}).")

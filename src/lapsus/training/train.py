@@ -13,7 +13,6 @@ from lapsus.training.runs import Run
 
 __all__ = ["train", "Outcome"]
 
-_CHECKPOINT_SECONDS = 60.0
 # Metrics, the excess among them, are taken every so many updates.
 _METRICS_EVERY = 20
 
@@ -50,7 +49,8 @@ def _polite_interrupt():
 
 
 def train(run: Run, *, steps: int | None = None, minutes: float | None = None, engine: str = "auto",
-          threads: int | None = None, micro_batch: int | None = None, progress: bool | None = None) -> Outcome:  # fmt: skip
+          threads: int | None = None, micro_batch: int | None = None, progress: bool | None = None,
+          checkpoint_seconds: float = 60.0) -> Outcome:  # fmt: skip
     """Train the run from where it stands to the end of its stages, or for so many more updates or minutes.
 
     A bar shows loss, excess over the Bayes denoiser and trials per second; metrics.jsonl keeps them. Interrupting saves.
@@ -93,7 +93,7 @@ def train(run: Run, *, steps: int | None = None, minutes: float | None = None, e
                 if minutes is not None and now - started > 60 * minutes and state.update < until:
                     reason = "minutes"
                     break
-                if now - saved > _CHECKPOINT_SECONDS:
+                if now - saved > checkpoint_seconds:
                     run.save(training, seconds_before + now - started)
                     saved = now
         except NonFinite as error:

@@ -1,0 +1,31 @@
+"""An objective of your own: the diffusion loss plus a price on change, which favours slow dynamics."""
+
+from dataclasses import dataclass
+
+import lapsus
+from lapsus.training.loop import Training
+
+
+@dataclass(frozen=True)
+class SlowDiffusion:
+    """Adds slowness × the mean squared change of the rates from step to step before cue offset."""
+
+    slowness: float = 1e-3
+    forced = True
+
+    def __call__(self, batch):
+        losses = lapsus.Diffusion(rate_penalty=0.0)(batch)
+        before = batch.trajectory[: -batch.schedule.T]
+        losses["slow"] = self.slowness * (before[1:] - before[:-1]).square().sum((0, 1)).mean(-1)
+        return losses
+
+
+if __name__ == "__main__":
+    experiment = lapsus.read_experiment({
+        "name": "slow", "task": {"kind": "index-cued", "delay": 1, "denoise": 5},
+        "network": {"kind": "dendritic", "units": 8, "branching": [4, 4]},
+        "stage": [{"updates": 20, "objective": {"kind": "own_objective:SlowDiffusion", "slowness": 0.01}}],
+    })  # fmt: skip
+    for progress in Training(experiment, lapsus.Model.of(experiment)).run():
+        pass
+    print({name: round(value, 4) for name, value in progress.terms.items()})

@@ -1,0 +1,121 @@
+import math
+
+import numpy as np
+import pytest
+import torch
+from scipy import stats
+
+from lapsus import FeatureCued, IndexCued, check_task, circular, streams
+from lapsus.errors import LapsusError
+from lapsus.tasks.delayed_estimation import sample_features
+
+TASKS = [
+    IndexCued(), IndexCued(encoding="scalar"), IndexCued(items=1), IndexCued(items=4), FeatureCued(), FeatureCued(items=1),
+    FeatureCued(items=6, probe_margin=0.3, report_margin=0), FeatureCued(kappa=5.0, prestimulus=0, delay=0, denoise=1),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("task", TASKS, ids=str)
+def test_check(task):
+    check_task(task)
+
+
+@pytest.mark.parametrize("items, margin", [(2, math.pi / 4), (3, 0.5), (6, 0.3), (7, 0.85)])
+def test_features_keep_their_margin_and_are_uniform(items, margin):
+    z = sample_features(20_000, items, margin, streams.generator("x")).double()
+    assert z.shape == (20_000, items) and float(z.min()) >= -math.pi and float(z.max()) < math.pi
+    gaps = [circular.distance(z[:, i], z[:, j]) for i in range(items) for j in range(i)]
+    assert min(float(gap.min()) for gap in gaps) >= margin - 1e-5
+    for item in range(items):
+        assert stats.kstest(z[:, item].numpy(), stats.uniform(-math.pi, 2 * math.pi).cdf).pvalue > 1e-4
+
+
+def test_two_items_have_uniform_distances_as_rejection_would_give():
+    z = sample_features(50_000, 2, math.pi / 4, streams.generator("y")).double()
+    distance = circular.distance(z[:, 0], z[:, 1]).numpy()
+    assert stats.kstest(distance, stats.uniform(math.pi / 4, 3 * math.pi / 4).cdf).pvalue > 1e-4
+
+
+def test_three_items_match_rejection_sampling():
+    margin, rng = 0.8, np.random.default_rng(0)
+    z = rng.uniform(-math.pi, math.pi, (200_000, 3))
+    apart = np.stack([circular.distance(z[:, i], z[:, j]) for i, j in ((0, 1), (0, 2), (1, 2))], 1)
+    rejected = apart[(apart >= margin).all(1)][:, 0]
+    ours = sample_features(len(rejected), 3, margin, streams.generator("z")).double()
+    assert stats.ks_2samp(rejected, circular.distance(ours[:, 0], ours[:, 1]).numpy()).pvalue > 1e-4
+
+
+def test_palimpsest_is_the_papers_sum():
+    task = FeatureCued(items=2)
+    conditions = task.sample(3, streams.generator("s"))
+    stimuli = task.stimuli(conditions)
+    preferred = np.arange(16) * 2 * np.pi / 16 - np.pi
+    for c in range(3):
+        zp, zr = conditions["probe"][c].numpy(), conditions["report"][c].numpy()
+        S = sum(np.exp(np.cos(zp[n] - preferred)[:, None] + np.cos(zr[n] - preferred)[None, :]) for n in range(2))
+        np.testing.assert_allclose(stimuli["stimulus"][c], S, rtol=1e-5)
+        stripe = np.exp(np.cos(zp[int(conditions["cued"][c])] - preferred))
+        np.testing.assert_allclose(stimuli["cue"][c], np.tile(stripe[:, None], (1, 16)), rtol=1e-5)
+    encoder = task.encoder(streams.generator("e"))
+    s = encoder(stimuli)["stimulus"]
+    W_p, W_r = encoder.probe_weight.detach(), encoder.report_weight.detach()
+    torch.testing.assert_close(s[0], (W_p @ stimuli["stimulus"][0] @ W_r.T).flatten())
+
+
+def test_feature_cued_items_have_no_order():
+    task = FeatureCued(items=3)
+    conditions = task.sample(5, streams.generator("o"))
+    order = torch.tensor([2, 0, 1])
+    shuffled = {"probe": conditions["probe"][:, order], "report": conditions["report"][:, order],
+                "cued": torch.argsort(order)[conditions["cued"]]}  # fmt: skip
+    for epoch, S in task.stimuli(conditions).items():
+        torch.testing.assert_close(S, task.stimuli(shuffled)[epoch])
+
+
+def test_scalar_encoding_shows_the_angles_and_the_cue_a_learned_vector():
+    task = IndexCued(encoding="scalar")
+    conditions = task.sample(4, streams.generator("i"))
+    encoder = task.encoder(streams.generator("e"))
+    encoded = encoder(task.stimuli(conditions))
+    torch.testing.assert_close(encoded["stimulus"], torch.cat([conditions["report"], torch.zeros(4, 4)], 1))
+    torch.testing.assert_close(encoded["cue"][:, 2:], encoder.cue[conditions["cued"]])
+    assert not encoded["cue"][:, :2].any()
+
+
+def test_table_has_the_cued_items_colour_as_target():
+    table = FeatureCued().table(FeatureCued().sample(50, streams.generator("t")))
+    assert set(table["cued"]) == {1, 2}
+    np.testing.assert_array_equal(table["target"], np.where(table["cued"] == 1, table["report_1"], table["report_2"]))
+
+
+@pytest.mark.parametrize("make, message", [
+    (lambda: FeatureCued(items=8), "task.probe_margin = 0.7854 rad is impossible for 8 items"),
+    (lambda: IndexCued(items=10), "task.report_margin"),
+    (lambda: IndexCued(delay=-1), "task.delay is a number of steps and cannot be negative"),
+    (lambda: IndexCued(denoise=0), "task.denoise must be at least one step"),
+    (lambda: IndexCued(items=0), "task.items must be at least 1"),
+    (lambda: FeatureCued(report_margin=-0.1), "task.report_margin cannot be negative"),
+])  # fmt: skip
+def test_impossible_tasks_are_refused_in_words(make, message):
+    with pytest.raises(LapsusError, match=message):
+        make()
+
+
+def test_the_check_names_what_is_wrong():
+    class ShownWhileDenoising(IndexCued):
+        def stimuli(self, conditions):
+            return {"denoise": conditions["report"]}
+
+    with pytest.raises(LapsusError, match="Nothing can be shown during 'denoise'"):
+        check_task(ShownWhileDenoising())
+
+    class Global(IndexCued):
+        def sample(self, count, generator):
+            own = torch.Generator().manual_seed(next(seeds))
+            return super().sample(count, own)
+
+    seeds = iter(range(100))
+    with pytest.raises(LapsusError, match="generator it is given"):
+        check_task(Global())
+    with pytest.raises(LapsusError, match="has no epochs"):
+        check_task(object())

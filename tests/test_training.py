@@ -1,0 +1,303 @@
+"""The loop, run folders and the promises made about them."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+import torch
+
+from lapsus import LapsusError, Run, evaluate, load, read_experiment, simulate, streams, train
+from lapsus.training.build import build
+from lapsus.training.experiment import Stage, override, to_toml
+from lapsus.training.loop import Training, gradient, learning_rate
+from lapsus.training.model import Model
+
+TINY = {
+    "name": "tiny",
+    "task": {"kind": "index-cued", "prestimulus": 1, "stimulus": 2, "delay": 1, "cue": 2, "denoise": 4},
+    "network": {"kind": "dendritic", "units": 6, "branching": [3, 3]},
+    "behaviour": {"kind": "bns", "swap": {"kind": "constant", "p": 0.2}},
+    "stage": [
+        {"updates": 15, "objective": {"kind": "task-optimal"}, "conditions": 8, "trials": 4, "task": {"denoise": 2}},
+        {"updates": 25, "objective": {"kind": "diffusion"}, "conditions": 8, "trials": 4, "average": 0.9},
+    ],
+}
+
+
+@pytest.fixture
+def tiny():
+    return read_experiment(TINY)
+
+
+def _weights(path):
+    training, _ = Run(path).training()
+    return training
+
+
+def _same(a, b):
+    for name in ("flat", "moment_1", "moment_2", "average"):
+        assert torch.equal(getattr(a, name), getattr(b, name)), name
+    assert (a.update, a.trials_seen, a.adam_updates) == (b.update, b.trials_seen, b.adam_updates)
+
+
+def test_same_seed_same_bits_and_another_seed_another_network(tiny, tmp_path):
+    for name in ("a", "b"):
+        train(Run.create(tmp_path / name, tiny))
+    _same(_weights(tmp_path / "a"), _weights(tmp_path / "b"))
+    train(Run.create(tmp_path / "c", read_experiment(TINY | {"seed": 2})))
+    assert not torch.equal(_weights(tmp_path / "a").flat, _weights(tmp_path / "c").flat)
+
+
+def test_stopping_anywhere_changes_nothing(tiny, tmp_path):
+    train(Run.create(tmp_path / "whole", tiny))
+    Run.create(tmp_path / "pieces", tiny)
+    for steps in (1, 13, 3, 8, None):  # stops inside and between stages
+        train(Run(tmp_path / "pieces"), steps=steps)
+    _same(_weights(tmp_path / "whole"), _weights(tmp_path / "pieces"))
+
+
+def test_a_killed_run_ends_with_the_same_bits(tiny, tmp_path):
+    # Many small updates and checkpoints every 0.05 s, killed without warning at moments that no code chose.
+    experiment = read_experiment(TINY | {"stage": [TINY["stage"][1] | {"updates": 400}]})
+    train(Run.create(tmp_path / "whole", experiment))
+    Run.create(tmp_path / "killed", experiment)
+    script = f"import lapsus; lapsus.train(lapsus.Run({str(tmp_path / 'killed')!r}), checkpoint_seconds=0.05)"
+    environment = os.environ | {"PYTHONWARNINGS": "ignore", "OMP_NUM_THREADS": "1"}
+    kills = 0
+    for attempt in range(40):
+        process = subprocess.Popen([sys.executable, "-c", script], env=environment)
+        before = Run(tmp_path / "killed").update
+        deadline = time.monotonic() + 60
+        while process.poll() is None and Run(tmp_path / "killed").update <= before and time.monotonic() < deadline:
+            time.sleep(0.01)
+        if process.poll() is None:
+            time.sleep(0.013 * (attempt % 5))
+            process.kill()
+            kills += 1
+        process.wait()
+        if Run(tmp_path / "killed").update == experiment.updates or kills == 4:
+            break
+    assert kills >= 1
+    train(Run(tmp_path / "killed"))
+    _same(_weights(tmp_path / "whole"), _weights(tmp_path / "killed"))
+    updates = [line["update"] for line in Run(tmp_path / "killed").metrics()]
+    assert updates == sorted(set(updates)) == [line["update"] for line in Run(tmp_path / "whole").metrics()]
+
+
+def test_interrupt_saves_and_says_how_to_go_on(tmp_path):
+    (tmp_path / "long.toml").write_text(to_toml(TINY | {"stage": [TINY["stage"][1] | {"updates": 100_000}]}))
+    command = [sys.executable, "-m", "lapsus", "train", "long.toml", "-o", "run"]
+    process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 60
+    while not (tmp_path / "run" / "metrics.jsonl").exists() or not (tmp_path / "run" / "metrics.jsonl").read_text():
+        assert process.poll() is None and time.monotonic() < deadline
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130 and "lapsus resume run" in out and "Traceback" not in err
+    assert Run(tmp_path / "run").update > 0
+
+
+@pytest.mark.parametrize("micro_batch", [4, 8])
+def test_cutting_a_batch_changes_no_bit(tiny, micro_batch):
+    stage = Stage(updates=1, conditions=16, trials=8)
+    objective = build("objective", stage.objective)
+    results = []
+    for cut in (None, micro_batch):
+        training = Training(tiny, Model.of(tiny))
+        terms, excess = gradient(training.model, stage, objective, 1, 0, with_excess=True, micro_batch=cut)
+        results.append((training.grad.clone(), terms, excess))
+    torch.testing.assert_close(results[0][0], results[1][0], rtol=1e-4, atol=1e-6)
+    assert results[0][1] == pytest.approx(results[1][1], rel=1e-5)
+    assert results[0][2] == pytest.approx(results[1][2], rel=1e-4)
+    if _fused():
+        assert torch.equal(results[0][0], results[1][0])
+
+
+def _fused():
+    try:
+        from lapsus.engine import fused
+
+        return fused.available()
+    except (ImportError, AttributeError):
+        return False
+
+
+def test_gradient_is_that_of_the_whole_graph(tiny):
+    """Cutting the graph at the drives and walking the rest once must give what plain autograd gives."""
+    stage = Stage(updates=1, conditions=4, trials=3)
+    objective = build("objective", stage.objective)
+    training = Training(tiny, Model.of(tiny))
+    gradient(training.model, stage, objective, 1, 0, engine="reference")
+    ours = training.grad.clone()
+    model = Model.of(tiny)
+    conditions = model.task.sample(4, streams.generator(1, 0, "conditions"))
+    x_T = model.behaviour.sample(conditions, 3, streams.generator(1, 0, "responses"))
+    batch = model.batch(conditions, model.inputs(conditions), x_T, range(4), streams.seed_of(1, 0), forced=True, engine="reference")
+    sum(objective(batch).values()).mean().backward()
+    plain = torch.cat([torch.zeros_like(p).flatten() if p.grad is None else p.grad.flatten() for p in model.parameters()])
+    torch.testing.assert_close(ours, plain, rtol=1e-4, atol=1e-7)
+
+
+def test_adam_is_torchs_adam(tiny):
+    stage = Stage(updates=100, learning_rate=1e-2, warmup=0, beta_2=0.999)
+    training = Training(tiny, Model.of(tiny))
+    twin = training.flat.clone().requires_grad_()
+    adam = torch.optim.Adam([twin], lr=1e-2, betas=(0.9, 0.999))
+    for step in range(20):
+        training.grad.copy_(torch.randn(len(twin), generator=streams.generator(step)))
+        twin.grad = training.grad.clone()
+        training._adam(stage, 1e-2, 1.0)
+        adam.step()
+    torch.testing.assert_close(training.flat, twin.detach(), rtol=1e-5, atol=1e-6)
+
+
+def test_learning_rate_warms_up_and_decays():
+    stage = Stage(updates=1000, learning_rate=1e-2, final_learning_rate=1e-4, warmup=10)
+    assert learning_rate(stage, 0) == pytest.approx(1e-3)
+    assert learning_rate(stage, 10) == pytest.approx(1e-2)
+    assert learning_rate(stage, 999) == pytest.approx(1e-4)
+    middle = (10 + 999) / 2
+    assert learning_rate(stage, int(middle)) == pytest.approx(1e-3, rel=0.01)
+
+
+def test_damaged_checkpoint_falls_back_to_the_one_before(tiny, tmp_path):
+    run = Run.create(tmp_path / "run", tiny)
+    train(run, steps=10)
+    train(run, steps=10)
+    newest = tmp_path / "run" / "checkpoint-00000020.safetensors"
+    newest.write_bytes(newest.read_bytes()[:100])
+    with pytest.warns(UserWarning, match="checkpoint-00000020.*damaged"):
+        training, _ = run.training()
+    assert training.update == 10
+    (tmp_path / "run" / "checkpoint-00000010.json").write_text("{")
+    with pytest.warns(UserWarning), pytest.raises(LapsusError, match="Every checkpoint"):
+        run.training()
+
+
+def test_only_two_checkpoints_are_kept(tiny, tmp_path):
+    run = Run.create(tmp_path / "run", tiny)
+    for _ in range(4):
+        train(run, steps=3)
+    assert len(list((tmp_path / "run").glob("checkpoint-*.safetensors"))) == 2
+
+
+def test_warm_start_takes_the_averaged_weights_and_the_readout(tiny, tmp_path):
+    train(Run.create(tmp_path / "first", tiny))
+    second = read_experiment(TINY | {"seed": 9, "start_from": str(tmp_path / "first")})
+    training, _ = Run.create(tmp_path / "second", second).training()
+    first = load(tmp_path / "first")
+    assert all(torch.equal(a, b) for a, b in zip(first.state_dict().values(), training.model.state_dict().values()))
+    other = read_experiment(TINY | {"network": {"kind": "dendritic", "units": 7, "branching": [3, 3]}, "start_from": str(tmp_path / "first")})
+    with pytest.raises(LapsusError, match="has shape"):
+        Run.create(tmp_path / "third", other).training()
+
+
+def test_loaded_run_gives_the_same_samples(tiny, tmp_path):
+    run = Run.create(tmp_path / "run", tiny)
+    train(run)
+    a, b = simulate(load(run.path), 4, 3, seed=1), simulate(run.model(), 4, 3, seed=1)
+    assert a.identical(b)
+    assert a["activity"].dims == ("trial", "time", "unit") and a.sizes["trial"] == 12
+    assert a["epoch"].values.tolist()[0] == "initial" and int(a["time"][-1]) == 4
+    assert int(a["time"][a["epoch"].values == "cue"].max()) == 0
+    a.to_netcdf(tmp_path / "a.nc", engine="h5netcdf")
+    assert (tmp_path / "a.nc").stat().st_size > 0
+
+
+def test_evaluation_reports_what_it_promises(tiny, tmp_path):
+    run = Run.create(tmp_path / "run", tiny)
+    train(run)
+    result = evaluate(run.model(), conditions=64, trials=4)
+    assert json.loads(json.dumps(result)) == result
+    for key in ("excess", "swap_curve", "swap_curve_mad", "swap_curve_max", "median_error", "median_error_target", "away"):
+        assert key in result
+    assert set(result["swap_curve"][0]) >= {"distance", "rate", "low", "high", "target"}
+    assert result["excess_interval"][0] < result["excess"] < result["excess_interval"][1]
+
+
+def test_excess_of_the_exact_denoiser_is_zero():
+    """A model whose behavioural step is the Bayes denoiser's has no excess: the floor is where it should be."""
+    from lapsus.diffusion import exact_mean
+    from lapsus.training.loop import _bayes_loss
+    from lapsus.training.objectives import Batch, Diffusion
+
+    model = Model.of(read_experiment(TINY))
+    conditions = model.task.sample(5, streams.generator("e"))
+    x_T = model.behaviour.sample(conditions, 7, streams.generator("x"))
+    batch = model.batch(conditions, model.inputs(conditions), x_T, range(5), 3, forced=True)
+    W_x, T = batch.readout, batch.schedule.T
+    sigma = batch.schedule.sigma.float().view(-1, 1, 1, 1)
+    means = exact_mean(batch.path, batch.schedule, batch.target)
+    rates = torch.einsum("dn,tdck->tnck", W_x, means) + sigma * batch.noise[-T:]
+    perfect = Batch(torch.cat([batch.trajectory[:-T].detach(), rates]), batch.noise, W_x, batch.schedule, batch.path, batch.optimal, batch.target)
+    loss = Diffusion(rate_penalty=0, base_penalty=0)(perfect)["ddpm"]
+    torch.testing.assert_close(loss, _bayes_loss(perfect), rtol=1e-4, atol=1e-5)
+
+
+def test_non_finite_loss_stops_and_keeps_the_last_good_checkpoint(tmp_path):
+    wild = TINY | {"stage": [TINY["stage"][1] | {"updates": 200, "learning_rate": 1e30, "clip": 1e30, "warmup": 5}]}
+    run = Run.create(tmp_path / "run", read_experiment(wild))
+    with pytest.raises(LapsusError, match="no longer a finite number.*last good checkpoint"):
+        train(run)
+    training, _ = run.training()
+    assert bool(torch.isfinite(training.flat).all())
+
+
+def test_weights_that_are_not_numbers_are_refused(tiny, tmp_path):
+    run = Run.create(tmp_path / "run", tiny)
+    training, _ = run.training()
+    training.flat[3] = float("nan")
+    training.update = 5
+    run.save(training)
+    with pytest.raises(LapsusError, match="not finite numbers"):
+        run.training()
+
+
+def test_experiment_survives_its_own_toml(tiny):
+    import tomllib
+
+    assert read_experiment(tomllib.loads(to_toml(tiny.model_dump(exclude_none=True)))) == tiny
+
+
+def test_every_shipped_experiment_can_be_built():
+    from importlib.resources import files
+    from pathlib import Path
+
+    from lapsus.cli.train import check
+
+    found = sorted(Path(str(files("lapsus") / "experiments")).glob("*.toml"))
+    assert found
+    for path in found:
+        check(read_experiment(path))
+
+
+def test_overrides():
+    changed = override(override(TINY, "task.delay=7"), "stage.*.trials=2")
+    assert changed["task"]["delay"] == 7 and [s["trials"] for s in changed["stage"]] == [2, 2] and TINY["task"]["delay"] == 1
+    assert override(TINY, "behaviour.swap.kind=none")["behaviour"]["swap"]["kind"] == "none"
+
+
+@pytest.mark.parametrize("change, message", [
+    ({"nonsense": 1}, "nonsense is not a known key"),
+    ({"task": {"kind": "index-cued", "dellay": 3}}, "task.dellay is not a field.*Did you mean delay"),
+    ({"task": {"kind": "index-cued", "delay": "long"}}, "task.delay = 'long' is not right"),
+    ({"task": {"kind": "nothing"}}, 'task.kind = "nothing" is not known'),
+    ({"behaviour": {"kind": "bns", "swap": {"kind": "constant"}}}, "behaviour.swap.p is missing"),
+    ({"network": {"kind": "nowhere.module:Net"}}, "cannot be imported"),
+    ({"stage": []}, "stage"),
+    ({"stage": [{"updates": -1}]}, "stage.0.updates = -1 is not right"),
+    ({"stage": [{"updates": 1, "learning_rat": 1}]}, "Did you mean learning_rate"),
+    ({"stage": [{"updates": 1, "task": {"speed": 1}}]}, "stage.task.speed is not a field"),
+    ({"stage": [{"updates": 1, "objective": {"kind": "task-optimal", "window": "x"}}]}, "objective.window"),
+    ({"noise": {"first": 1.5}}, "noise.first"),
+])  # fmt: skip
+def test_mistakes_in_an_experiment_name_the_field(change, message):
+    from lapsus.cli.train import check
+
+    with pytest.raises(LapsusError, match=message):
+        check(read_experiment(TINY | change))
