@@ -1,0 +1,126 @@
+"""What the columns of a trial table are called, and which unit their angles are in."""
+
+import math
+import re
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from lapsus.errors import LapsusError
+
+__all__ = ["UNITS", "Unit", "infer_unit", "item_columns", "rename"]
+
+
+class Unit(NamedTuple):
+    factor: float  # radians on the full circle per unit
+    low: float
+    high: float
+
+
+UNITS = {
+    "radians": Unit(1.0, -math.pi, 2 * math.pi),
+    "degrees": Unit(math.pi / 180, -180.0, 360.0),
+    "degrees_180": Unit(math.pi / 90, -90.0, 180.0),
+}
+
+ALIASES = {
+    "id": "subject",
+    "subj": "subject",
+    "participant": "subject",
+    "subject_id": "subject",
+    "setsize": "set_size",
+    "n_items": "set_size",
+    "resp": "response",
+    "probe": "target_probe",
+    "target_location": "target_probe",
+    "target_loc": "target_probe",
+    "target_pos": "target_probe",
+    "target_position": "target_probe",
+}
+NON_TARGET = re.compile(r"^(?:non_?target|nt|distractor)_?(\d+)$")
+NON_TARGET_PROBE = re.compile(
+    r"^(?:(?:non_?target|nt|distractor)_(?:probe|location|loc|pos|position)_?(\d+)"
+    r"|(?:non_?target|nt|distractor)_?(\d+)_(?:probe|location|loc|pos|position))$"
+)
+ITEM = re.compile(r"^(report|probe)_(\d+)$")
+
+
+def rename(table: pd.DataFrame, source: str) -> pd.DataFrame:
+    """The table under the names of docs/trials.md; columns that mean nothing here keep their names."""
+    names = {}
+    for name in table.columns:
+        plain = str(name).strip().lower().replace(" ", "_").replace("-", "_").replace(".", "_")
+        if found := NON_TARGET_PROBE.match(plain):
+            plain = f"non_target_probe_{found[1] or found[2]}"
+        elif found := NON_TARGET.match(plain):
+            plain = f"non_target_{found[1]}"
+        elif plain in ALIASES:
+            plain = ALIASES[plain]
+        elif plain not in ("subject", "set_size", "response", "target", "target_probe", "cued", "response_x", "response_y"):
+            plain = plain if ITEM.match(plain) else str(name)
+        if plain in names.values():
+            raise LapsusError(f"{source}: two columns mean '{plain}'; keep one of them.")
+        names[name] = plain
+    table = table.rename(columns=names)
+    return _cued_first(table, source) if "cued" in table and "report_1" in table else table
+
+
+def _cued_first(table, source):
+    """Item columns report_1 …, probe_1 … with the index of the cued item (from 0) → the cued item first."""
+    cued = pd.to_numeric(table["cued"], errors="coerce")
+    reports = sorted((n for n in table if ITEM.match(n) and n.startswith("report")), key=_number)
+    if cued.isna().any() or not cued.between(0, len(reports) - 1).all() or (cued % 1 != 0).any():
+        raise LapsusError(f"{source}: column cued must hold the index of the cued item, 0 to {len(reports) - 1}.")
+    cued = cued.to_numpy(int)
+    order = np.argsort(np.arange(len(reports))[None] != cued[:, None], axis=1, kind="stable")
+    parts = {}
+    for kind, first, others in (("report", "target", "non_target_"), ("probe", "target_probe", "non_target_probe_")):
+        columns = sorted((n for n in table if ITEM.match(n) and n.startswith(kind)), key=_number)
+        if columns:
+            values = np.take_along_axis(table[columns].to_numpy(float), order, axis=1)
+            parts |= {first if i == 0 else f"{others}{i}": values[:, i] for i in range(len(columns))}
+    rest = table[[n for n in table if not ITEM.match(n) and n not in parts]]
+    return pd.concat([rest, pd.DataFrame(parts, index=table.index)], axis=1)
+
+
+def _number(name):
+    return int(name.rsplit("_", 1)[1])
+
+
+def item_columns(table: pd.DataFrame, source: str) -> tuple[list[str], list[str]]:
+    """Names of the report columns and of the probe columns (possibly none), the cued item first."""
+    missing = [name for name in ("response", "target") if name not in table]
+    if "response" in missing and {"response_x", "response_y"} <= set(table):
+        missing.remove("response")
+    if missing:
+        raise LapsusError(
+            f"{source}: column{'s' * (len(missing) > 1)} {' and '.join(missing)} missing; a trial table needs "
+            f"response, target and, beyond one item, non_target_1, …; this one has {', '.join(map(str, table.columns))}."
+        )
+    others = sorted((n for n in table if re.fullmatch(r"non_target_\d+", n)), key=_number)
+    probes = sorted((n for n in table if re.fullmatch(r"non_target_probe_\d+", n)), key=_number)
+    if "target_probe" not in table:
+        if probes:
+            raise LapsusError(f"{source}: there are columns {probes[0]}, … but no target_probe, the cued item's probe feature.")
+        return ["target", *others], []
+    lacking = [n for n in others if n.replace("non_target_", "non_target_probe_") not in probes]
+    if lacking:
+        raise LapsusError(
+            f"{source}: there is a target_probe but no {lacking[0].replace('non_target_', 'non_target_probe_')}; "
+            "every item needs a probe feature, or none."
+        )
+    return ["target", *others], ["target_probe", *(n.replace("non_target_", "non_target_probe_") for n in others)]
+
+
+def infer_unit(numbers: pd.DataFrame) -> tuple[str, tuple | None]:
+    """The unit that the values can only be in, and a problem where two are possible."""
+    values = numbers.to_numpy(float)
+    values = values[np.isfinite(values)]
+    # Cells out of every range must not decide: most of the values do.
+    extent = np.quantile(np.abs(values), 0.99) if len(values) > 100 else np.abs(values).max(initial=0.0)
+    if extent <= 2 * math.pi + 1e-9:
+        return "radians", None
+    if extent > 180 + 1e-9 or (values < -90 - 1e-9).mean() > 0.01:
+        return "degrees", None
+    return "degrees", (None, "response", "the values fit degrees and degrees_180 alike; say which with unit")

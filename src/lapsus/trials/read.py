@@ -1,0 +1,108 @@
+"""Read a trial table from a file or a folder: our columns, mixtur's, and two published MATLAB layouts."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from lapsus.errors import LapsusError
+from lapsus.trials.table import Trials
+
+__all__ = ["read_trials"]
+
+ENDINGS = {".csv": ",", ".tsv": "\t", ".txt": None}
+
+
+def read_trials(path, unit: str | None = None, probe_unit: str | None = None) -> Trials:
+    """Trials from a CSV, TSV, Parquet or MATLAB file, or from a folder of van den Berg et al. (2012) recordings.
+
+    unit is "degrees", "degrees_180" (orientations) or "radians"; without it the values decide where they can.
+    probe_unit is the probe feature's, where it differs. Raises one LapsusError that lists every problem.
+    """
+    path = Path(path)
+    if not path.exists():
+        raise LapsusError(f"{path}: there is no such file or folder.")
+    if path.is_dir():
+        files = sorted(path.glob("*.mat"))
+        if not files:
+            raise LapsusError(f"{path}: the folder holds no .mat files; give a CSV, TSV, Parquet or MATLAB file.")
+        tables = [_van_den_berg(_load(file), file) for file in files]
+        return Trials.from_table(pd.concat(tables, ignore_index=True), "degrees", "degrees", str(path))
+    ending = path.suffix.lower()
+    try:
+        if ending in ENDINGS:
+            table = pd.read_csv(path, sep=ENDINGS[ending], engine="python" if ENDINGS[ending] is None else "c")
+        elif ending == ".parquet":
+            table = pd.read_parquet(path)
+        elif ending == ".mat":
+            return _matlab(path, unit, probe_unit)
+        else:
+            raise LapsusError(f"{path}: the ending must be .csv, .tsv, .txt, .parquet or .mat.")
+    except LapsusError:
+        raise
+    except ImportError as error:
+        raise LapsusError(f"{path}: reading Parquet needs pyarrow (install lapsus[parquet]).") from error
+    except Exception as error:
+        raise LapsusError(f"{path}: cannot be read as a table: {error}.") from error
+    return Trials.from_table(table, unit, probe_unit, str(path))
+
+
+def _load(path):
+    from scipy.io import loadmat
+
+    try:
+        return {k: v for k, v in loadmat(path, squeeze_me=True).items() if not k.startswith("__")}
+    except NotImplementedError as error:
+        raise LapsusError(f"{path}: a MATLAB 7.3 file; save it again with save(..., '-v7').") from error
+    except Exception as error:
+        raise LapsusError(f"{path}: cannot be read as a MATLAB file: {error}.") from error
+
+
+def _matlab(path, unit, probe_unit):
+    variables = _load(path)
+    if any(name.startswith("recording") for name in variables):
+        return Trials.from_table(_van_den_berg(variables, path), "degrees", "degrees", str(path))
+    bays = {"n_items", "nontarget", "nontarget_pos", "target_pos"} <= set(variables)
+    lengths = [len(v) for v in variables.values() if np.ndim(v) >= 1]
+    if not lengths:
+        raise LapsusError(f"{path}: holds no columns; save response, target, non_target, … as arrays of one row a trial.")
+    trials, columns = max(set(lengths), key=lengths.count), {}
+    for name, values in variables.items():
+        if np.ndim(values) == 1 and len(values) == trials:
+            columns[name] = values
+        elif np.ndim(values) == 2 and len(values) == trials:
+            columns |= {f"{name}_{i + 1}": values[:, i] for i in range(values.shape[1])}
+    if bays:
+        columns["exposure"] = columns.pop("delay") if "delay" in columns else np.full(trials, np.nan)
+        # The published positions were multiplied by pi/180 once too often: eight steps of 45° end at 0.096.
+        if np.nanmax(np.abs(variables["target_pos"])) < 0.12:
+            for name in columns:
+                if "_pos" in name:
+                    columns[name] = columns[name] * 180 / np.pi
+        columns |= {name: np.mod(values, 2 * np.pi) for name, values in columns.items() if "_pos" in name}
+        unit = probe_unit = "radians"
+    return Trials.from_table(pd.DataFrame(columns), unit, probe_unit, str(path))
+
+
+def _van_den_berg(variables, path):
+    """recording1, …: c_array [8 positions, trials] (0 empty, else colour 1–180), test (probed position), sub_picked."""
+    recordings = sorted(name for name in variables if name.startswith("recording"))
+    if not recordings:
+        raise LapsusError(f"{path}: holds no recording1, …, which the files of van den Berg et al. (2012) do.")
+    subject = path.stem.rstrip("abcdefghij").rstrip("0123456789") or path.stem
+    tables = []
+    for number, name in enumerate(recordings, 1):
+        recording = {field: np.atleast_1d(variables[name][field].item()) for field in variables[name].dtype.names}
+        colours, test = recording["c_array"].astype(float), recording["test"].astype(int) - 1
+        positions, trials = colours.shape
+        shown = colours > 0
+        cued = np.arange(positions)[:, None] == test[None]
+        order = np.argsort(np.where(cued, 0, np.where(shown, 1, 2)), axis=0, kind="stable")
+        colours = np.where(colours > 0, 2 * colours, np.nan)
+        angles = np.where(shown, np.arange(positions)[:, None] * 360 / positions, np.nan)
+        table = {"subject": subject, "set_size": recording["set_size"], "response": 2.0 * recording["sub_picked"]}
+        for values, first, others in ((colours, "target", "non_target_"), (angles, "target_probe", "non_target_probe_")):
+            values = np.take_along_axis(values, order, axis=0)
+            table |= {first if i == 0 else f"{others}{i}": values[i] for i in range(positions)}
+        tables.append(pd.DataFrame(table | {"session": path.stem, "recording": number, "rt": recording["RT"]}, index=range(trials)))
+    return pd.concat(tables, ignore_index=True)

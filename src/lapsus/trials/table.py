@@ -1,0 +1,168 @@
+"""Trials: one row a trial, the cued item first, angles in radians in [-pi, pi)."""
+
+import numpy as np
+import pandas as pd
+
+from lapsus.circular import difference, wrap
+from lapsus.errors import LapsusError
+from lapsus.trials.checks import find_problems, raise_problems
+from lapsus.trials.columns import UNITS, infer_unit, item_columns, rename
+
+__all__ = ["Trials"]
+
+
+class Trials:
+    """Validated trials of a delayed-estimation experiment.
+
+    response  [T]     reported feature, radians in [-pi, pi)
+    report    [T, N]  reported feature of every item, the cued item in column 0, NaN beyond the set size
+    probe     [T, N]  probe feature of every item, in the same order; None where the table has none
+    set_size  [T]     items on the screen
+    subject   [T]     who answered (strings)
+    point     [T, 2]  response as a point in the plane (network outputs); None for angles
+    conditions        pandas table of every other column, as it came
+    """
+
+    def __init__(self, response, report, probe=None, *, subject=None, point=None, conditions=None, source="trials"):
+        """From arrays in radians; the cued item is column 0 of report and probe."""
+        columns = {"response": np.asarray(response, float).reshape(-1)}
+        report = np.asarray(report, float)
+        if report.ndim != 2 or len(report) != len(columns["response"]):
+            raise LapsusError(
+                f"{source}: report has shape {report.shape}; it must be [trials, items] with "
+                f"{len(columns['response'])} trials, as response has."
+            )
+        columns |= _item_table(report, "target", "non_target_{}")
+        if probe is not None:
+            probe = np.asarray(probe, float)
+            if probe.shape != report.shape:
+                raise LapsusError(f"{source}: probe has shape {probe.shape} and report {report.shape}; they must agree.")
+            columns |= _item_table(probe, "target_probe", "non_target_probe_{}")
+        if point is not None:
+            point = np.asarray(point, float)
+            if point.shape != (len(report), 2):
+                raise LapsusError(f"{source}: point has shape {point.shape}; it must be [trials, 2].")
+            columns["response_x"], columns["response_y"] = point.T
+        if subject is not None:
+            columns["subject"] = np.asarray(subject)
+        table = pd.DataFrame(columns)
+        if conditions is not None:
+            table = pd.concat([table, pd.DataFrame(conditions).reset_index(drop=True)], axis=1)
+        self._set(table, "radians", "radians", source)
+
+    @classmethod
+    def from_table(cls, table: pd.DataFrame, unit: str | None = None, probe_unit: str | None = None, source="table"):
+        """From a pandas table with the columns of docs/trials.md (mixtur's names are understood too)."""
+        trials = cls.__new__(cls)
+        trials._set(rename(table.reset_index(drop=True), source), unit, probe_unit, source)
+        return trials
+
+    def _set(self, table, unit, probe_unit, source):
+        for name in (unit, probe_unit):
+            if name is not None and name not in UNITS:
+                raise LapsusError(f"{source}: unit '{name}' is not known; use one of {', '.join(UNITS)}.")
+        reports, probes = item_columns(table, source)
+        names = [n for n in ["response", *reports, *probes, "set_size", "response_x", "response_y"] if n in table]
+        numbers, problems = _numbers(table, names)
+        features = [name for name in ["response", *reports] if name in numbers]
+        if unit is None:
+            unit, ambiguous = infer_unit(numbers[features])
+            problems += [ambiguous] if ambiguous else []
+        if probe_unit is None:
+            probe_unit = infer_unit(numbers[probes])[0] if probes and unit == "degrees_180" else unit
+        problems += find_problems(table, numbers, reports, probes, unit, probe_unit)
+        raise_problems(problems, source)
+
+        report = wrap(numbers[reports].to_numpy() * UNITS[unit].factor)
+        self.unit, self.source = unit, source
+        self.report = report
+        self.probe = wrap(numbers[probes].to_numpy() * UNITS[probe_unit].factor) if probes else None
+        self.set_size = np.isfinite(report).sum(1)
+        self.point = numbers[["response_x", "response_y"]].to_numpy() if "response_x" in numbers else None
+        if "response" in numbers:
+            self.response = wrap(numbers["response"].to_numpy() * UNITS[unit].factor)
+        else:
+            self.response = wrap(np.arctan2(self.point[:, 1], self.point[:, 0]))
+        self.subject = (
+            table["subject"].astype(str).to_numpy(object) if "subject" in table else np.full(len(table), "all", object)
+        )
+        used = {"subject", "set_size", *names}
+        self.conditions = table[[name for name in table if name not in used]].reset_index(drop=True)
+
+    def __len__(self):
+        return len(self.response)
+
+    def __repr__(self):
+        sizes = ", ".join(str(n) for n in np.unique(self.set_size))
+        probe = "with" if self.probe is not None else "without"
+        subjects = len(np.unique(self.subject))
+        return f"Trials({len(self)} trials, {subjects} subject{'s' * (subjects != 1)}, set sizes {sizes}, {probe} probe)"
+
+    def __getitem__(self, rows) -> "Trials":
+        """The trials at a mask, slice or list of rows."""
+        rows = np.arange(len(self))[rows]
+        chosen = Trials.__new__(Trials)
+        chosen.unit, chosen.source = self.unit, self.source
+        chosen.set_size, chosen.subject = self.set_size[rows], self.subject[rows]
+        width = max(int(chosen.set_size.max()), 1) if len(rows) else 1
+        chosen.report = self.report[rows, :width]
+        chosen.probe = None if self.probe is None else self.probe[rows, :width]
+        chosen.response = self.response[rows]
+        chosen.point = None if self.point is None else self.point[rows]
+        chosen.conditions = self.conditions.iloc[rows].reset_index(drop=True)
+        return chosen
+
+    @property
+    def error(self):
+        """Response minus target, the short way round [T]."""
+        return difference(self.response, self.report[:, 0])
+
+    @property
+    def deviation(self):
+        """Response minus every item's report feature [T, N]."""
+        return difference(self.response[:, None], self.report)
+
+    def distance(self, feature: str):
+        """Signed difference of every item from the cued one in "probe" or "report" [T, N]."""
+        values = self.report if feature == "report" else self.probe
+        if values is None:
+            raise LapsusError(
+                f"{self.source}: the table has no probe feature, which model '{feature}' needs; add the columns "
+                "target_probe, non_target_probe_1, … or use model 'none', 'constant' or 'report'."
+            )
+        return difference(values, values[:, :1])
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """The trials as a pandas table in the documented columns, in radians."""
+        columns = {"subject": self.subject, "set_size": self.set_size, "response": self.response}
+        columns |= _item_table(self.report, "target", "non_target_{}")
+        if self.probe is not None:
+            columns |= _item_table(self.probe, "target_probe", "non_target_probe_{}")
+        if self.point is not None:
+            columns["response_x"], columns["response_y"] = self.point.T
+        return pd.concat([pd.DataFrame(columns), self.conditions], axis=1)
+
+    def to_csv(self, path):
+        """Write the table, in radians."""
+        self.table.to_csv(path, index=False)
+
+
+def _item_table(values, first, others):
+    return {first if i == 0 else others.format(i): values[:, i] for i in range(values.shape[1])}
+
+
+def _numbers(table, names):
+    """The named columns as floats, and a problem for every cell that is not a number."""
+    numbers, problems = {}, []
+    for name in names:
+        column = pd.to_numeric(table[name], errors="coerce").astype(float)
+        given = table[name].notna() & (table[name].astype(str).str.strip() != "")
+        for row in np.flatnonzero(given & column.isna()):
+            text = str(table[name].iloc[row])
+            if text.strip().lower() not in ("na", "nan", "null", "none"):
+                problems.append((row, name, f"'{text}' is not a number"))
+        for row in np.flatnonzero(np.isinf(column)):
+            problems.append((row, name, "the value is infinite"))
+        numbers[name] = column
+    return pd.DataFrame(numbers, index=table.index), problems
