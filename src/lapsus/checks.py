@@ -109,7 +109,7 @@ def check_network(network, stimulus_size: int) -> None:
     _need(network.F(r, None, row).shape == r.shape, "network.F must accept drive = None, for epochs without a stimulus.")
     changed = r.clone()
     changed[:, 0, 0] += 1
-    difference = (network.F(changed, drive, row) - out).abs().amax(0)
+    difference = (network.F(changed, drive, row) - out).detach().abs().amax(0)
     difference[0, 0] = 0
     _need(float(difference.max()) < 1e-4, "network.F mixes trials: changing one trial's rates changed another's.")
     out.square().sum().backward()

@@ -18,8 +18,12 @@ KINDS = {
     "task": {
         "index-cued": "lapsus.tasks.delayed_estimation:IndexCued",
         "feature-cued": "lapsus.tasks.delayed_estimation:FeatureCued",
+        "cue-combination": "lapsus.tasks.cue_combination:CueCombination",
     },
-    "behaviour": {"bns": "lapsus.behaviour.bns:BNS"},
+    "behaviour": {
+        "bns": "lapsus.behaviour.bns:BNS",
+        "causal-inference": "lapsus.behaviour.causal_inference:CausalInference",
+    },
     "behaviour.swap": {
         "none": "lapsus.behaviour.swap:NoSwap",
         "constant": "lapsus.behaviour.swap:ConstantSwap",

@@ -21,7 +21,7 @@ from lapsus.training.experiment import Experiment, read_experiment, to_toml
 from lapsus.training.loop import Training
 from lapsus.training.model import Model
 
-__all__ = ["Run", "load", "package_version"]
+__all__ = ["Run", "load", "package_version", "set_weights"]
 
 _NAME = re.compile(r"checkpoint-(\d{8})\.json")
 _KEPT = 2
@@ -131,7 +131,7 @@ class Run:
                 _copy_weights(model, load(self._beside(self.experiment.start_from)), self.experiment.start_from)
             return Training(self.experiment, model, **options), 0.0
         facts, tensors = newest
-        _set_weights(model, {k.removeprefix("weights."): v for k, v in tensors.items() if k.startswith("weights.")}, self.path)
+        set_weights(model, {k.removeprefix("weights."): v for k, v in tensors.items() if k.startswith("weights.")}, self.path)
         training = Training(self.experiment, model, update=facts["update"], trials_seen=facts["trials_seen"], **options)
         training.adam_updates = facts["adam_updates"]
         for name in ("moment_1", "moment_2", "average"):
@@ -182,7 +182,8 @@ class Run:
             raise LapsusError(f"Cannot write {self.path}/metrics.jsonl: {error.strerror}.") from error
 
 
-def _set_weights(model: Model, weights: dict[str, Tensor], source) -> None:
+def set_weights(model: Model, weights: dict[str, Tensor], source) -> None:
+    """Copy weights by name, refusing those of another network and any that are not finite; `source` names them in errors."""
     expected = model.state_dict()
     for name, tensor in expected.items():
         if name not in weights:
@@ -195,7 +196,7 @@ def _set_weights(model: Model, weights: dict[str, Tensor], source) -> None:
 
 
 def _copy_weights(model: Model, other: Model, source) -> None:
-    _set_weights(model, other.state_dict(), source)
+    set_weights(model, other.state_dict(), source)
 
 
 def load(source: str | Path) -> Model:

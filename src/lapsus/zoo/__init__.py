@@ -1,4 +1,7 @@
-"""Trained networks that ship with lapsus: weights as float32 safetensors, and a JSON with config, metrics and evaluation."""
+"""Trained networks that ship with lapsus: weights as float32 safetensors, and a JSON with config, metrics and evaluation.
+
+The first seed of a network goes by its name, further seeds by name@seed.
+"""
 
 import json
 from difflib import get_close_matches
@@ -7,7 +10,7 @@ from pathlib import Path
 
 from lapsus.errors import LapsusError
 
-__all__ = ["shipped", "load_shipped"]
+__all__ = ["shipped", "load_shipped", "ship", "summary"]
 
 
 def _folder() -> Path:
@@ -15,7 +18,7 @@ def _folder() -> Path:
 
 
 def shipped() -> dict[str, dict]:
-    """name → facts (config, evaluation, cost) of every network in the package; further seeds are name@seed."""
+    """name → facts (config, evaluation, cost, learning curve) of every network in the package."""
     return {path.stem: json.loads(path.read_text()) for path in sorted(_folder().glob("*.json"))}
 
 
@@ -25,7 +28,7 @@ def load_shipped(name: str):
 
     from lapsus.training.experiment import read_experiment
     from lapsus.training.model import Model
-    from lapsus.training.runs import _set_weights
+    from lapsus.training.runs import set_weights
 
     path = _folder() / f"{name}.json"
     if "/" in name or not path.is_file():
@@ -34,5 +37,48 @@ def load_shipped(name: str):
         hint = f"Did you mean {close[0]}?" if close else f"Shipped networks: {', '.join(names) or 'none yet'}."
         raise LapsusError(f"{name} is neither a run folder nor a network that ships with lapsus. {hint}")
     model = Model.of(read_experiment(json.loads(path.read_text())["config"]))
-    _set_weights(model, load_file(path.with_suffix(".safetensors")), name)
+    set_weights(model, load_file(path.with_suffix(".safetensors")), name)
     return model.requires_grad_(False)
+
+
+def ship(run, folder: Path | None = None) -> Path:
+    """Evaluate a finished run and export its weights, config, evaluation and learning curve; returns the JSON's path."""
+    from safetensors.torch import save_file
+
+    from lapsus.training import evaluate
+
+    experiment = run.experiment
+    if run.update < experiment.updates:
+        raise LapsusError(f"{run.path} is at update {run.update} of {experiment.updates}; `lapsus resume {run.path}` first.")
+    model, training = run.model(), run.training()
+    metrics = run.metrics()
+    facts = {
+        "config": experiment.model_dump(exclude_none=True),
+        "evaluation": evaluate(model),
+        "trials_seen": training[0].trials_seen,
+        "minutes": training[1] / 60,
+        "learning_curve": [{key: line[key] for key in ("update", "stage", "loss", "excess", "seconds") if key in line}
+                           for line in _thinned([line for line in metrics if "excess" in line] or metrics, 100)],
+    }  # fmt: skip
+    name = experiment.name if experiment.seed == 1 else f"{experiment.name}@{experiment.seed}"
+    target = (folder or _folder()) / f"{name}.json"
+    save_file({key: value.contiguous() for key, value in model.state_dict().items()}, target.with_suffix(".safetensors"))
+    target.write_text(json.dumps(facts, indent=1) + "\n")
+    return target
+
+
+def _thinned(lines: list[dict], most: int) -> list[dict]:
+    stride = -(-len(lines) // most) if lines else 1
+    return lines[::stride]
+
+
+def summary() -> list[dict]:
+    """One row a network: what `lapsus zoo` prints."""
+    rows = []
+    for name, facts in shipped().items():
+        found = facts["evaluation"]
+        row = {"name": facts["config"]["name"], "seed": facts["config"]["seed"]}
+        row |= {key: found.get(key) for key in ("excess", "swap_curve_mad", "swap_curve_max", "median_error", "away")}
+        # Training uses both cores of the machine it was measured on.
+        rows.append(row | {"trials_seen": facts["trials_seen"], "core_minutes": 2 * facts["minutes"]})
+    return rows

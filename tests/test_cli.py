@@ -1,0 +1,136 @@
+"""Every command as a new user would type it, with right and with wrong input."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from lapsus.training.experiment import to_toml
+
+TINY = {
+    "name": "tiny",
+    "task": {"kind": "index-cued", "prestimulus": 1, "stimulus": 2, "delay": 1, "cue": 2, "denoise": 4},
+    "network": {"kind": "dendritic", "units": 6, "branching": [3, 3]},
+    "behaviour": {"kind": "bns", "swap": {"kind": "constant", "p": 0.2}},
+    "stage": [{"updates": 30, "conditions": 8, "trials": 4}],
+}
+
+
+def lapsus(*arguments, cwd, code=0):
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    done = subprocess.run([sys.executable, "-m", "lapsus", *map(str, arguments)], cwd=cwd, env=environment, capture_output=True, text=True, timeout=120)
+    assert done.returncode == code, done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+    return done.stdout if code == 0 else done.stderr
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("cli")
+    (folder / "tiny.toml").write_text(to_toml(TINY))
+    out = lapsus("train", "tiny.toml", "-o", "run", "--seed", 3, "--set", "task.delay=2", cwd=folder)
+    assert "lapsus evaluate run" in out
+    return folder
+
+
+def test_train_keeps_everything_that_made_the_run(folder):
+    config = (folder / "run" / "config.toml").read_text()
+    assert "seed = 3" in config and "delay = 2" in config and "torch" in config
+    last = json.loads((folder / "run" / "metrics.jsonl").read_text().splitlines()[-1])
+    assert last["update"] == 30 and {"loss", "loss_ddpm", "trials_per_second"} <= set(last)
+
+
+def test_evaluate(folder):
+    result = json.loads(lapsus("evaluate", "run", "--json", "--conditions", 32, cwd=folder))
+    assert {"excess", "swap_curve", "swap_curve_mad", "swap_curve_max", "median_error", "median_error_target", "away"} <= set(result)
+    text = lapsus("evaluate", "run", "--conditions", 32, cwd=folder)
+    assert "Excess over the Bayes denoiser" in text and "swap rate" in text
+
+
+def test_simulate(folder):
+    import xarray as xr
+
+    lapsus("simulate", "run", "--conditions", 5, "--trials", 2, cwd=folder)
+    with xr.open_dataset(folder / "run" / "activity.nc", engine="h5netcdf") as data:
+        assert data["activity"].dims == ("trial", "time", "unit") and data.sizes["trial"] == 10
+        assert {"target", "cued", "report_1", "probe_2", "response"} <= set(data.variables)
+    assert "--force" in lapsus("simulate", "run", cwd=folder, code=2)
+
+
+def test_resume_of_a_finished_run_says_so(folder):
+    assert "trained to its end" in lapsus("resume", "run", cwd=folder)
+
+
+def test_steps_and_resume(folder):
+    assert "lapsus resume part" in lapsus("train", "tiny.toml", "-o", "part", "--steps", 10, cwd=folder)
+    assert "Trained" in lapsus("resume", "part", cwd=folder)
+
+
+@pytest.mark.parametrize("arguments, message", [
+    (["train", "tiny.toml", "-o", "run"], "already holds a run"),
+    (["train", "nothing.toml"], "There is no experiment file nothing.toml"),
+    (["train", "tiny.toml", "-o", "x", "--set", "task.dellay=3"], "Did you mean delay"),
+    (["train", "tiny.toml", "-o", "x", "--set", "task.items=9"], "impossible for 9 items"),
+    (["train", "tiny.toml", "-o", "x", "--set", "task.delay=-3"], "task.delay is a number of steps and cannot be negative"),
+    (["train", "tiny.toml", "-o", "x", "--set", "nonsense"], "--set takes key=value"),
+    (["train", "tiny.toml", "-o", "x", "--steps", "0"], "--steps must be positive"),
+    (["train", "tiny.toml", "-o", "x", "--engine", "warp"], "engine must be one of"),
+    (["train", ".", "-o", "x"], "is a folder"),
+    (["train", "broken.toml", "-o", "x"], "is not a TOML file"),
+    (["resume", "nowhere"], "nowhere does not exist"),
+    (["resume", "."], "is not a run folder"),
+    (["evaluate", "feature-smoth-2"], "neither a run folder nor a network"),
+    (["evaluate", "run", "--conditions", "0"], "at least 2"),
+    (["simulate", "run", "-o", "z.nc", "--conditions", "0"], "at least one condition"),
+])  # fmt: skip
+def test_mistakes_are_one_sentence_and_exit_code_two(folder, arguments, message):
+    (folder / "broken.toml").write_text("name = [unclosed")
+    error = lapsus(*arguments, cwd=folder, code=2)
+    assert message in " ".join(error.split())
+    assert not (folder / "x" / "metrics.jsonl").exists()
+
+
+def test_folder_without_rights(folder):
+    locked = folder / "locked"
+    locked.mkdir(exist_ok=True)
+    locked.chmod(0o555)
+    if os.access(locked, os.W_OK):  # root may write anywhere: a file in the way gives the same kind of error
+        (folder / "blocked").write_text("")
+        assert "Cannot make the folder" in lapsus("train", "tiny.toml", "-o", "blocked/run", cwd=folder, code=2)
+    else:
+        assert "Cannot make the folder" in lapsus("train", "tiny.toml", "-o", "locked/run", cwd=folder, code=2)
+
+
+def test_full_disk_is_a_sentence(tmp_path):
+    from lapsus.errors import LapsusError
+    from lapsus.training.runs import _write
+
+    full = Path("/dev/full")
+    if not full.exists():
+        pytest.skip("no /dev/full on this machine")
+    (tmp_path / "checkpoint.partial").symlink_to(full)
+    with pytest.raises(LapsusError, match="Cannot write .*checkpoint.*: No space left"):
+        _write(tmp_path / "checkpoint", b"x" * 10_000)
+
+
+def test_every_command_has_help(tmp_path):
+    out = lapsus("--help", cwd=tmp_path)
+    commands = [line.split()[0] for line in out.split("Commands:")[1].splitlines() if line.strip() and line.startswith("  ") and line[2] != " "]
+    assert {"train", "resume", "evaluate", "simulate", "zoo"} <= set(commands)
+    for command in commands:
+        assert len(lapsus(command, "--help", cwd=tmp_path)) > 100
+
+
+def test_help_is_instant(tmp_path):
+    times = []
+    for _ in range(3):
+        start = time.monotonic()
+        lapsus("--help", cwd=tmp_path)
+        times.append(time.monotonic() - start)
+    assert min(times) < 1.0
+    script = "import sys, lapsus.cli; heavy = {'torch', 'scipy', 'pandas', 'matplotlib', 'xarray'} & set(sys.modules); assert not heavy, heavy"
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=60)
