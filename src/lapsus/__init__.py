@@ -14,6 +14,7 @@ _PUBLIC = {
     "BNS": "lapsus.behaviour", "NoSwap": "lapsus.behaviour", "ConstantSwap": "lapsus.behaviour",
     "SmoothSwap": "lapsus.behaviour", "TabulatedSwap": "lapsus.behaviour",
     "IndexCued": "lapsus.tasks", "FeatureCued": "lapsus.tasks",
+    "CausalInference": "lapsus.behaviour", "CueCombination": "lapsus.tasks",
     "DendriticTree": "lapsus.networks", "PointNeurons": "lapsus.networks", "TwoLayer": "lapsus.networks",
     "Diffusion": "lapsus.training", "TaskOptimal": "lapsus.training", "SampleMSE": "lapsus.training",
     "Experiment": "lapsus.training", "Model": "lapsus.training", "Run": "lapsus.training",

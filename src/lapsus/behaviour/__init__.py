@@ -1,6 +1,7 @@
 """What a subject would answer: generative models of responses, for training and for evaluation."""
 
 from lapsus.behaviour.bns import BNS
+from lapsus.behaviour.causal_inference import CausalInference
 from lapsus.behaviour.swap import ConstantSwap, NoSwap, SmoothSwap, TabulatedSwap
 
-__all__ = ["BNS", "NoSwap", "ConstantSwap", "SmoothSwap", "TabulatedSwap"]
+__all__ = ["BNS", "CausalInference", "NoSwap", "ConstantSwap", "SmoothSwap", "TabulatedSwap"]

@@ -1,5 +1,6 @@
 """What the network sees and when."""
 
+from lapsus.tasks.cue_combination import CueCombination
 from lapsus.tasks.delayed_estimation import FeatureCued, IndexCued
 
-__all__ = ["IndexCued", "FeatureCued"]
+__all__ = ["IndexCued", "FeatureCued", "CueCombination"]

@@ -1,0 +1,63 @@
+"""Cue combination: a visual and an auditory cue on a line, then an estimate of where the sound came from.
+
+Paper: appendix "Extension to cue combination tasks". Both cues are shown at once, as two numbers; the response is one
+number, read out along one direction of activity.
+"""
+
+from dataclasses import dataclass
+
+import pandas as pd
+import torch
+from torch import Tensor, nn
+
+from lapsus.errors import LapsusError
+from lapsus.tasks.delayed_estimation import check_durations
+
+__all__ = ["CueCombination"]
+
+
+class _AsShown(nn.Module):
+    """The two cues reach the network as they are; nothing is learned before its own input weights."""
+
+    def forward(self, stimuli: dict[str, Tensor]) -> dict[str, Tensor]:
+        return dict(stimuli)
+
+
+@dataclass(frozen=True)
+class CueCombination:
+    """Cues [s_v, s_a], each uniform within ±limit (in units of the behaviour's `unit`); no delay between cues and response."""
+
+    limit: float = 3.0
+    prestimulus: int = 3
+    stimulus: int = 5
+    denoise: int = 40
+    stimulus_size = 2
+    response_size = 1
+
+    def __post_init__(self):
+        if not self.limit > 0:
+            raise LapsusError(f"task.limit must be positive, not {self.limit}.")
+        check_durations(self.epochs)
+
+    @property
+    def epochs(self) -> dict[str, int]:
+        return {name: getattr(self, name) for name in ("prestimulus", "stimulus", "denoise")}
+
+    def sample(self, count: int, generator: torch.Generator) -> dict[str, Tensor]:
+        cues = self.limit * (2 * torch.rand(2, count, generator=generator) - 1)
+        return {"s_v": cues[0], "s_a": cues[1]}
+
+    def grid(self, size: int = 20, limit: float = 3.0) -> dict[str, Tensor]:
+        """Every pair of `size` evenly spaced cues within ±limit, s_v in the slower index: [size²]."""
+        values = torch.linspace(-limit, limit, size)
+        return {"s_v": values.repeat_interleave(size), "s_a": values.repeat(size)}
+
+    def stimuli(self, conditions: dict[str, Tensor]) -> dict[str, Tensor]:
+        return {"stimulus": torch.stack([conditions["s_v"], conditions["s_a"]], 1)}
+
+    def encoder(self, generator: torch.Generator) -> nn.Module:
+        return _AsShown()
+
+    def table(self, conditions: dict[str, Tensor]) -> pd.DataFrame:
+        """The trial table: s_v and s_a, in the units of the conditions."""
+        return pd.DataFrame({name: conditions[name].numpy() for name in ("s_v", "s_a")})
