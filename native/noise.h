@@ -85,13 +85,14 @@ struct Normal {
         for (Index run = 0; run < runs; ++run, out += normal_run)
             for (int part = 0; part < 16; part += width) {
                 const Word counter = (first_run + run) * 16 + part;
-                U x[4] = {};
+                std::uint32_t low[width], high[width];
                 for (int i = 0; i < width; ++i) {
-                    x[0][i] = std::uint32_t(counter + i);
-                    x[1][i] = std::uint32_t((counter + i) >> 32);
+                    low[i] = std::uint32_t(counter + i);
+                    high[i] = std::uint32_t((counter + i) >> 32);
                 }
-                x[2] = U{} + key.condition;
-                x[3] = U{} + key.stream;
+                U x[4] = {U{}, U{}, U{} + key.condition, U{} + key.stream};
+                std::memcpy(&x[0], low, sizeof low);
+                std::memcpy(&x[1], high, sizeof high);
                 philox(x, key.key0, key.key1);
                 for (int pair = 0; pair < 4; pair += 2) {
                     // The upper 24 bits, centred in their interval, so that log never sees 0.

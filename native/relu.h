@@ -81,19 +81,17 @@ template <class T> struct Relu {
         Index rates = (4 * p.units + 2 * p.responses + p.layers) * 64 + 2 * 64 * row(p);
         Index tables = 16 * 16 * (chunk(p) + 1) + leaves(p);
         Index forward = 64 * p.nodes[0];
-        return (rates + tables + forward) * sizeof(T) + (64 * words + leaves(p) + 64) * sizeof(Word) + 64 * 128;
+        return (rates + tables + forward) * sizeof(T) + (64 * words + leaves(p) + p.children[1] + 64) * sizeof(Word) + 64 * 128;
     }
 
     // ---- forward ----
 
     template <int G>
-    static inline __attribute__((always_inline)) void weigh(const T *w, const T *r, Index n, V (&acc)[G][tile_vectors]) {
-        for (Index u = 0; u < n; ++u, w += G, r += tile) {
-            V rates[tile_vectors];
-            for (int v = 0; v < tile_vectors; ++v) rates[v] = S::load(r + v * width);
-            for (int j = 0; j < G; ++j)
-                for (int v = 0; v < tile_vectors; ++v) acc[j][v] += w[j] * rates[v];
-        }
+    static LAPSUS_INLINE void weigh(const T *w, const T *r, V (&acc)[G][tile_vectors]) {
+        V rates[tile_vectors];
+        for (int v = 0; v < tile_vectors; ++v) rates[v] = S::load(r + v * width);
+        for (int j = 0; j < G; ++j)
+            for (int v = 0; v < tile_vectors; ++v) acc[j][v] += w[j] * rates[v];
     }
 
     static unsigned bits_of(const V *v) {
@@ -106,27 +104,60 @@ template <class T> struct Relu {
         std::memcpy(reinterpret_cast<char *>(word) + at * (tile / 8), &bits, tile / 8);
     }
 
-    // One run of G leaves on one tile; addend is one number a leaf, or `tile` numbers a leaf.
-    template <int G, bool Record, bool Mixed>
-    static inline __attribute__((always_inline)) void
-    leaf_run(const T *packed, const T *rates, Index n, const T *addend, const T *branch_weight, V *sum, Word *words, int at) {
-        V acc[G][tile_vectors];
-        for (int j = 0; j < G; ++j)
-            for (int v = 0; v < tile_vectors; ++v)
-                acc[j][v] = Mixed ? S::load(addend + j * tile + v * width) : S::splat(addend[j]);
-        weigh<G>(packed, rates, n, acc);
-        for (int j = 0; j < G; ++j) {
-            if constexpr (Record) put_bits(words + j, at, bits_of(acc[j]));
-            for (int v = 0; v < tile_vectors; ++v) sum[v] += branch_weight[j] * S::relu(acc[j][v]);
+    // What the leaves of one block of trials are given in one step.
+    struct Input {
+        const T *rates;              // [tiles, units, tile]
+        const T *addend;             // [conditions of the block, leaves], or [leaves] where nothing is shown
+        const Index *tile_condition; // row of addend for each tile, -1 where conditions meet within it
+        const Index *lane_condition; // the same for each lane
+        int tiles;
+    };
+
+    // A run of G leaves of one branch on all tiles: adds their weighted activations to sum [64].
+    template <int G, bool Record>
+    static void leaf_run(const Problem<T> &p, const T *packed, const Input &in, Index leaf, T *sum, Word *words) {
+        const T *weight = p.branch_weight[1] + leaf, *rates = in.rates;
+        const Index n = p.units;
+        for (int t = 0; t < in.tiles; ++t) {
+            V acc[G][tile_vectors];
+            const Index condition = in.tile_condition[t];
+            if (condition >= 0) {
+                const T *addend = in.addend + condition * p.nodes[0] + leaf;
+                for (int j = 0; j < G; ++j)
+                    for (int v = 0; v < tile_vectors; ++v) acc[j][v] = S::splat(addend[j]);
+            } else {
+                T addend[tile];
+                for (int j = 0; j < G; ++j) {
+                    for (int i = 0; i < tile; ++i)
+                        addend[i] = in.addend[in.lane_condition[t * tile + i] * p.nodes[0] + leaf + j];
+                    for (int v = 0; v < tile_vectors; ++v) acc[j][v] = S::load(addend + v * width);
+                }
+            }
+            const T *w = packed;
+            Index u = 0;
+            for (; u + 4 <= n; u += 4, w += 4 * G, rates += 4 * tile) {
+                weigh<G>(w, rates, acc);
+                weigh<G>(w + G, rates + tile, acc);
+                weigh<G>(w + 2 * G, rates + 2 * tile, acc);
+                weigh<G>(w + 3 * G, rates + 3 * tile, acc);
+            }
+            for (; u < n; ++u, w += G, rates += tile) weigh<G>(w, rates, acc);
+            V total[tile_vectors];
+            for (int v = 0; v < tile_vectors; ++v) total[v] = S::load(sum + t * tile + v * width);
+            for (int j = 0; j < G; ++j) {
+                if constexpr (Record) put_bits(words + j, t, bits_of(acc[j]));
+                for (int v = 0; v < tile_vectors; ++v) total[v] += weight[j] * S::relu(acc[j][v]);
+            }
+            for (int v = 0; v < tile_vectors; ++v) S::store(sum + t * tile + v * width, total[v]);
         }
     }
 
-    template <bool Record, bool Mixed, int G = max_leaves>
-    static void any_run(Index count, const T *packed, const T *rates, Index n, const T *addend, const T *weight,
-                        V *sum, Word *words, int at) {
+    template <bool Record, int G = max_leaves>
+    static LAPSUS_INLINE void any_run(Index count, const Problem<T> &p, const T *packed, const Input &in, Index leaf, T *sum,
+                                      Word *words) {
         if constexpr (G > 0) {
-            if (count == G) leaf_run<G, Record, Mixed>(packed, rates, n, addend, weight, sum, words, at);
-            else any_run<Record, Mixed, G - 1>(count, packed, rates, n, addend, weight, sum, words, at);
+            if (count == G) leaf_run<G, Record>(p, packed, in, leaf, sum, words);
+            else any_run<Record, G - 1>(count, p, packed, in, leaf, sum, words);
         }
     }
 
@@ -140,9 +171,12 @@ template <class T> struct Relu {
         T *forcing = arena.take<T>(64 * p.responses), *work = arena.take<T>(64 * p.responses);
         T *up = arena.take<T>(64 * p.layers), *h = arena.take<T>(64);
         T *driven = arena.take<T>(view.span * p.nodes[0]);
+        const Index run_count = runs(branch);
+        Index *run_length = arena.take<Index>(run_count);
+        for (Index run = 0; run < run_count; ++run) run_length[run] = run_begin(branch, run + 1) - run_begin(branch, run);
 
         // The one condition of each tile, or -1 where conditions meet.
-        Index tile_condition[64], lane_condition[64];
+        Index tile_condition[64], lane_condition[64], undriven[64] = {};
         for (Index i = 0; i < view.span; ++i)
             for (Index lane = view.lane_begin(i); lane < view.lane_end(i); ++lane) lane_condition[lane] = i;
         for (Index lane = block.count; lane < 64; ++lane) lane_condition[lane] = view.span - 1;
@@ -171,30 +205,19 @@ template <class T> struct Relu {
             Word *words = Record ? p.masks + (block.number * p.steps + step) * p.all_nodes() : nullptr;
             if (Record && tiles * tile < 64) std::memset(words, 0, p.all_nodes() * sizeof(Word));
 
-            for (Index node = 0; node < p.nodes[1]; ++node) {
+            const Input in{tiled, drive < 0 ? bias : driven, drive < 0 ? undriven : tile_condition, lane_condition, tiles};
+            const T *node_bias = p.bias[1] + time * p.nodes[1];
+            for (Index node = 0, leaf = 0; node < p.nodes[1]; ++node) {
+                for (int i = 0; i < tiles * tile; i += width) S::store(h + i, S::splat(node_bias[node]));
+                for (Index run = 0; run < run_count; leaf += run_length[run++])
+                    any_run<Record>(run_length[run], p, prepared + leaf * n, in, leaf, h, Record ? words + leaf : nullptr);
                 for (int t = 0; t < tiles; ++t) {
-                    V sum[tile_vectors];
-                    for (V &v : sum) v = S::splat(p.bias[1][time * p.nodes[1] + node]);
-                    for (Index run = 0; run < runs(branch); ++run) {
-                        const Index leaf = node * branch + run_begin(branch, run);
-                        const Index count = node * branch + run_begin(branch, run + 1) - leaf;
-                        const T *packed = prepared + leaf * n, *rates = tiled + t * n * tile;
-                        const T *weight = p.branch_weight[1] + leaf;
-                        Word *leaf_words = Record ? words + leaf : nullptr;
-                        if (drive < 0 || tile_condition[t] >= 0) {
-                            const T *addend = drive < 0 ? bias : driven + tile_condition[t] * p.nodes[0];
-                            any_run<Record, false>(count, packed, rates, n, addend + leaf, weight, sum, leaf_words, t);
-                        } else {
-                            T addend[max_leaves * tile];
-                            for (Index j = 0; j < count; ++j)
-                                for (int i = 0; i < tile; ++i)
-                                    addend[j * tile + i] =
-                                        driven[lane_condition[t * tile + i] * p.nodes[0] + leaf + j];
-                            any_run<Record, true>(count, packed, rates, n, addend, weight, sum, leaf_words, t);
-                        }
+                    V v[tile_vectors];
+                    for (int i = 0; i < tile_vectors; ++i) {
+                        v[i] = S::load(h + t * tile + i * width);
+                        S::store(h + t * tile + i * width, S::relu(v[i]));
                     }
-                    if constexpr (Record) put_bits(words + p.nodes[0] + node, t, bits_of(sum));
-                    for (int v = 0; v < tile_vectors; ++v) S::store(h + t * tile + v * width, S::relu(sum[v]));
+                    if constexpr (Record) put_bits(words + p.nodes[0] + node, t, bits_of(v));
                 }
                 rise<Record>(p, time, node, tiles, h, up, F, Record ? words + p.nodes[0] : nullptr);
             }
