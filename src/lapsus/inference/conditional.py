@@ -31,7 +31,8 @@ class Conditional:
         padding = torch.zeros(model.latent, rest.shape[1], dtype=torch.float64)
         ratio = model.widths(torch.cat([padding, rest])) / self.widths
         inner = ratio.T[:, :, None] * self.precision * ratio.T[:, None, :]
-        C = torch.linalg.cholesky(inner + torch.eye(model.latent, dtype=torch.float64))
+        # A chain that runs off to infinity gets NaN here and is sent back; it must not stop the others.
+        C, _ = torch.linalg.cholesky_ex(inner + torch.eye(model.latent, dtype=torch.float64))
         mean = torch.cholesky_solve((ratio * self.pull).T[:, :, None], C)[:, :, 0].T
         return mean, C
 

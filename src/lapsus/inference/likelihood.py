@@ -25,10 +25,10 @@ GRID = {(1, True): 121, (1, False): 240, (2, True): 49, (2, False): 72}  # sites
 _pool = None
 
 
-def in_parallel(work, blocks):
+def in_parallel(work, blocks, columns):
     """work(block) for every block, in order, on all cores: one thread a block beats torch's threads inside each operation."""
     global _pool
-    if len(blocks) < 2:
+    if len(blocks) < 2 or columns < 8:  # waking a thread takes as long as a few columns
         return map(work, blocks)
     if _pool is None:
         _pool = ThreadPoolExecutor(min(os.cpu_count() or 1, 8))
@@ -207,11 +207,11 @@ class Likelihood:
             return log_p.sum(0), df, de, dg
 
         if not gradient:
-            return sum(in_parallel(work, self.blocks))
+            return sum(in_parallel(work, self.blocks, columns))
         value = emission.new_zeros(columns)
         on_f = torch.zeros_like(f) if f is not None else None
         on_emission, on_guess = torch.zeros_like(emission), torch.zeros_like(guess) if guess is not None else None
-        for block, (log_p, df, de, dg) in zip(self.blocks, in_parallel(work, self.blocks)):
+        for block, (log_p, df, de, dg) in zip(self.blocks, in_parallel(work, self.blocks, columns)):
             value += log_p
             if df is not None:
                 on_f += df
@@ -230,7 +230,7 @@ class Likelihood:
             g = guess[block.group] if guess is not None else None
             out[block.rows] = self.of_block(block, items, emission[:, block.group], g)
 
-        list(in_parallel(work, self.blocks))
+        list(in_parallel(work, self.blocks, emission.shape[-1]))
         return out
 
     def responsibilities(self, f, emission, guess):

@@ -150,6 +150,31 @@ class Model:
             parts = self.unpack(torch.as_tensor(theta, dtype=torch.float64))
             return self.likelihood.by_trial(self.f_at_sites(parts), parts["emission"], parts["guess"])
 
+    def simulate(self, theta, rng):
+        """The same trials with responses drawn from the model at theta [P]."""
+        trials = self.trials
+        parts = {k: None if v is None else v.numpy() for k, v in self.unpack(torch.tensor(theta)[:, None]).items()}
+        count, width = trials.report.shape
+        logits = np.where(np.isfinite(trials.report), 0.0, -np.inf)
+        for j in range(1, width):
+            rows = np.flatnonzero(np.isfinite(trials.report[:, j]))
+            if self.prior is not None:
+                gaps = np.stack([trials.distance(feature)[rows, j] for feature in self.prior.features], -1)
+            else:
+                gaps = np.zeros((len(rows), 1))
+            logits[rows, j] = self.f(np.asarray(theta)[:, None], gaps)[:, 0]
+        item = (logits + rng.gumbel(size=logits.shape)).argmax(1)
+        angle = trials.report[np.arange(count), item]
+        if self.uniform:
+            u = 1 / (1 + np.exp(-parts["guess"][self.likelihood.groups, 0]))
+            angle = np.where(rng.uniform(size=count) < u, rng.uniform(-np.pi, np.pi, count), angle)
+            # A guess is anywhere already: in the plane it gets the same noise, on the circle more noise changes nothing.
+        response = self.emission.sample(parts["emission"][:, self.likelihood.groups, 0], angle, rng)
+        point = response if response.ndim == 2 else None
+        if point is not None:
+            response = np.arctan2(point[:, 1], point[:, 0])
+        return trials.with_responses(response, point)
+
     def initial(self, mean):
         """A starting point [P] with f = mean everywhere and an emission read off the central errors."""
         theta = np.zeros(self.dimension)

@@ -23,47 +23,69 @@ class Chains:
     rhat: np.ndarray
 
 
-def sample(model, centre, precision, rng, chains=32, kept=24, warm_up=12, progress=None) -> Chains:
-    """Hamiltonian Monte Carlo from N(centre [P], precision⁻¹ [P, P])."""
-    dimension = model.dimension
-    factor = _factor(precision)
-    position = torch.tensor(centre)[:, None] + factor @ torch.tensor(rng.standard_normal((dimension, chains)))
-    value, gradient = model.log_joint(position)
-    step = min(0.8, 1.2 / dimension**0.25)
-    draws, values, accepted = [], [], []
-    history = []
-    for iteration in range(warm_up + kept):
-        # A quarter of a turn forgets the start in a standard normal; the jitter keeps orbits from closing.
-        steps = max(2, round(math.pi / 2 / step))
-        length = step * rng.uniform(0.7, 1.2)
-        momentum = torch.tensor(rng.standard_normal((dimension, chains)))
-        start = value - 0.5 * (momentum**2).sum(0)
-        x, g, v = position, gradient, value
-        momentum = momentum + 0.5 * length * (factor.T @ g)
+def sample(model, centre, precision, rng, chains=32, kept=24, warm_up=12, target_rhat=1.1, progress=None) -> Chains:
+    """Hamiltonian Monte Carlo from N(centre [P], precision⁻¹ [P, P]); model has `dimension` and `log_joint`.
+
+    Where R-hat stays above its target, what was kept becomes warm-up and twice as much is drawn.
+    """
+    state = _State(model, centre, _factor(precision), rng, chains)
+    warm_up = warm_up if len(centre) <= 30 else 2 * warm_up
+    state.run(warm_up, progress, adapt=True)
+    for attempt in range(2):
+        draws, values, accepted = state.run(kept * 2**attempt, progress)
+        rhat = split_rhat(draws)
+        if rhat.max() < target_rhat or attempt == 1:
+            return Chains(draws, values, accepted, rhat)
+        state.factor = _pooled_factor(torch.tensor(draws.reshape(len(draws), -1)), state.factor)
+        state.run(warm_up, progress, adapt=True)
+
+
+class _State:
+    """Chains side by side: position, gradient and value of each, the metric's factor and the step that they share."""
+
+    def __init__(self, model, centre, factor, rng, chains):
+        self.model, self.factor, self.rng = model, factor, rng
+        self.position = torch.tensor(centre)[:, None] + factor @ torch.tensor(rng.standard_normal((len(centre), chains)))
+        self.value, self.gradient = model.log_joint(self.position)
+        self.step = min(0.8, 1.2 / len(centre) ** 0.25)
+
+    def run(self, iterations, progress, adapt=False):
+        """Draws [P, chains, iterations], their log joint [chains, iterations], mean acceptance."""
+        draws, values, rates = [], [], []
+        for iteration in range(iterations):
+            rate = self.move()
+            if adapt:
+                # Towards an acceptance of 0.8; the gain falls so that the last steps hardly move.
+                self.step = min(0.9, self.step * math.exp((rate - 0.8) * 1.5 / math.sqrt(iteration + 1)))
+                if iteration == iterations // 2:
+                    self.factor = _pooled_factor(torch.cat([torch.tensor(d) for d in draws[2:]], 1), self.factor)
+            draws.append(self.position.numpy())
+            values.append(self.value.numpy())
+            rates.append(rate)
+            if progress is not None:
+                progress()
+        return np.stack(draws, -1), np.stack(values, -1), float(np.mean(rates))
+
+    def move(self):
+        """One trajectory of every chain; returns the mean acceptance probability."""
+        # A little over a quarter of a turn forgets the start in a standard normal; the jitter keeps orbits from closing.
+        steps = max(2, math.ceil(1.8 / self.step))
+        length = self.step * self.rng.uniform(0.7, 1.2)
+        momentum = torch.tensor(self.rng.standard_normal(tuple(self.position.shape)))
+        energy = self.value - 0.5 * (momentum**2).sum(0)
+        x, g = self.position, self.gradient
+        momentum = momentum + 0.5 * length * (self.factor.T @ g)
         for leap in range(steps):
-            x = x + length * (factor @ momentum)
-            v, g = model.log_joint(x)
-            momentum = momentum + (1.0 if leap < steps - 1 else 0.5) * length * (factor.T @ g)
-        change = torch.nan_to_num(v - 0.5 * (momentum**2).sum(0) - start, nan=-math.inf)
+            x = x + length * (self.factor @ momentum)
+            v, g = self.model.log_joint(x)
+            momentum = momentum + (1.0 if leap < steps - 1 else 0.5) * length * (self.factor.T @ g)
+        change = torch.nan_to_num(v - 0.5 * (momentum**2).sum(0) - energy, nan=-math.inf, posinf=-math.inf)
         rate = change.clamp(max=0.0).exp()
-        move = torch.tensor(rng.uniform(size=chains)) < rate
-        position = torch.where(move, x, position)
-        gradient = torch.where(move, g, gradient)
-        value = torch.where(move, v, value)
-        if iteration < warm_up:
-            # Towards an acceptance of 0.8; the gain falls so that the last steps hardly move.
-            step = min(0.9, step * math.exp((rate.mean().item() - 0.8) * 1.5 / math.sqrt(iteration + 1)))
-            history.append(position)
-            if iteration == warm_up // 2 and chains * len(history[2:]) > 6 * dimension:
-                factor = _pooled_factor(torch.cat(history[2:], 1), factor)
-        else:
-            draws.append(position.numpy())
-            values.append(value.numpy())
-            accepted.append(rate.mean().item())
-        if progress is not None:
-            progress()
-    draws = np.stack(draws, -1)
-    return Chains(draws, np.stack(values, -1), float(np.mean(accepted)), split_rhat(draws))
+        accept = torch.tensor(self.rng.uniform(size=len(rate))) < rate
+        self.position = torch.where(accept, x, self.position)
+        self.gradient = torch.where(accept, g, self.gradient)
+        self.value = torch.where(accept, v, self.value)
+        return rate.mean().item()
 
 
 def _factor(precision):
@@ -73,9 +95,9 @@ def _factor(precision):
 
 
 def _pooled_factor(draws, factor):
-    """Square root of the covariance of draws [P, n] from every chain."""
-    covariance = torch.cov(draws)
-    covariance = 0.9 * covariance + 0.1 * factor @ factor.T
+    """Square root of the covariance of draws [P, n] from every chain, leaning on the present one while draws are few."""
+    share = draws.shape[1] / (draws.shape[1] + 5 * draws.shape[0])
+    covariance = share * torch.cov(draws) + (1 - share) * factor @ factor.T
     return torch.linalg.cholesky(covariance)
 
 

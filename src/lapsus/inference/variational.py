@@ -18,7 +18,7 @@ from scipy.optimize import minimize
 __all__ = ["Variational", "maximise", "maximum_a_posteriori", "curvature"]
 
 NODES = 20
-DRAWS = 32
+DRAWS = 16
 
 
 @dataclass
@@ -40,25 +40,25 @@ class Variational:
         return draws
 
 
-def maximum_a_posteriori(model, starts, prior=1.0, tolerance=1e-2):
+def maximum_a_posteriori(model, starts, tolerance=0.05):
     """The mode of the log joint: a short L-BFGS ascent from every start, the best taken to the end.
 
-    Returns theta [P], the value there, and the value that each short ascent reached.
+    Returns theta [P], the log likelihood's gradient there, and the value that each short ascent reached.
     """
 
     def objective(theta):
-        value, gradient = model.log_joint(torch.tensor(theta)[:, None], prior)
+        value, gradient = model.log_joint(torch.tensor(theta)[:, None])
         return -value.item(), -gradient[:, 0].numpy()
 
     def ascend(start, iterations):
         options = {"maxiter": iterations, "ftol": 1e-15, "gtol": tolerance, "maxcor": 30}
         return minimize(objective, start, jac=True, method="L-BFGS-B", options=options)
 
-    tries = [ascend(start, 25 if len(starts) > 1 else 2000) for start in starts]
+    tries = [ascend(start, 12 if len(starts) > 1 else 500) for start in starts]
     best = min(tries, key=lambda found: found.fun)
     if len(starts) > 1:
-        best = ascend(best.x, 2000)
-    return best.x, -best.fun, [-found.fun for found in tries]
+        best = ascend(best.x, 500)
+    return best.x, best.x - best.jac, [-found.fun for found in tries]
 
 
 def curvature(log_joint, point, step=1e-4):

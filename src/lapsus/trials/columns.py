@@ -67,12 +67,12 @@ def rename(table: pd.DataFrame, source: str) -> pd.DataFrame:
 
 
 def _cued_first(table, source):
-    """Item columns report_1 …, probe_1 … with the index of the cued item (from 0) → the cued item first."""
+    """Item columns report_1 …, probe_1 … with the number of the cued item (from 1) → the cued item first."""
     cued = pd.to_numeric(table["cued"], errors="coerce")
     reports = sorted((n for n in table if ITEM.match(n) and n.startswith("report")), key=_number)
-    if cued.isna().any() or not cued.between(0, len(reports) - 1).all() or (cued % 1 != 0).any():
-        raise LapsusError(f"{source}: column cued must hold the index of the cued item, 0 to {len(reports) - 1}.")
-    cued = cued.to_numpy(int)
+    if cued.isna().any() or not cued.between(1, len(reports)).all() or (cued % 1 != 0).any():
+        raise LapsusError(f"{source}: column cued must hold the number of the cued item, 1 to {len(reports)}.")
+    cued = cued.to_numpy(int) - 1
     order = np.argsort(np.arange(len(reports))[None] != cued[:, None], axis=1, kind="stable")
     parts = {}
     for kind, first, others in (("report", "target", "non_target_"), ("probe", "target_probe", "non_target_probe_")):

@@ -112,6 +112,12 @@ class Trials:
         chosen.conditions = self.conditions.iloc[rows].reset_index(drop=True)
         return chosen
 
+    def with_responses(self, response, point=None) -> "Trials":
+        """The same trials with other responses [T] (radians), and points [T, 2]."""
+        other = self[:]
+        other.response, other.point = wrap(np.asarray(response, float)), point
+        return other
+
     @property
     def error(self):
         """Response minus target, the short way round [T]."""

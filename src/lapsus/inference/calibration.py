@@ -1,0 +1,79 @@
+"""Simulation-based calibration (Talts et al. 2018): does the posterior of f contain the truth as often as it says?
+
+Swap functions and emissions are drawn from the prior, responses from them, and each data set is fitted. Where the
+posterior is right, the rank of the true f(d) among its posterior draws is uniform at every distance d, and a band of
+50, 80 or 95 % contains it as often.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+__all__ = ["Calibration", "calibrate"]
+
+LEVELS = (0.5, 0.8, 0.95)
+
+
+@dataclass
+class Calibration:
+    """position [fits, grid]: share of posterior draws of f below the truth. overconfidence: see calibrate."""
+
+    distances: np.ndarray
+    position: np.ndarray
+    seconds: float
+
+    @property
+    def coverage(self) -> pd.DataFrame:
+        """How often each central band holds the truth, over fits and distances, with the sampling error over fits."""
+        rows = []
+        for level in LEVELS:
+            inside = np.abs(self.position - 0.5) <= level / 2
+            by_fit = inside.mean(1)  # distances of one fit share a truth, so fits are the sample
+            se = max(by_fit.std(ddof=1), np.sqrt(level * (1 - level) / self.position.shape[1])) / np.sqrt(len(by_fit))
+            rows.append({"band": level, "coverage": inside.mean(), "se": se, "z": (inside.mean() - level) / se})
+        return pd.DataFrame(rows)
+
+    @property
+    def p_values(self) -> np.ndarray:
+        """At each distance, the p value of a chi-square test that ranks are uniform (10 bins)."""
+        from scipy.stats import chisquare
+
+        bins = np.minimum((self.position * 10).astype(int), 9)
+        counts = np.stack([np.bincount(column, minlength=10) for column in bins.T])
+        return chisquare(counts, axis=1).pvalue
+
+    @property
+    def passed(self) -> bool:
+        """Coverage within three standard errors at every level, and no distance with non-uniform ranks (Bonferroni, 1 %)."""
+        return bool((self.coverage["z"].abs() < 3).all() and self.p_values.min() > 0.01 / len(self.p_values))
+
+
+def calibrate(
+    design, fits: int, model: str = "probe", emission: str = "von_mises", uniform: bool = True, seed: int = 0,
+    overconfidence: float = 1.0, distances=None, progress: bool = True,
+) -> Calibration:  # fmt: skip
+    """Simulate and fit `fits` data sets with the items of `design` (a Trials), and rank the true f.
+
+    overconfidence > 1 divides the posterior's spread by it: a fit that the check must flag.
+    """
+    import time
+
+    from tqdm import tqdm
+
+    from lapsus.inference.emissions import EMISSIONS
+    from lapsus.inference.fit import fit
+    from lapsus.inference.model import Model
+
+    distances = np.linspace(0, np.pi, 9) if distances is None else np.asarray(distances)
+    prior, start = Model(design, model, EMISSIONS[emission](), uniform), time.perf_counter()
+    positions = []
+    for number in tqdm(range(fits), desc="calibration", disable=None if progress else True):
+        rng = np.random.default_rng([seed, number])
+        theta = rng.standard_normal(prior.dimension)
+        truth = prior.f(theta[:, None], distances)[:, 0].numpy()
+        fitted = fit(prior.simulate(theta, rng), model, emission, uniform, seed=number, progress=False)
+        f = fitted.f(distances)
+        f = f.mean(1, keepdims=True) + (f - f.mean(1, keepdims=True)) / overconfidence
+        positions.append((f < truth[:, None]).mean(1))
+    return Calibration(distances, np.array(positions), time.perf_counter() - start)

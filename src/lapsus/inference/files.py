@@ -1,0 +1,124 @@
+"""A fit as a folder: netCDF for machines, JSON and text for people, PNG and PDF for talks."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+
+from lapsus.errors import LapsusError
+from lapsus.inference.emissions import EMISSIONS
+from lapsus.inference.model import Model
+from lapsus.inference.result import FILES, Fit
+from lapsus.inference.variational import Variational
+from lapsus.trials import Trials
+
+__all__ = ["check_folder", "load_fit", "save_fit", "save_subjects"]
+
+
+def check_folder(folder, subjects: bool = False) -> Path:
+    """The folder as a path if a fit may be written there: absent, empty, or holding an earlier fit."""
+    folder = Path(folder)
+    if folder.is_file():
+        raise LapsusError(f"{folder}: is a file; give a folder for the results.")
+    if folder.is_dir() and any(folder.iterdir()):
+        foreign = sorted(p.name for p in folder.iterdir() if p.stem not in FILES and p.name not in FILES and not (p.is_dir() and (p / "fit.nc").exists()))
+        if foreign or not (folder / "summary.json").exists():
+            raise LapsusError(f"{folder}: holds other files ({', '.join(foreign[:3]) or 'no earlier fit'}); give a new or empty folder.")
+    return folder
+
+
+def save_fit(fit: Fit, folder, plots=True) -> Path:
+    folder = check_folder(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    _dataset(fit).to_netcdf(folder / "fit.nc", engine="h5netcdf")
+    (folder / "summary.json").write_text(json.dumps(fit.to_dict(), indent=1) + "\n")
+    (folder / "summary.txt").write_text(fit.summary() + "\n")
+    if plots:
+        from lapsus.figures.behaviour import save_all
+
+        save_all(fit, folder)
+    return folder
+
+
+def save_subjects(fits, folder, plots=True) -> Path:
+    folder = check_folder(folder, subjects=True)
+    folder.mkdir(parents=True, exist_ok=True)
+    for subject, fit in fits.items():
+        save_fit(fit, folder / _safe(subject), plots=False)
+    (folder / "summary.json").write_text(json.dumps(fits.to_dict(), indent=1) + "\n")
+    (folder / "summary.txt").write_text(fits.summary() + "\n")
+    if plots:
+        from lapsus.figures.behaviour import save_all
+
+        save_all(fits, folder)
+    return folder
+
+
+def _safe(name):
+    return "subject-" + "".join(c if c.isalnum() or c in "-_." else "_" for c in str(name))
+
+
+def _dataset(fit):
+    import xarray as xr
+
+    model, trials, q = fit.model, fit.trials, fit.variational
+    table = fit.swap_function()
+    responsibilities = fit.responsibilities
+    data = {
+        "theta": (("coordinate", "draw"), fit.draws),
+        "response": ("trial", trials.response),
+        "report": (("trial", "item"), trials.report),
+        "set_size": ("trial", trials.set_size),
+        "subject": ("trial", trials.subject.astype(str).astype(object)),
+        "responsibility": (("trial", "component"), responsibilities.to_numpy()),
+        "q_mean": ("coordinate", q.theta),
+        "q_factor": (("latent", "latent_"), q.factor),
+        "restarts": ("restart", np.array(fit.restarts)),
+    }
+    if trials.probe is not None:
+        data["probe"] = (("trial", "item"), trials.probe)
+    if trials.point is not None:
+        data["point"] = (("trial", "dim"), trials.point)
+    if fit.name != "none":
+        data |= {f"swap_{name}": ("distance", table[name].to_numpy()) for name in table if name != "distance"}
+        data["swap_distance"] = ("distance", table["distance"].to_numpy())
+    meta = {
+        "model": model.name, "emission": model.emission.name, "uniform": model.uniform, "even": model.even,
+        "hierarchical": model.hierarchical, "seed": fit.seed, "rhat": fit.rhat, "accepted": fit.accepted,
+        "seconds": fit.seconds, "requested": fit.requested, "elbo": q.elbo, "iterations": q.iterations,
+        "converged": q.converged, "message": q.message, "source": trials.source, "unit": trials.unit,
+        "comparison": None if fit.comparison is None else json.loads(fit.comparison.to_json(orient="records", double_precision=15)),
+    }  # fmt: skip
+    dataset = xr.Dataset(data, attrs={"format": "lapsus fit 1", "settings": json.dumps(meta)})
+    return dataset.assign_coords(component=list(responsibilities))
+
+
+def load_fit(folder) -> Fit:
+    import pandas as pd
+    import xarray as xr
+
+    path = Path(folder) / "fit.nc" if Path(folder).is_dir() else Path(folder)
+    if not path.exists():
+        raise LapsusError(f"{path}: there is no such fit; `lapsus fit … -o FOLDER` writes one.")
+    with xr.open_dataset(path, engine="h5netcdf") as dataset:
+        dataset.load()
+    if dataset.attrs.get("format") != "lapsus fit 1":
+        raise LapsusError(f"{path}: is not a fit that lapsus wrote.")
+    meta = json.loads(dataset.attrs["settings"])
+    trials = Trials(
+        dataset["response"].to_numpy(),
+        dataset["report"].to_numpy(),
+        dataset["probe"].to_numpy() if "probe" in dataset else None,
+        subject=dataset["subject"].to_numpy().astype(str),
+        point=dataset["point"].to_numpy() if "point" in dataset else None,
+        source=meta["source"],
+    )
+    trials.unit = meta["unit"]
+    model = Model(trials, meta["model"], EMISSIONS[meta["emission"]](), meta["uniform"], meta["even"], meta["hierarchical"])
+    q = Variational(
+        dataset["q_mean"].to_numpy(), dataset["q_factor"].to_numpy(), meta["elbo"], meta["iterations"], meta["converged"], meta["message"]
+    )
+    fit = Fit(model, dataset["theta"].to_numpy(), q, meta["rhat"], meta["accepted"], dataset["restarts"].to_numpy(), meta["seed"])
+    fit.seconds, fit.requested = meta["seconds"], meta["requested"]
+    fit.comparison = None if meta["comparison"] is None else pd.DataFrame(meta["comparison"])
+    return fit

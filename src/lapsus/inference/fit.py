@@ -1,0 +1,189 @@
+"""fit(trials): which swap model, its swap function with its uncertainty, and how responses scatter."""
+
+import time
+import warnings
+
+import numpy as np
+import torch
+
+from lapsus.errors import LapsusError, LapsusWarning
+from lapsus.inference.conditional import Conditional
+from lapsus.inference.emissions import EMISSIONS
+from lapsus.inference.likelihood import one_thread_each
+from lapsus.inference.loo import leave_one_out
+from lapsus.inference.model import FEATURES, Model
+from lapsus.inference.result import Fit, SubjectFits, comparison_table
+from lapsus.inference.sampler import sample
+from lapsus.inference.variational import curvature, maximise, maximum_a_posteriori
+from lapsus.trials import Trials
+
+__all__ = ["fit", "MODELS"]
+
+MODELS = ("none", "constant", "probe", "report", "both")  # simplest first
+RHAT = 1.1
+
+
+def fit(
+    trials,
+    model: str = "auto",
+    emission: str = "von_mises",
+    uniform: bool = True,
+    even: bool = True,
+    by: str | None = None,
+    seed: int = 0,
+    models: tuple[str, ...] | None = None,
+    progress: bool = True,
+) -> "Fit | SubjectFits":
+    """Fit swap models to trials (a Trials, or a table or path that makes one).
+
+    model     none, constant, probe, report, both, or auto: compare them (or `models`) by leave-one-out predictive
+              density and keep the simplest within one standard error of the best
+    emission  von_mises, wrapped_stable, or plane (responses as points)
+    uniform   allow a share of uniform guesses
+    even      f depends on the distance only, not on its sign
+    by        None: all subjects together; "subject": a fit each; "hierarchical": one swap function, own emissions
+    seed      of the posterior draws
+    """
+    trials = _as_trials(trials)
+    names = _models(model, models, trials)
+    _check(emission, by, trials)
+    start = time.perf_counter()
+    subjects = list(dict.fromkeys(trials.subject)) if by == "subject" else [None]
+    with _bar(len(subjects) * len(names), progress) as bar, one_thread_each():
+        tables, chosen = {}, {}
+        for name in names:
+            for subject in subjects:
+                part = trials if subject is None else trials[trials.subject == subject]
+                bar.set_description(f"{name}{'' if subject is None else ', subject ' + subject}")
+                fitted = _fit_one(part, name, emission, uniform, even, by == "hierarchical", seed, bar, len(names) > 1)
+                chosen[name, subject] = fitted
+        for subject in subjects:
+            tables[subject] = comparison_table({n: chosen[n, subject].loo for n in names}) if len(names) > 1 else None
+    if by != "subject":
+        best = _choice(tables[None], names)
+        result = chosen[best, None]
+        result.comparison, result.seconds = tables[None], time.perf_counter() - start
+        result.requested = model
+        return result
+    overall = comparison_table({n: _sum_loo([chosen[n, s].loo for s in subjects]) for n in names}) if len(names) > 1 else None
+    best = _choice(overall, names)
+    results = SubjectFits({s: chosen[best, s] for s in subjects}, overall, time.perf_counter() - start)
+    for subject in subjects:
+        results[subject].comparison = tables[subject]
+    return results
+
+
+def _fit_one(trials, name, emission, uniform, even, hierarchical, seed, bar, with_loo) -> Fit:
+    start = time.perf_counter()
+    rng = np.random.default_rng([seed, MODELS.index(name)])
+    model = Model(trials, name, EMISSIONS[emission](), uniform, even, hierarchical)
+    theta, gradient, tries = maximum_a_posteriori(model, [model.initial(mean) for mean in ((-1.0, -3.0, -5.0) if model.latent else (0.0,))])
+    bar.update(0.2)
+    precision = curvature(model.log_joint, theta)
+    latent = model.latent
+    conditional = Conditional(model, theta, precision[:latent, :latent] - np.eye(latent), gradient[:latent])
+    variational = maximise(model, conditional, theta, precision)
+    bar.update(0.2)
+    centre = np.concatenate([np.zeros(latent), variational.theta[latent:]])
+    chains = sample(
+        conditional, centre, curvature(conditional.log_joint, centre), rng, target_rhat=RHAT, progress=bar.step(0.5)
+    )
+    with torch.no_grad():
+        draws = conditional.theta(torch.tensor(chains.draws.reshape(model.dimension, -1)))[0].numpy()
+    result = Fit(model, draws, variational, chains.rhat.max(), chains.accepted, tries, seed)
+    if with_loo:
+        result.loo  # computed now, so that the bar and the clock include it
+    bar.update(0.1)
+    result.seconds = time.perf_counter() - start
+    if chains.rhat.max() > 1.2:
+        warnings.warn(
+            f"The posterior of model '{name}' did not converge (R-hat {chains.rhat.max():.2f}); "
+            "its credible bands are rough. A simpler model or more trials would help.",
+            LapsusWarning,
+            stacklevel=3,
+        )
+    return result
+
+
+def _as_trials(trials):
+    import pandas as pd
+
+    if isinstance(trials, Trials):
+        return trials
+    if isinstance(trials, pd.DataFrame):
+        return Trials.from_table(trials)
+    from lapsus.trials import read_trials
+
+    return read_trials(trials)
+
+
+def _models(model, models, trials):
+    if model != "auto":
+        if model not in MODELS:
+            raise LapsusError(f"model '{model}' is not known; use auto, {', '.join(MODELS)}.")
+        if "probe" in FEATURES[model]:
+            trials.distance("probe")
+        chosen = (model,)
+    else:
+        chosen = tuple(models or (m for m in MODELS if trials.probe is not None or "probe" not in FEATURES[m]))
+        for name in chosen:
+            _models(name, None, trials)
+    if trials.set_size.max() < 2:
+        if model not in ("auto", "none"):
+            raise LapsusError(f"{trials.source}: every trial has one item, so there is nothing to swap; use model 'none'.")
+        chosen = ("none",)
+    return chosen
+
+
+def _check(emission, by, trials):
+    if emission not in EMISSIONS:
+        raise LapsusError(f"emission '{emission}' is not known; use {', '.join(EMISSIONS)}.")
+    if by not in (None, "subject", "hierarchical"):
+        raise LapsusError(f"by '{by}' is not known; use 'subject', 'hierarchical' or None.")
+    if len(trials) < 10:
+        raise LapsusError(f"{trials.source}: {len(trials)} trials are too few to fit; at least 10 are needed.")
+    if by == "subject":
+        subjects, counts = np.unique(trials.subject, return_counts=True)
+        if counts.min() < 10:
+            raise LapsusError(f"{trials.source}: subject {subjects[counts.argmin()]} has {counts.min()} trials; at least 10 are needed.")
+
+
+def _choice(table, names):
+    """The simplest model within one standard error of the best."""
+    if table is None:
+        return names[0]
+    near = table[(table["elpd_difference"] >= -table["difference_se"]) | (table["elpd_difference"] == 0)]
+    return min(near["model"], key=MODELS.index)
+
+
+def _sum_loo(parts):
+    from lapsus.inference.loo import Loo
+
+    by_trial = np.concatenate([part.by_trial for part in parts])
+    k = np.concatenate([part.pareto_k for part in parts])
+    return Loo(float(by_trial.sum()), float(np.sqrt(len(by_trial)) * by_trial.std()), by_trial, k)
+
+
+class _bar:
+    """A tqdm bar that counts models in fractions; silent when not on a terminal."""
+
+    def __init__(self, total, shown):
+        from tqdm import tqdm
+
+        form = "{desc}: {percentage:3.0f}%|{bar}| {elapsed}<{remaining}"
+        self._tqdm = tqdm(total=total, disable=None if shown else True, bar_format=form, leave=False)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self._tqdm.close()
+
+    def set_description(self, text):
+        self._tqdm.set_description(text)
+
+    def update(self, share):
+        self._tqdm.update(min(share, self._tqdm.total - self._tqdm.n))
+
+    def step(self, share, count=36):
+        return lambda: self.update(share / count)
