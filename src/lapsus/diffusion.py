@@ -7,7 +7,7 @@ conditions and trials after it: [..., d, C, K].
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import torch
 from torch import Tensor
@@ -36,6 +36,12 @@ class Schedule:
     def T(self) -> int:
         return len(self.beta)
 
+    @cached_property
+    def mixing(self) -> Tensor:
+        """[T, T]: how much of each step's noise is in x_t (that of steps s >= t, shrunk by the steps in between)."""
+        shrink = torch.sqrt(self.alpha_bar[:-1, None] / self.alpha_bar[None, :-1])
+        return torch.triu(shrink * torch.sqrt(self.beta))
+
     @classmethod
     def of(cls, beta: Tensor) -> "Schedule":
         """All that follows from beta [T], the corruption variances in trial time."""
@@ -62,12 +68,13 @@ def linear_schedule(T: int = 40, first: float = 0.3, last: float = 0.01) -> Sche
 
 
 def corrupt(x_T: Tensor, schedule: Schedule, noise: Tensor) -> Tensor:
-    """The noising process, step by step: x*_0 … x*_T as [T + 1, ...] from data x_T and standard normal noise [T, ...]."""
-    path = [x_T]
-    for t in reversed(range(schedule.T)):
-        beta = float(schedule.beta[t])
-        path.append(math.sqrt(1 - beta) * path[-1] + math.sqrt(beta) * noise[t])
-    return torch.stack(path[::-1])
+    """The noising process: x*_0 … x*_T as [T + 1, ...] from data x_T [...] and standard normal noise [T, ...].
+
+    x_t = sqrt(1 - beta_t) x_{t+1} + sqrt(beta_t) noise_t, written out as one matrix product over all steps.
+    """
+    corrupted = schedule.mixing.to(noise.dtype) @ noise.flatten(1)
+    path = corrupted.view(noise.shape) + _per_step(torch.sqrt(schedule.alpha_bar[:-1]), noise) * x_T
+    return torch.cat([path, x_T[None]])
 
 
 def _per_step(values: Tensor, like: Tensor) -> Tensor:

@@ -17,6 +17,7 @@ from lapsus.errors import LapsusError
 from lapsus.training.build import build
 from lapsus.training.experiment import Experiment, Stage
 from lapsus.training.model import GROUP, Model
+from lapsus.training.objectives import predicted_mean
 
 __all__ = ["Training", "Progress", "gradient", "learning_rate", "NonFinite"]
 
@@ -75,11 +76,18 @@ def gradient(model: Model, stage: Stage, objective, seed: int, update: int, *, w
         for name, values in losses.items():
             terms.setdefault(name, []).append(values.detach())
         if with_excess and objective.forced and batch.target is not None:
-            excess.append(losses["ddpm"].detach() - _bayes_loss(batch))
+            excess.append(_excess(batch))
     used = [(tensor, leaf.grad) for tensor, leaf in zip((drives, *biases), leaves) if leaf.grad is not None]
     torch.autograd.backward([tensor for tensor, _ in used], [grad for _, grad in used])
     means = {name: float(torch.cat(values).mean()) for name, values in terms.items()}
     return means, float(torch.cat(excess).mean()) if excess else None
+
+
+@torch.no_grad()
+def _excess(batch) -> Tensor:
+    """Denoising loss of the network minus that of the exact Bayes denoiser, [C], whatever the objective regresses on."""
+    gap = posterior_mean(batch.path, batch.schedule) - predicted_mean(batch)
+    return gap.square().sum((0, 1)).mean(-1) - _bayes_loss(batch)
 
 
 def _bayes_loss(batch) -> Tensor:

@@ -20,7 +20,7 @@ __all__ = ["Model", "timeline", "GROUP"]
 GROUP = 4
 
 
-def timeline(task, schedule: Schedule, noise_scale: float = 1.0) -> Timeline:
+def timeline(task, schedule: Schedule) -> Timeline:
     """Which drive, which biases and how much noise in each step of a trial of this task."""
     epochs, shown = list(task.epochs.items()), list(_shown(task))
     steps_before = sum(steps for _, steps in epochs[:-1])
@@ -28,9 +28,8 @@ def timeline(task, schedule: Schedule, noise_scale: float = 1.0) -> Timeline:
     time_index = [0] * steps_before + list(range(1, schedule.T + 1))
     sigma = [float(schedule.sigma[0])] * steps_before + schedule.sigma.tolist()
     return Timeline(
-        drive_index=tuple(drive_index), time_index=tuple(time_index), sigma=tuple(noise_scale * s for s in sigma),
-        forced=schedule.T,
-    )
+        drive_index=drive_index, time_index=time_index, sigma=sigma, forced=schedule.T,
+    )  # fmt: skip
 
 
 def _shown(task) -> list[str]:
@@ -50,6 +49,8 @@ class Model(nn.Module):
                 f"and the network's readout {network.readout.shape[0]}: these must be equal."
             )
         self.task, self.behaviour, self.network, self.encoder, self.noise = task, behaviour, network, encoder, noise
+        self.schedule = linear_schedule(list(task.epochs.values())[-1], *noise)
+        self.timeline = timeline(task, self.schedule)
 
     @classmethod
     def of(cls, experiment: Experiment) -> "Model":
@@ -73,9 +74,10 @@ class Model(nn.Module):
             behaviour = build("behaviour", stage.behaviour)
         return Model(task, behaviour, self.network, self.encoder, self.noise)
 
-    @property
-    def schedule(self) -> Schedule:
-        return linear_schedule(list(self.task.epochs.values())[-1], *self.noise)
+    def _timeline(self, noise_scale: float) -> Timeline:
+        if noise_scale == 1:
+            return self.timeline
+        return replace(self.timeline, sigma=[noise_scale * sigma for sigma in self.timeline.sigma])
 
     def inputs(self, conditions: dict[str, Tensor]) -> tuple[Tensor, tuple[Tensor, ...]]:
         """Drives [P, C, D] and biases of each layer [1 + T, nodes]: all that reaches the nodes besides the rates."""
@@ -98,7 +100,7 @@ class Model(nn.Module):
         noise = normal(steps, units, part, trials, key=(key, 2))
         trajectory = rollout(
             self.network, normal(1, units, part, trials, key=(key, 3))[0], drives[:, here], biases,
-            timeline(self.task, schedule, noise_scale), noise, path[:-1] if forced else None,
+            self._timeline(noise_scale), noise, path[:-1] if forced else None,
             engine=engine, threads=threads, group=GROUP,
         )  # fmt: skip
         return Batch(

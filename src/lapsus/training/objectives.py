@@ -5,6 +5,7 @@ whether the behavioural subspace is clamped to the corrupted target during denoi
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 import torch
@@ -32,9 +33,14 @@ class Batch:
     optimal: Tensor | None = None
     target: Mixture | None = None
 
+    @cached_property
+    def x(self) -> Tensor:
+        """x = W_x r of the whole trajectory, [S + 1, d, C, K]; cut after projection, which keeps its gradient cheap."""
+        return _project(self.readout, self.trajectory)
+
     def responses(self, last: int) -> Tensor:
-        """x = W_x r over the last steps, [last, d, C, K]."""
-        return _project(self.readout, self.trajectory[-last:])
+        """x over the last steps, [last, d, C, K]."""
+        return self.x[-last:]
 
 
 def _project(readout: Tensor, r: Tensor) -> Tensor:
@@ -51,12 +57,12 @@ def predicted_mean(batch: Batch) -> Tensor:
 
 def _rate_term(batch: Batch) -> Tensor:
     """Sum over all steps of the squared norm of the rates, mean over trials."""
-    return batch.trajectory[1:].square().sum((0, 1)).mean(-1)
+    return batch.trajectory.square().sum((0, 1)).mean(-1)
 
 
 def _base_term(batch: Batch) -> Tensor:
     """Distance of x_0 = W_x r_0 from N(0, I) over the trials of each condition: |mean|² + |Cov - I|²_F."""
-    x_0 = _project(batch.readout, batch.trajectory[-batch.schedule.T - 1][None])[0]  # [d, C, K]
+    x_0 = batch.x[-batch.schedule.T - 1]  # [d, C, K]
     if x_0.shape[-1] < 2:
         raise LapsusError("objective.base_penalty needs at least two trials a condition (batch.trials).")
     mean = x_0.mean(-1)
