@@ -115,7 +115,7 @@ template <class T> struct Relu {
 
     // A run of G leaves of one branch on all tiles: adds their weighted activations to sum [64].
     template <int G, bool Record>
-    static void leaf_run(const Problem<T> &p, const T *packed, const Input &in, Index leaf, T *sum, Word *words) {
+    static __attribute__((noinline)) void leaf_run(const Problem<T> &p, const T *packed, const Input &in, Index leaf, T *sum, Word *words) {
         const T *weight = p.branch_weight[1] + leaf, *rates = in.rates;
         const Index n = p.units;
         for (int t = 0; t < in.tiles; ++t) {
@@ -404,13 +404,13 @@ template <class T> struct Relu {
                         weigh_trials<N>(p, c * N * width, leaf_words, part, scaled, rates, stride, c == 0, leaf_sums,
                                         space);
                         if (c > 0) continue;
+                        sum_inner_nodes(p, k, time, words, part, space.totals, sums);
                         for (Index leaf = 0; leaf < per_unit; ++leaf) bias_sums[leaf] += space.sums[leaf];
                         if (drive < 0) continue;
                         T *drive_sums = sums.drive + (drive * view.span + i) * p.nodes[0] + k * per_unit;
                         for (Index leaf = 0; leaf < per_unit; ++leaf) drive_sums[leaf] += space.sums[leaf];
                     }
                 }
-                sum_inner_nodes(p, k, time, words, active, scaled, sums);
             }
             transpose(gradient, 64, stride, n, given, 64);
             for (Index i = 0; i < 64 * n; ++i) g[i] = T(1 - p.alpha) * g[i] + given[i];
@@ -429,9 +429,11 @@ template <class T> struct Relu {
             }
     }
 
-    // Sums of c over trials for the nodes between leaves and soma, and the soma itself.
+    // Adds up c over the trials in `active` for the soma and the nodes between it and the leaves. totals is that of
+    // weigh_trials for the same trials.
     static void sum_inner_nodes(const Problem<T> &p, Index unit, Index time, const Word *words, Word active,
-                                const T *scaled, Sums<T> sums) {
+                                const T *totals, Sums<T> sums) {
+        const Index groups = (__builtin_popcountll(active) + 3) / 4;
         const Word *layer = words;
         T *bias = sums.bias;
         for (Index a = 1; a < p.layers; ++a) {
@@ -440,7 +442,8 @@ template <class T> struct Relu {
             const Index count = p.nodes[a] / p.units;
             for (Index node = unit * count; node < (unit + 1) * count; ++node) {
                 T c = 0;
-                for (Word rest = layer[node] & active; rest; rest &= rest - 1) c += scaled[lowest(rest)];
+                Word bits = compress(layer[node], active);
+                for (Index group = 0; group < groups; ++group, bits >>= 4) c += totals[16 * group + (bits & 15)];
                 bias[time * p.nodes[a] + node] += c;
             }
         }

@@ -11,10 +11,11 @@ import warnings
 from torch import Tensor
 
 from lapsus.engine import fused, reference
+from lapsus.engine.noise import normal
 from lapsus.engine.timeline import Timeline
 from lapsus.errors import LapsusError, LapsusWarning
 
-__all__ = ["ENGINES", "Timeline", "rollout"]
+__all__ = ["ENGINES", "Timeline", "normal", "rollout"]
 
 ENGINES = ("auto", "fused", "reference")
 
@@ -41,9 +42,10 @@ def rollout(
     [Q, node] table a layer, leaves first, soma last; noise [step, unit, condition, trial], standard normal; forcing
     [F, response dimension, condition, trial]: before each of the last F steps W_x r is replaced by it.
 
-    Differentiable in r0, drives, biases and the network's weights. `group` is the number of conditions whose gradients
-    in weights and biases are summed before they are added, in order, to the total: a batch that is split into
-    micro-batches of `group` conditions, each followed by `backward()`, gives the same bits as the whole batch.
+    Differentiable in r0, drives, biases and the network's weights. `group` makes `backward()` add to the .grad of those
+    weights and biases that are leaves after every `group` conditions, in order, instead of handing autograd one sum: a
+    batch cut into micro-batches of whole groups, each followed by `backward()`, then gives the same bits as the whole
+    (the kernel only; the reference takes no notice).
     """
     timeline.check(network, r0, drives, biases, noise, forcing)
     if engine not in ENGINES:

@@ -21,7 +21,7 @@ except ImportError as error:
     _native = None
     _reason = f"the kernel was not built ({error})"
 
-__all__ = ["instruction_set", "instruction_sets", "rollout", "why_not"]
+__all__ = ["fill_normal", "instruction_set", "instruction_sets", "rollout", "why_not"]
 
 NONLINEARITIES = ("relu", "softplus")
 
@@ -39,6 +39,12 @@ def instruction_set() -> str | None:
     if wanted and wanted not in instruction_sets():
         raise LapsusError(f"LAPSUS_ISA is {wanted!r}; this machine can run {', '.join(instruction_sets())}")
     return _native.instruction_set(wanted)
+
+
+def fill_normal(isa: str, low: int, high: int, stream: int, first_condition: int, out: Tensor, threads: int) -> None:
+    """Fill out [row, condition, trial] with normal numbers; see lapsus.engine.noise."""
+    rows, conditions, trials = out.shape
+    _native.normal(isa, low, high, stream, first_condition, conditions, rows, trials, out.data_ptr(), threads)
 
 
 def why_not(network, r0: Tensor) -> str | None:
@@ -91,7 +97,10 @@ def rollout(
     nodes = [leaves] + [weight.shape[0] for weight in weights]
     if [table.shape[-1] for table in tables] != nodes:
         raise LapsusError(f"the bias tables have {[table.shape[-1] for table in tables]} nodes; the tree has {nodes}")
+    # Under `group` the kernel itself adds to .grad: autograd would add one sum a micro-batch, in another order.
+    leaves = [t if group and t.is_leaf and t.requires_grad else None for t in (network.leaf_weight, *weights, *tables)]
     call = _Call(network, nodes, [0] + [weight.shape[1] for weight in weights], timeline, resolve(threads), group)
+    call.leaves = leaves
     return _Rollout.apply(call, r0, drives, noise, forcing, network.readout, network.leaf_weight, *weights, *tables)
 
 
@@ -159,8 +168,8 @@ class _Rollout(torch.autograd.Function):
         grad = grad.contiguous()
         native = call.native(trajectory, *tensors)
         native.set_masks(_address(ctx.masks))
-        in_r0, in_leaf, in_drives = torch.empty_like(r0), torch.zeros_like(leaf_weight), torch.zeros_like(drives)
-        in_rest = [torch.zeros_like(tensor) for tensor in rest]
+        in_r0, in_drives = torch.empty_like(r0), torch.zeros_like(drives)
+        in_leaf, *in_rest = (_sum_for(tensor, leaf) for tensor, leaf in zip((leaf_weight, *rest), call.leaves))
         count = len(call.nodes) - 1
         native.backward(
             call.isa,
@@ -169,4 +178,14 @@ class _Rollout(torch.autograd.Function):
             [0] + [tensor.data_ptr() for tensor in in_rest[:count]],
             [tensor.data_ptr() for tensor in in_rest[count:]],
         )
-        return None, in_r0, in_drives, None, None, None, in_leaf, *in_rest
+        returned = (None if leaf is not None else total for total, leaf in zip((in_leaf, *in_rest), call.leaves))
+        return None, in_r0, in_drives, None, None, None, *returned
+
+
+def _sum_for(tensor: Tensor, leaf: Tensor | None) -> Tensor:
+    """Where the kernel adds up the gradient: the leaf's own .grad, or new zeros."""
+    if leaf is None:
+        return torch.zeros_like(tensor)
+    if leaf.grad is None or not leaf.grad.is_contiguous():
+        leaf.grad = torch.zeros_like(tensor) if leaf.grad is None else leaf.grad.contiguous()
+    return leaf.grad
