@@ -110,7 +110,7 @@ def activity_dataset(
 
 def items(dataset: xr.Dataset) -> Items:
     """The trial table of a dataset as arrays, with the item recalled on each trial (nearest in the report feature)."""
-    for name in ("activity", "response", "cued", "report_1"):
+    for name in ("response", "cued", "report_1"):
         if name not in dataset:
             raise LapsusError(f"The dataset has no variable {name!r}; it has {', '.join(map(str, dataset.data_vars))}.")
     report = _columns(dataset, "report")

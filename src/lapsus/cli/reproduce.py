@@ -1,0 +1,88 @@
+"""lapsus reproduce: the paper's figures and claims; further verbs are commands of the same group."""
+
+import json as json_module
+import sys
+from pathlib import Path
+from typing import Annotated, Optional
+
+import typer
+from typer.core import TyperGroup
+
+
+class _FiguresUnlessNamed(TyperGroup):
+    """`lapsus reproduce fig2` means `lapsus reproduce figures fig2`: whatever names no verb belongs to the figures."""
+
+    def parse_args(self, ctx, args):
+        if not args or (args[0] not in self.commands and args[0] != "--help"):
+            args = ["figures", *args]
+        return super().parse_args(ctx, args)
+
+
+app = typer.Typer(
+    cls=_FiguresUnlessNamed,
+    rich_markup_mode=None,
+    help="Make the paper's figures and test its claims, from the shipped networks or from your own runs.",
+)
+
+
+@app.command("figures")
+def figures(
+    figure: Annotated[Optional[list[str]], typer.Argument(help="Which figures; none means all.", metavar="[FIGURE]...")] = None,
+    runs: Annotated[Optional[Path], typer.Option(help="Folder of run folders to use instead of the shipped networks.")] = None,
+    output: Annotated[Path, typer.Option("-o", "--output", help="Folder for PDF, PNG and CSV.")] = Path("figures"),
+    recording: Annotated[Optional[Path], typer.Option(help="A recording (netCDF in the activity form) to draw in Fig 3C.")] = None,
+    claims_only: Annotated[bool, typer.Option("--claims-only", help="Test the claims, draw nothing.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print the claims as a JSON list.")] = False,
+):
+    """The paper's figures (PDF, PNG, numbers as CSV) and a table of its claims: this is what `lapsus reproduce` does.
+
+    Figures: task, fig2, fig3, fig4, table1, windows, unimodal, cyclic, schedule, prediction.
+    """
+    import matplotlib
+
+    matplotlib.use("agg")
+    from lapsus.figures.networks import Networks
+    from lapsus.figures.reproduce import reproduce
+
+    networks = Networks.shipped() if runs is None else Networks.in_folder(runs)
+    say = _progress if sys.stderr.isatty() else (lambda name: None)
+    data = None if recording is None else _open(recording)
+    claims = reproduce(networks, figure or (), None if claims_only else output, recording=data, progress=say)
+    if json:
+        typer.echo(json_module.dumps([claim.as_dict() for claim in claims], indent=1))
+        return
+    if not claims_only:
+        typer.echo(f"Figures are in {output}/\n")
+    typer.echo(describe(claims))
+
+
+def _progress(name: str) -> None:
+    print(f"lapsus: {name} …", file=sys.stderr)
+
+
+def _open(path: Path):
+    import xarray as xr
+
+    from lapsus.analysis.activity import items
+    from lapsus.errors import LapsusError
+
+    try:
+        dataset = xr.load_dataset(path, engine="h5netcdf")
+    except (OSError, ValueError) as error:
+        raise LapsusError(f"--recording {path} cannot be read as netCDF: {error}.") from error
+    items(dataset)
+    return dataset
+
+
+def describe(claims: list) -> str:
+    """The claims as a table, one line each, and a count of the verdicts."""
+    if not claims:
+        return "No claim of the paper rests on these figures."
+    lines = [f"{'claim':<26} {'value [95 %]':<28} {'paper':>9}  verdict"]
+    for claim in claims:
+        value = "-" if claim.value is None else f"{claim.value:.4g} [{claim.low:.4g}, {claim.high:.4g}]"
+        paper = "" if claim.paper is None else f"{claim.paper:.4g}"
+        lines.append(f"{claim.id:<26} {value:<28} {paper:>9}  {claim.verdict:<14} {claim.claim}; {claim.statistic}")
+    count = {verdict: sum(claim.verdict == verdict for claim in claims) for verdict in ("holds", "does not hold", "undecided")}
+    lines += ["", ", ".join(f"{number} {verdict}" for verdict, number in count.items()) + f" of {len(claims)} claims."]
+    return "\n".join(lines)

@@ -1,0 +1,195 @@
+"""Figure 2: networks reproduce swap errors; ablations of task-optimal networks do not."""
+
+from functools import lru_cache
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from lapsus.analysis.activity import behaviour, items
+from lapsus.analysis.swaps import distractor_mode, swap_rate_by_distance, unimodality
+from lapsus.circular import angle, embed
+from lapsus.errors import LapsusError
+from lapsus.figures.designs import MARGIN, pair
+from lapsus.figures.networks import LABELS, Networks
+from lapsus.figures.style import GREY, TEXT_WIDTH, colour_of, letter, note, panel, style, wheel, wheel_key
+
+__all__ = ["ablations", "cloud", "figure", "swap_curves", "swap_function", "tables"]
+
+SWAP_NETWORKS = (
+    "feature-none", "feature-constant-30", "feature-constant-05", "feature-smooth-0", "feature-smooth-2", "feature-smooth-1",
+)  # fmt: skip
+CLOUD_NETWORKS = ("feature-optimal", "feature-none", "feature-constant-05", "feature-smooth-0")
+DISTANCES = {"π/6": np.pi / 6, "π/20": np.pi / 20, "π/50": np.pi / 50, "π/100": np.pi / 100}
+NOISES = (2, 5, 10, 15)
+SNAPSHOTS = (0, 8, 16, 24, 32, 40)
+SAMPLES = 512
+
+
+# --- Numbers ---
+
+
+@lru_cache(maxsize=64)
+def swap_function(networks: Networks, role: str, *, conditions: int = 4096, trials: int = 16, bins: int = 9) -> pd.DataFrame:
+    """Swap rate by probe distance of a network, with `target`, the mean of its target's probability over the same trials."""
+    dataset = networks.responses(role, conditions, trials, seed=2)
+    edges = np.linspace(MARGIN - 1e-6, np.pi + 1e-6, bins + 1)
+    table = swap_rate_by_distance(dataset, edges=edges)
+    gap, chance = items(dataset).probe_distance, dataset["probability"].to_numpy()
+    place = np.searchsorted(edges, gap, side="right") - 1
+    table["target"] = [chance[place == k].mean() for k in np.unique(place)]
+    return table
+
+
+@lru_cache(maxsize=64)
+def samples(networks: Networks, role: str, probe_distance: float, noise_scale: float = 1.0):
+    """512 final samples of one condition: target at (0, 0), distractor's report at -2 pi / 3."""
+    return networks.responses(role, pair(probe_distance), SAMPLES, seed=3, noise_scale=noise_scale)
+
+
+def ablations(networks: Networks, role: str = "feature-optimal") -> pd.DataFrame:
+    """Second mode at the distractor under each ablation: columns ablation, level, excess, low, high, swap_rate, unimodal_p."""
+    cases = [("distance", name, value, 1.0) for name, value in DISTANCES.items()]
+    cases += [("noise", f"×{scale}", np.pi / 4, float(scale)) for scale in NOISES]
+    rows = []
+    for kind, level, gap, scale in cases:
+        dataset = samples(networks, role, gap, scale)
+        found = items(dataset)
+        excess = distractor_mode(found.response, found.target[0], found.distractor[0])
+        rows.append((kind, level, *excess, found.swap.mean(), unimodality(found.response).p))
+    return pd.DataFrame(rows, columns=["ablation", "level", "excess", "low", "high", "swap_rate", "unimodal_p"])
+
+
+def tables(networks: Networks) -> dict[str, pd.DataFrame]:
+    """All numbers of the figure, by the name of their file."""
+    found = {}
+    curves = [swap_function(networks, role).assign(network=role) for role in SWAP_NETWORKS if role in networks]
+    if curves:
+        found["A-swap-functions"] = pd.concat(curves, ignore_index=True)
+    clouds = []
+    for role in CLOUD_NETWORKS:
+        for name, gap in (("close", np.pi / 4), ("far", np.pi)):
+            if role in networks:
+                x = samples(networks, role, gap)["x_T"].to_numpy()
+                clouds.append(pd.DataFrame({"network": role, "probe": name, "x1": x[:, 0], "x2": x[:, 1]}))
+    if clouds:
+        found["C-samples"] = pd.concat(clouds, ignore_index=True)
+    if "feature-optimal" in networks:
+        found["DE-ablations"] = ablations(networks)
+    return found
+
+
+# --- Panels ---
+
+
+def swap_curves(ax: Axes, curves: dict[str, pd.DataFrame]) -> Axes:
+    """Swap rate against probe distance (solid, with 95 % interval) and its target (dotted), one colour a network."""
+    for role, table in curves.items():
+        colour = colour_of(role)
+        ax.plot(np.degrees(table["distance"]), table["rate"], color=colour, label=LABELS.get(role, role))
+        ax.fill_between(np.degrees(table["distance"]), table["low"], table["high"], color=colour, alpha=0.25, lw=0)
+        if "target" in table:
+            ax.plot(np.degrees(table["distance"]), table["target"], color=colour, ls=(0, (1, 1.2)))
+    trials = max(int(table["trials"].sum()) for table in curves.values())
+    ax.set(xlabel="probe distance (°)", ylabel="swap rate", ylim=(-0.01, None), xticks=[45, 90, 135, 180])
+    ax.set_title(f"solid: network (n = {trials:,} each), dotted: target", fontsize=6)
+    ax.legend(ncols=2, loc="upper right", columnspacing=0.8, handlelength=1.2)
+    return ax
+
+
+def cloud(ax: Axes, x: np.ndarray, *, colours: np.ndarray | None = None, reports: tuple[float, ...] = (0.0, -2 * np.pi / 3),
+          radius: float = 2.5, limit: float = 3.6) -> Axes:  # fmt: skip
+    """Samples x [trial, 2] coloured by the response they mean (or by `colours`), items as rings of their colour, cued first."""
+    ax.add_artist(_circle(radius))
+    shown = angle(x) if colours is None else colours
+    ax.scatter(*x.T, s=1.6, c=wheel(shown), lw=0, rasterized=True)
+    for k, report in enumerate(reports):
+        ax.plot(*embed(report, radius), marker="o" if k == 0 else "s", mfc="none", mec="k", ms=6, mew=0.7)
+    ax.set(aspect="equal", xlim=(-limit, limit), ylim=(-limit, limit), xticks=[], yticks=[])
+    return ax
+
+
+def _circle(radius: float):
+    from matplotlib.patches import Circle
+
+    return Circle((0, 0), radius, fill=False, ec="0.8", lw=0.5)
+
+
+def _frame(ax: Axes, role: str) -> None:
+    for spine in ax.spines.values():
+        spine.set(visible=True, color=colour_of(role), linewidth=1.2)
+
+
+def _swap_panel(ax: Axes, networks: Networks) -> Axes:
+    curves = {role: swap_function(networks, role) for role in SWAP_NETWORKS if role in networks}
+    if not curves:
+        raise LapsusError("no feature-cued diffusion network")
+    return swap_curves(ax, curves)
+
+
+def _samples_panel(ax: Axes, networks: Networks, role: str, gap: float, noise: float = 1.0) -> Axes:
+    x = samples(networks, role, gap, noise)["x_T"].to_numpy()
+    cloud(ax, x, limit=max(3.6, float(np.quantile(np.abs(x), 0.995)) * 1.05))
+    _frame(ax, role)
+    return ax
+
+
+def _snapshots(axes: list[Axes], networks: Networks, role: str = "feature-smooth-0") -> None:
+    """Six moments of the second delay; trials are coloured by their final response."""
+    if role not in networks:
+        for ax in axes:
+            note(ax, f"no network {role}")
+        return
+    dataset = networks.simulate(role, pair(np.pi / 4), SAMPLES, seed=3)
+    x, time = behaviour(dataset), dataset["time"].to_numpy()
+    for ax, t in zip(axes, SNAPSHOTS, strict=True):
+        step = int(np.abs(time - t * time[-1] / SNAPSHOTS[-1]).argmin())
+        cloud(ax, x[:, step], colours=items(dataset).response)
+        ax.set_title(f"t = {time[step]}")
+        _frame(ax, role)
+
+
+def figure(networks: Networks) -> Figure:
+    """Figure 2 of the paper."""
+    from matplotlib import pyplot as plt
+
+    with style():
+        fig = plt.figure(figsize=(TEXT_WIDTH, 6.3))
+        top, middle, bottom = fig.add_gridspec(3, 1, height_ratios=(1.25, 1, 2.1), hspace=0.33, left=0.07, right=0.98, top=0.95, bottom=0.03)
+        a = fig.add_subplot(top.subgridspec(1, 2, width_ratios=(1.7, 1))[0])
+        panel(a, _swap_panel, networks)
+        letter(a, "A")
+        key = fig.add_subplot(top.subgridspec(1, 2, width_ratios=(1.7, 1))[1])
+        key.axis("off")
+        wheel_key(key, (0.3, 0.32, 0.55, 0.55), "response, or item's report feature")
+        key.text(0.57, 0.08, f"○ cued item   □ distractor\nn = {SAMPLES} samples a panel", transform=key.transAxes, ha="center", va="top", fontsize=6)
+        row = middle.subgridspec(1, len(SNAPSHOTS), wspace=0.08)
+        axes = [fig.add_subplot(row[k]) for k in range(len(SNAPSHOTS))]
+        _snapshots(axes, networks)
+        letter(axes[0], "B")
+        left, right = bottom.subgridspec(1, 2, width_ratios=(1, 1), wspace=0.16)
+        rows = left.subgridspec(len(CLOUD_NETWORKS) // 2, 4, wspace=0.08, hspace=0.22)
+        for k, role in enumerate(CLOUD_NETWORKS):
+            for j, (name, gap) in enumerate((("close, 45°", np.pi / 4), ("far, 180°", np.pi))):
+                ax = fig.add_subplot(rows[k // 2, 2 * (k % 2) + j])
+                panel(ax, _samples_panel, networks, role, gap)
+                ax.set_title((LABELS[role] + "\n" if j == 0 else "\n") + name, fontsize=6, loc="left")
+                if k == 0 and j == 0:
+                    letter(ax, "C", y=1.08)
+        grid = right.subgridspec(2, 4, wspace=0.08, hspace=0.22)
+        for k, (name, gap) in enumerate(DISTANCES.items()):
+            ax = panel(fig.add_subplot(grid[0, k]), _samples_panel, networks, "feature-optimal", gap)
+            ax.set_title(("task-optimal, probe\nat " if k == 0 else "\n") + name, fontsize=6, loc="left")
+            if k == 0:
+                letter(ax, "D", y=1.08)
+        for k, scale in enumerate(NOISES):
+            ax = panel(fig.add_subplot(grid[1, k]), _samples_panel, networks, "feature-optimal", np.pi / 4, float(scale))
+            ax.set_title(("task-optimal, noise\n" if k == 0 else "\n") + f"×{scale}", fontsize=6, loc="left")
+            if k == 0:
+                letter(ax, "E", y=1.08)
+        inset = ax.inset_axes((0.0, -0.62, 1.0, 0.5)) if "feature-smooth-0" in networks else None
+        if inset is not None:
+            panel(inset, _samples_panel, networks, "feature-smooth-0", np.pi / 4, 0.0)
+            inset.set_ylabel("smooth 0,\nnoise ×0", fontsize=5.5, color=GREY)
+    return fig

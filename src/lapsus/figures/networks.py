@@ -1,0 +1,156 @@
+"""The networks that the paper's figures need, found among shipped networks or run folders by how they were trained."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import xarray as xr
+
+from lapsus.errors import LapsusError
+
+__all__ = ["LABELS", "Networks", "role_of"]
+
+# Role → how figures call it. The order is that of the paper's figures.
+LABELS = {
+    "index-optimal": "task-optimal",
+    "index-none": "no swaps",
+    "index-constant-05": "5 % swaps",
+    "index-constant-10": "10 % swaps",
+    "feature-optimal": "task-optimal",
+    "feature-none": "no swaps",
+    "feature-constant-30": "constant 30 %",
+    "feature-constant-08": "constant 8 %",
+    "feature-constant-05": "constant 5 %",
+    "feature-smooth-0": r"smooth, $\tilde\pi$ = 0",
+    "feature-smooth-1": r"smooth, $\tilde\pi$ = 1",
+    "feature-smooth-2": r"smooth, $\tilde\pi$ = 2",
+    "feature-sample-mse": "squared error on samples",
+    "feature-optimal-30": "T* = 30",
+    "feature-optimal-20": "T* = 20",
+    "feature-optimal-5": "T* = 5",
+    "feature-optimal-1": "T* = 1",
+}
+
+
+def role_of(config: dict) -> str | None:
+    """The part that a network plays in the paper's figures, from its experiment; None if it plays none."""
+    task = {"index-cued": "index", "feature-cued": "feature"}.get(config["task"].get("kind"))
+    last = config["stage"][-1]
+    objective = dict(last.get("objective") or {"kind": "diffusion"})
+    target = last.get("behaviour") or config.get("behaviour") or {"kind": "bns"}
+    if task is None or target.get("kind") != "bns":
+        return None
+    swap, pi_correct = target.get("swap") or {"kind": "none"}, target.get("pi_correct", 0.0)
+    if objective["kind"] == "task-optimal":
+        steps = config["task"].get("denoise", 40)
+        window = objective.get("window", 0) or steps
+        return f"{task}-optimal" if window == steps else f"{task}-optimal-{window}"
+    if objective["kind"] == "sample-mse":
+        return f"{task}-sample-mse"
+    if swap["kind"] == "none":
+        return f"{task}-none"
+    if swap["kind"] == "constant" and pi_correct == 0:
+        return f"{task}-constant-{round(100 * swap['p']):02d}"
+    if swap["kind"] == "smooth" and swap.get("width", 3.0) == 3.0:
+        return f"{task}-smooth-{pi_correct:g}"
+    return None
+
+
+@dataclass(frozen=True, eq=False)
+class Networks:
+    """Trained models by role. Figures ask for a role; a role without a network leaves a note in the panel instead."""
+
+    loaders: dict[str, Callable]
+    sources: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def shipped(cls) -> "Networks":
+        """The networks that come with lapsus; of several seeds of one role, the first by name."""
+        from lapsus.zoo import load_shipped, shipped
+
+        return cls._of({name: (facts["config"], lambda name=name: load_shipped(name)) for name, facts in shipped().items()})
+
+    @classmethod
+    def in_folder(cls, folder: str | Path) -> "Networks":
+        """The run folders in a folder (or the folder itself, if it is a run)."""
+        from lapsus.training import Run
+
+        folder = Path(folder)
+        if not folder.is_dir():
+            raise LapsusError(f"--runs {folder} is not a folder; give the folder that holds run folders.")
+        found = [folder] if (folder / "config.toml").is_file() else sorted(p.parent for p in folder.glob("*/config.toml"))
+        runs = {str(path): Run(path) for path in found if any(path.glob("checkpoint-*.json"))}
+        if not runs:
+            raise LapsusError(f"--runs {folder} holds no run folder with a checkpoint; `lapsus train` makes them.")
+        return cls._of({name: (run.experiment.model_dump(exclude_none=True), run.model) for name, run in runs.items()})
+
+    @classmethod
+    def _of(cls, candidates: dict) -> "Networks":
+        loaders, sources = {}, {}
+        for name, (config, loader) in candidates.items():
+            role = role_of(config)
+            # A further seed of a network is named network@seed and leaves the first place to the network itself.
+            if role is not None and (role not in loaders or "@" in sources[role]):
+                loaders[role], sources[role] = cache(loader), name
+        return cls(loaders, sources)
+
+    def __contains__(self, role: str) -> bool:
+        return role in self.loaders
+
+    def model(self, role: str):
+        if role not in self.loaders:
+            raise LapsusError(f"no network {role}")
+        return self.loaders[role]()
+
+    def simulate(
+        self, role: str, conditions: dict[str, np.ndarray] | int, trials: int, *, seed: int = 0, noise_scale: float = 1.0
+    ) -> xr.Dataset:
+        """Simulated trials of a network, with any extra entry of `conditions` that the task does not know kept as a variable."""
+        from lapsus.training import simulate
+
+        model = self.model(role)
+        if isinstance(conditions, int):
+            return simulate(model, conditions, trials, seed=seed, noise_scale=noise_scale)
+        dataset = simulate(model, _tensors(conditions), trials, seed=seed, noise_scale=noise_scale)
+        return dataset.assign(_extra(conditions, trials))
+
+    def responses(
+        self, role: str, conditions: dict[str, np.ndarray] | int, trials: int, *, seed: int = 0, noise_scale: float = 1.0
+    ) -> xr.Dataset:
+        """Like `simulate`, but only the final x_T [trial, dim] and the response: no trajectory is kept.
+
+        `probability [trial]` is the swap probability that the network's target has for the trial's condition.
+        """
+        from lapsus import streams
+        from lapsus.circular import angle
+        from lapsus.training.evaluate import respond
+
+        model = self.model(role)
+        if isinstance(conditions, int):
+            given = model.task.sample(conditions, streams.generator(seed, "simulation"))
+            extra = {}
+        else:
+            given, extra = _tensors(conditions), _extra(conditions, trials)
+        x_T = respond(model, given, trials, seed, noise_scale=noise_scale).permute(1, 2, 0).flatten(0, 1).numpy()
+        weights = model.behaviour.weights(given)
+        probability = 1 - weights.gather(1, given["cued"].long()[:, None])[:, 0].numpy()
+        table = model.task.table(given)
+        columns = {name: ("trial", np.repeat(table[name].to_numpy(), trials)) for name in table.columns}
+        columns |= {"condition": ("trial", np.repeat(np.arange(len(table)), trials)), "probability": ("trial", np.repeat(probability, trials))}
+        return xr.Dataset({"x_T": (("trial", "dim"), x_T), "response": ("trial", angle(x_T))} | columns | extra)
+
+
+def _tensors(conditions: dict[str, np.ndarray]) -> dict:
+    import torch
+
+    return {
+        "report": torch.as_tensor(conditions["report"], dtype=torch.float32),
+        "probe": torch.as_tensor(conditions["probe"], dtype=torch.float32),
+        "cued": torch.as_tensor(conditions["cued"]),
+    }
+
+
+def _extra(conditions: dict[str, np.ndarray], trials: int) -> dict:
+    return {name: ("trial", np.repeat(v, trials)) for name, v in conditions.items() if name not in ("report", "probe", "cued")}

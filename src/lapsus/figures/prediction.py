@@ -1,0 +1,84 @@
+"""The paper's prediction, tested: swaps and single-trial alignment before the cue."""
+
+from functools import lru_cache
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from lapsus.analysis.trialwise import AlignmentTest, alignment_predicts_swaps, swap_rate_by_alignment, trial_alignment
+from lapsus.figures.designs import alignment_grid
+from lapsus.figures.fig3 import DEGREES
+from lapsus.figures.networks import LABELS, Networks
+from lapsus.figures.style import TEXT_WIDTH, panel, style
+
+__all__ = ["alignment_and_swaps", "figure", "prediction_panel", "tables"]
+
+TESTED = ("feature-smooth-2", "feature-smooth-0", "index-constant-10")
+
+
+@lru_cache(maxsize=8)
+def alignment_and_swaps(networks: Networks, role: str, *, trials: int = 2, rotations: int = 6) -> tuple[pd.DataFrame, AlignmentTest]:
+    """Trial-wise alignment of simulated trials, and the regression of swaps on it."""
+    if role.startswith("index"):
+        table = trial_alignment(networks.simulate(role, alignment_grid(), 16, seed=41))
+    else:
+        parts = []
+        for k, degrees in enumerate(DEGREES):
+            dataset = networks.simulate(role, alignment_grid(np.radians(degrees), rotations), trials, seed=42 + k)
+            part = trial_alignment(dataset, groups="configuration")
+            parts.append(part.assign(group=part["group"] + k * rotations))
+        table = pd.concat(parts, ignore_index=True)
+    return table, alignment_predicts_swaps(table)
+
+
+def prediction_panel(ax: Axes, table: pd.DataFrame, test: AlignmentTest) -> Axes:
+    """Swap rate in fifths of alignment, one line a probe distance, with 95 % intervals."""
+    from matplotlib import colormaps
+
+    rates = swap_rate_by_alignment(table)
+    groups = list(rates.groupby("probe_distance"))
+    for shade, (gap, rows) in zip(colormaps["viridis"](np.linspace(0, 0.92, max(len(groups), 2))), groups, strict=False):
+        error = [rows["rate"] - rows["low"], rows["high"] - rows["rate"]]
+        ax.errorbar(rows["alignment"], rows["rate"], error, color=shade, marker="o", ms=2.5, lw=1, label=f"{np.degrees(gap):.0f}°")
+    p = f"p = {test.p:.3f}" if test.p > 0.001 else "p ≤ 0.001"
+    ax.set(xlabel="alignment before the cue, single trials", ylabel="swap rate", ylim=(0, None))
+    ax.text(0.03, 0.97, f"odds ratio {test.odds_ratio:.2f} [{test.low:.2f}, {test.high:.2f}] a s.d., {p}\n{test.swaps:,} swaps in {test.trials:,} trials",
+            transform=ax.transAxes, va="top", fontsize=5.5)  # fmt: skip
+    ax.margins(y=0.3)
+    ax.set_ylim(0, ax.get_ylim()[1] * 1.15)
+    return ax
+
+
+def _panel(ax: Axes, networks: Networks, role: str) -> Axes:
+    return prediction_panel(ax, *alignment_and_swaps(networks, role))
+
+
+def figure(networks: Networks) -> Figure:
+    """Does alignment before the cue predict swaps, at fixed probe distance?"""
+    from matplotlib import pyplot as plt
+
+    with style():
+        fig, axes = plt.subplots(1, len(TESTED), figsize=(TEXT_WIDTH, 2.3), layout="constrained")
+        for ax, role in zip(axes, TESTED, strict=True):
+            panel(ax, _panel, networks, role)
+            ax.set_title(f"{role.split('-')[0]}-cued, {LABELS[role]}")
+        if axes[0].get_legend_handles_labels()[0]:
+            axes[0].legend(title="probe distance", title_fontsize=5.5, fontsize=5.5, ncols=2, loc="center right", handlelength=1, columnspacing=0.8)
+    return fig
+
+
+def tables(networks: Networks) -> dict[str, pd.DataFrame]:
+    """All numbers of the figure, by the name of their file."""
+    from lapsus.errors import LapsusError
+
+    rates, tests = [], []
+    for role in TESTED:
+        try:
+            table, test = alignment_and_swaps(networks, role)
+        except LapsusError:
+            continue
+        rates.append(swap_rate_by_alignment(table).assign(network=role))
+        tests.append({"network": role} | vars(test))
+    return {"swap-rate-by-alignment": pd.concat(rates, ignore_index=True), "regression": pd.DataFrame(tests)} if tests else {}

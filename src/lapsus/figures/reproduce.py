@@ -1,0 +1,102 @@
+"""Every figure of the paper by name: drawn, saved as PDF and PNG, its numbers as CSV, and the claims that it bears on."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+
+import pandas as pd
+import xarray as xr
+from matplotlib.figure import Figure
+
+from lapsus.analysis.claims import Claim
+from lapsus.errors import LapsusError
+from lapsus.figures import appendix, fig2, fig3, fig4, prediction, schematics
+from lapsus.figures.claims import evaluate_claims
+from lapsus.figures.networks import Networks
+
+__all__ = ["FIGURES", "reproduce"]
+
+
+@dataclass(frozen=True)
+class Named:
+    """What a figure shows, how it is drawn and the tables behind it."""
+
+    title: str
+    draw: Callable[[Networks], Figure]
+    tables: Callable[[Networks], dict[str, pd.DataFrame]]
+
+
+def _one(name: str, make: Callable[[Networks], pd.DataFrame]) -> Callable[[Networks], dict[str, pd.DataFrame]]:
+    def tables(networks: Networks) -> dict[str, pd.DataFrame]:
+        try:
+            return {name: make(networks)}
+        except LapsusError:
+            return {}
+
+    return tables
+
+
+def _cyclic_table(networks: Networks) -> pd.DataFrame:
+    pc3 = fig4.third_components(networks)
+    return pd.DataFrame(appendix.cyclic_alignment(pc3.vectors), index=pc3.colours, columns=pc3.colours).rename_axis("colour").reset_index()
+
+
+FIGURES: dict[str, Named] = {
+    "task": Named("task and training", lambda _: schematics.task_figure(), lambda _: {}),
+    "fig2": Named("swap errors reproduced; ablations", fig2.figure, fig2.tables),
+    "fig3": Named("plane alignment over time", fig3.figure, fig3.tables),
+    "fig4": Named("misselection and the two rings", fig4.figure, fig4.tables),
+    "table1": Named("sigmoid against flat", appendix.sigmoid_figure, _one("table1", appendix.table_1)),
+    "windows": Named("alignment for other optimisation windows", appendix.windows_figure, _one("alignment", appendix.windows_table)),
+    "unimodal": Named("squared error on samples", appendix.unimodal_figure, _one("averaging", appendix.averaging_by_condition)),
+    "cyclic": Named("PC3 alignment between fixed colours", appendix.cyclic_figure, _one("matrix", _cyclic_table)),
+    "schedule": Named("noise schedule", lambda _: schematics.schedule_figure(), lambda _: {"schedule": schematics.schedule_table()}),
+    "prediction": Named("alignment on single trials predicts swaps?", prediction.figure, prediction.tables),
+}
+
+
+def reproduce(
+    networks: Networks,
+    names: Iterable[str] = (),
+    output: str | Path | None = None,
+    *,
+    recording: xr.Dataset | None = None,
+    progress: Callable[[str], None] = lambda name: None,
+) -> list[Claim]:
+    """Draw the named figures (none named: all) into `output` and return the claims they bear on.
+
+    output: a folder for NAME.pdf, NAME.png and NAME-*.csv; None draws nothing and only tests the claims.
+    """
+    from matplotlib import pyplot as plt
+
+    names = list(names) or list(FIGURES)
+    for name in names:
+        if name not in FIGURES:
+            close = get_close_matches(name, FIGURES, 1)
+            raise LapsusError(
+                f"There is no figure {name!r}. " + (f"Did you mean {close[0]}?" if close else f"Figures: {', '.join(FIGURES)}.")
+            )
+    if output is not None:
+        folder = _folder(output)
+        for name in names:
+            progress(name)
+            draw = FIGURES[name].draw
+            drawn = draw(networks, recording) if name == "fig3" else draw(networks)
+            for ending in ("pdf", "png"):
+                drawn.savefig(folder / f"{name}.{ending}", dpi=300)
+            plt.close(drawn)
+            for part, table in FIGURES[name].tables(networks).items():
+                suffix = "" if part == name else f"-{part}"
+                table.to_csv(folder / f"{name}{suffix}.csv", index=False, float_format="%.6g")
+    progress("claims")
+    return evaluate_claims(networks, set(names))
+
+
+def _folder(output: str | Path) -> Path:
+    folder = Path(output)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise LapsusError(f"Cannot make the folder {folder}: {error.strerror}.") from error
+    return folder

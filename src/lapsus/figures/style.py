@@ -1,0 +1,120 @@
+"""The look shared by all figures: sizes for a column of print, a palette for all eyes, a wheel where colour is the variable."""
+
+from collections.abc import Callable
+from contextlib import contextmanager
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib import pyplot as plt
+from matplotlib.axes import Axes
+from matplotlib.colors import ListedColormap
+
+from lapsus.errors import LapsusError
+
+__all__ = ["COLOURS", "TEXT_WIDTH", "colour_of", "letter", "mark_epochs", "note", "panel", "style", "wheel", "wheel_key"]
+
+# Inches: the text of a conference paper, and a column of a journal.
+TEXT_WIDTH, COLUMN_WIDTH = 6.9, 3.4
+
+# Okabe and Ito's palette, which readers with any kind of colour vision can tell apart.
+BLACK, ORANGE, SKY, GREEN, YELLOW, BLUE, VERMILION, PURPLE = (
+    "#000000", "#E69F00", "#56B4E9", "#009E73", "#F0E442", "#0072B2", "#D55E00", "#CC79A7",
+)  # fmt: skip
+GREY = "#7F7F7F"
+
+# One colour a network, the same in every figure.
+COLOURS = {
+    "index-optimal": GREY, "index-none": GREEN, "index-constant-05": SKY, "index-constant-10": BLUE,
+    "feature-optimal": GREY, "feature-none": GREEN,
+    "feature-constant-05": SKY, "feature-constant-08": "#2A93CC", "feature-constant-30": BLUE,
+    "feature-smooth-0": VERMILION, "feature-smooth-1": ORANGE, "feature-smooth-2": PURPLE, "feature-sample-mse": BLACK,
+}  # fmt: skip
+SWAP, CORRECT = VERMILION, BLUE
+
+
+@contextmanager
+def style():
+    """Settings for a figure at its printed size, without touching the user's."""
+    settings = {
+        "font.family": "sans-serif", "font.sans-serif": ["DejaVu Sans"], "font.size": 7, "axes.labelsize": 7, "axes.titlesize": 7,
+        "xtick.labelsize": 6, "ytick.labelsize": 6, "legend.fontsize": 6, "axes.linewidth": 0.6, "lines.linewidth": 1.1,
+        "xtick.major.width": 0.6, "ytick.major.width": 0.6, "xtick.major.size": 2.5, "ytick.major.size": 2.5,
+        "axes.spines.top": False, "axes.spines.right": False, "legend.frameon": False, "figure.dpi": 100, "savefig.dpi": 300,
+        "pdf.fonttype": 42, "axes.titlepad": 4, "axes.labelpad": 2,
+    }  # fmt: skip
+    with mpl.rc_context(settings), plt.ioff():
+        yield
+
+
+def _lab_wheel(count: int = 256, lightness: float = 68.0, centre=(8.0, 18.0), radius: float = 52.0) -> np.ndarray:
+    """A circle in CIE L*a*b* as sRGB [count, 3]: equal lightness, even steps of hue, as in experiments on colour memory."""
+    angle = np.linspace(-np.pi, np.pi, count, endpoint=False)
+    a, b = centre[0] + radius * np.cos(angle), centre[1] + radius * np.sin(angle)
+    fy = np.full(count, (lightness + 16) / 116)
+    f = np.stack([fy + a / 500, fy, fy - b / 200], 1)
+    xyz = np.where(f > 6 / 29, f**3, 3 * (6 / 29) ** 2 * (f - 4 / 29)) * [0.95047, 1.0, 1.08883]
+    matrix = np.array([[3.2406, -1.5372, -0.4986], [-0.9689, 1.8758, 0.0415], [0.0557, -0.2040, 1.0570]])
+    linear = np.clip(xyz @ matrix.T, 0, 1)
+    return np.where(linear <= 0.0031308, 12.92 * linear, 1.055 * linear ** (1 / 2.4) - 0.055)
+
+
+WHEEL = ListedColormap(_lab_wheel(), "lapsus_wheel")
+
+
+def wheel(angle) -> np.ndarray:
+    """The colour of an angle on the colour wheel: [..., 4] (RGBA)."""
+    return WHEEL(np.mod(np.asarray(angle) + np.pi, 2 * np.pi) / (2 * np.pi))
+
+
+def wheel_key(ax: Axes, place=(0.8, 0.78, 0.2, 0.2), label: str = "") -> Axes:
+    """Draw the wheel as a small ring in a corner of the axes (or over the whole of it, with place (0, 0, 1, 1))."""
+    inset = ax.inset_axes(place)
+    angle = np.linspace(-np.pi, np.pi, 181)
+    for start, end in zip(angle[:-1], angle[1:], strict=True):
+        ring = np.array([[np.cos(start), np.sin(start)], [np.cos(end), np.sin(end)]])
+        inset.fill(*np.concatenate([ring, 0.62 * ring[::-1]]).T, color=wheel(start), lw=0)
+    inset.set(aspect="equal", xlim=(-1.05, 1.05), ylim=(-1.05, 1.05))
+    inset.axis("off")
+    if label:
+        inset.text(0, -1.25, label, ha="center", va="top", fontsize=5.5)
+    return inset
+
+
+def colour_of(role: str) -> str:
+    return COLOURS.get(role, GREY)
+
+
+def letter(ax: Axes, text: str, x: float = -0.02, y: float = 1.0) -> None:
+    """A panel's letter, in bold at its upper left corner."""
+    ax.annotate(
+        text, (x, y), xycoords="axes fraction", xytext=(-14, 6), textcoords="offset points",
+        fontsize=9, fontweight="bold", ha="right", va="bottom", annotation_clip=False,
+    )  # fmt: skip
+
+
+def note(ax: Axes, text: str) -> Axes:
+    """Say in the panel why it is empty."""
+    ax.text(0.5, 0.5, _wrapped(text), transform=ax.transAxes, ha="center", va="center", fontsize=6, color=GREY)
+    ax.set(xticks=[], yticks=[])
+    return ax
+
+
+def _wrapped(text: str, width: int = 30) -> str:
+    import textwrap
+
+    return "\n".join(textwrap.wrap(text, width))
+
+
+def panel(ax: Axes, draw: Callable[..., Axes], *args, **options) -> Axes:
+    """Draw a panel, or write into it what the analysis says is missing ("no swap trials")."""
+    try:
+        return draw(ax, *args, **options)
+    except LapsusError as reason:
+        return note(ax, str(reason))
+
+
+def mark_epochs(ax: Axes, onset: float, *, offset: float = 0.0, label: bool = True) -> None:
+    """Grey stripe over the cue."""
+    ax.axvspan(onset, offset, color="0.88", lw=0, zorder=0)
+    if label:
+        ax.annotate("cue", ((onset + offset) / 2, 1), xycoords=("data", "axes fraction"), ha="center", va="bottom", fontsize=5.5, color="0.4")
