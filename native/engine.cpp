@@ -1,5 +1,6 @@
 #include "engine.h"
 
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <cstdlib>
@@ -134,10 +135,8 @@ template <class T> struct SumsMemory {
     }
 };
 
-// With ReLU a block's sums lack the path weights, and the branch weights' gradients are still to be made: with A_j the
-// sum of c_j times the pre-activation of node j, the gradient of the weight from j to its parent i is P_i A_j, and A of
-// a parent is the weighted sum of its children's A plus the biases' share.
-template <class T> void finish_relu(const Problem<T> &p, Index row, Sums<T> s) {
+// P of every node, layer by layer.
+template <class T> std::vector<std::vector<T>> path_weights(const Problem<T> &p) {
     std::vector<std::vector<T>> path(p.layers);
     const Index top = p.layers - 1;
     path[top].assign(p.nodes[top], T(1));
@@ -146,6 +145,15 @@ template <class T> void finish_relu(const Problem<T> &p, Index row, Sums<T> s) {
         for (Index child = 0; child < p.nodes[a - 1]; ++child)
             path[a - 1][child] = path[a][child / p.children[a]] * p.branch_weight[a][child];
     }
+    return path;
+}
+
+// With ReLU a block's sums lack the path weights, and the branch weights' gradients are still to be made: with A_j the
+// sum of c_j times the pre-activation of node j, the gradient of the weight from j to its parent i is P_i A_j, and A of
+// a parent is the weighted sum of its children's A plus the biases' share.
+template <class T>
+void finish_relu(const Problem<T> &p, const std::vector<std::vector<T>> &path, Index row, const Sums<T> &s) {
+    const Index top = p.layers - 1;
     std::vector<T> moments(p.nodes[0]), above;
     T *child = s.child, *bias = s.bias;
     for (Index leaf = 0; leaf < p.nodes[0]; ++leaf) {
@@ -180,7 +188,8 @@ template <class T> void finish_relu(const Problem<T> &p, Index row, Sums<T> s) {
 template <class T> class Folder {
   public:
     Folder(const Kernels<T> &k, const Problem<T> &p, const Gradients<T> &g)
-        : problem_(p), gradients_(g), row_(k.row(p)), span_(largest_span(p)), group_(p, row_, 0), waiting_(block_count(p)) {
+        : problem_(p), gradients_(g), row_(k.row(p)), span_(largest_span(p)), paths_(path_weights(p)), group_(p, row_, 0),
+          waiting_(block_count(p)) {
         group_.memory.zero();
     }
 
@@ -201,6 +210,8 @@ template <class T> class Folder {
     }
 
     void give(Index block, std::unique_ptr<SumsMemory<T>> sums) {
+        // A group of one block needs no sum over blocks, and is finished before the lock.
+        if (alone() && !problem_.softplus) finish_relu(problem_, paths_, row_, sums->view());
         std::lock_guard<std::mutex> lock(mutex_);
         waiting_[block] = std::move(sums);
         while (next_ < Index(waiting_.size()) && waiting_[next_]) {
@@ -222,19 +233,25 @@ template <class T> class Folder {
         const Problem<T> &p = problem_;
         const Index span_first = block.first / p.trials;
         const Index span = (block.first + block.count - 1) / p.trials + 1 - span_first;
-        accumulate(group_.memory.get(), from.memory.get(), group_.leaf + group_.child + group_.bias);
         for (Index d = 0; d < p.drives; ++d)
             accumulate(gradients_.drive + (d * p.conditions + span_first) * p.nodes[0],
                        from.view().drive + d * span * p.nodes[0], span * p.nodes[0]);
         const bool last = block.number + 1 == Index(waiting_.size()) ||
                           block_at(p, block.number + 1).group != block.group;
-        if (last) finish_group(block.group);
+        if (alone()) add_group(block.group, from.view());
+        else {
+            accumulate(group_.memory.get(), from.memory.get(), group_.leaf + group_.child + group_.bias);
+            if (!last) return;
+            if (!p.softplus) finish_relu(p, paths_, row_, group_.view());
+            add_group(block.group, group_.view());
+            group_.memory.zero();
+        }
     }
 
-    void finish_group(Index group) {
+    bool alone() const { return blocks_per_group(problem_) == 1; }
+
+    void add_group(Index group, const Sums<T> &sums) {
         const Problem<T> &p = problem_;
-        const Sums<T> sums = group_.view();
-        if (!p.softplus) finish_relu(p, row_, sums);
         for (Index leaf = 0; leaf < p.nodes[0]; ++leaf)
             accumulate(gradients_.leaf_weight + leaf * p.units, sums.leaf + leaf * row_, p.units);
         const T *child = sums.child, *bias = sums.bias;
@@ -245,24 +262,22 @@ template <class T> class Folder {
             bias += p.times * p.nodes[a];
         }
         if (!p.softplus) weigh_drives(group);
-        group_.memory.zero();
     }
 
     void weigh_drives(Index group) {
         const Problem<T> &p = problem_;
         const Index end = std::min(p.conditions, (group + 1) * p.group);
-        for (Index leaf = 0; leaf < p.nodes[0]; ++leaf) {
-            T path = 1;
-            for (Index a = 1, node = leaf; a < p.layers; node /= p.children[a], ++a) path *= p.branch_weight[a][node];
-            for (Index d = 0; d < p.drives; ++d)
-                for (Index c = group * p.group; c < end; ++c)
-                    gradients_.drive[(d * p.conditions + c) * p.nodes[0] + leaf] *= path;
-        }
+        for (Index d = 0; d < p.drives; ++d)
+            for (Index c = group * p.group; c < end; ++c) {
+                T *gradient = gradients_.drive + (d * p.conditions + c) * p.nodes[0];
+                for (Index leaf = 0; leaf < p.nodes[0]; ++leaf) gradient[leaf] *= paths_[0][leaf];
+            }
     }
 
     const Problem<T> &problem_;
     const Gradients<T> &gradients_;
     const Index row_, span_;
+    const std::vector<std::vector<T>> paths_;
     SumsMemory<T> group_;
     std::vector<std::unique_ptr<SumsMemory<T>>> waiting_, free_;
     Index next_ = 0;

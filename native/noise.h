@@ -14,10 +14,24 @@ struct Normal {
     typedef std::int32_t I __attribute__((vector_size(vector_bytes)));
     typedef std::uint64_t Wide __attribute__((vector_size(vector_bytes)));
 
+    // The low 32 bits of each element times those of the other.
+    static Wide half_product(Wide a, Wide b) {
+#if defined(__AVX512F__)
+        return (Wide)_mm512_mul_epu32((__m512i)a, (__m512i)b);
+#elif defined(__AVX2__)
+        return (Wide)_mm256_mul_epu32((__m256i)a, (__m256i)b);
+#elif defined(__SSE2__)
+        return (Wide)_mm_mul_epu32((__m128i)a, (__m128i)b);
+#else
+        const Wide mask = Wide{} + 0xffffffffull;
+        return (a & mask) * (b & mask);
+#endif
+    }
+
     // High and low halves of the products of a constant with every element.
     static void multiply(U a, std::uint32_t constant, U &high, U &low) {
         const Wide mask = Wide{} + 0xffffffffull, c = Wide{} + constant;
-        const Wide even = ((Wide)a & mask) * c, odd = ((Wide)a >> 32) * c;
+        const Wide even = half_product((Wide)a, c), odd = half_product((Wide)a >> 32, c);
         low = (U)((even & mask) | (odd << 32));
         high = (U)((even >> 32) | (odd & ~mask));
     }

@@ -192,7 +192,7 @@ template <class T> void sweep(int rounds) {
 
 static void bench(int threads) {
     std::mt19937 random(1);
-    Case<float> c(random, 16, {10, 10}, 32, 16, 68, 40, false, 32);
+    Case<float> c(random, 16, {10, 10}, 32, 16, 68, 40, false, 4);
     // The paper's trial: two drives, one bias row before cue offset and one for each of 40 steps after it.
     for (Index s = 0; s < 68; ++s) c.drive_index[s] = s >= 3 && s < 8 ? 0 : s >= 23 && s < 28 ? 1 : -1;
     for (float &w : c.branch_weight[2]) w *= 0.5f;
