@@ -150,7 +150,7 @@ def test_gradients_of_every_objective_by_finite_differences(kind, objective):
         def forward(self):
             return self.run()
 
-    assert torch.autograd.gradcheck(loss, tuple(v.detach().clone().requires_grad_() for v in values), atol=1e-6)
+    assert torch.autograd.gradcheck(loss, tuple(v.detach().clone().requires_grad_() for v in values), atol=1e-6, fast_mode=True)
 
 
 @pytest.mark.parametrize("make, message", [

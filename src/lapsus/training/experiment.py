@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from lapsus.errors import LapsusError
 
-__all__ = ["Experiment", "Stage", "Noise", "read_experiment", "override", "to_toml"]
+__all__ = ["Experiment", "Stage", "Noise", "read_experiment", "shipped_experiments", "override", "to_toml"]
 
 
 class _Section(BaseModel):
@@ -119,18 +119,25 @@ def _unrolled(stage: dict, source: str) -> list[dict]:
     return [stage | {"name": f"{label} {number}/{len(parts)}", "task": fields | part} for number, part in enumerate(parts, 1)]
 
 
-def _find(source: str | Path) -> Path:
+def _shipped() -> Path:
     from importlib.resources import files
 
+    return Path(str(files("lapsus") / "experiments"))
+
+
+def shipped_experiments() -> list[str]:
+    """Names of the experiments that ship with lapsus."""
+    return sorted(path.stem for path in _shipped().glob("*.toml"))
+
+
+def _find(source: str | Path) -> Path:
     if (path := Path(source)).is_file():
         return path
     if path.is_dir():
         raise LapsusError(f"{path} is a folder; an experiment is a .toml file.")
-    shipped = files("lapsus") / "experiments"
-    candidate = Path(str(shipped)) / f"{source}.toml"
-    if candidate.is_file():
-        return candidate
-    names = sorted(entry.name.removesuffix(".toml") for entry in Path(str(shipped)).glob("*.toml"))
+    names = shipped_experiments()
+    if str(source) in names:
+        return _shipped() / f"{source}.toml"
     close = get_close_matches(str(source), names, 1)
     hint = f"Did you mean {close[0]}?" if close else f"Shipped experiments: {', '.join(names)}."
     raise LapsusError(f"There is no experiment file {source}. {hint}")

@@ -16,10 +16,15 @@ from lapsus.diffusion import exact_mean, posterior_mean
 from lapsus.errors import LapsusError
 from lapsus.training.build import build
 from lapsus.training.experiment import Experiment, Stage
-from lapsus.training.model import GROUP, Model
+from lapsus.training.model import Model
 from lapsus.training.objectives import predicted_mean
 
 __all__ = ["Training", "Progress", "gradient", "learning_rate", "NonFinite"]
+
+
+# Conditions whose gradients are summed before they are added to the total: micro-batches are whole groups, and then
+# cutting a batch changes no bit.
+_GROUP = 4
 
 
 class NonFinite(LapsusError):
@@ -51,7 +56,7 @@ def learning_rate(stage: Stage, update: int) -> float:
 
 def _parts(conditions: int, micro_batch: int | None) -> list[range]:
     """Ranges of conditions to simulate at a time: whole groups, so that the cut changes no bit."""
-    size = conditions if micro_batch is None else max(GROUP, micro_batch - micro_batch % GROUP)
+    size = conditions if micro_batch is None else max(_GROUP, micro_batch - micro_batch % _GROUP)
     return [range(start, min(start + size, conditions)) for start in range(0, conditions, size)]
 
 
@@ -70,7 +75,7 @@ def gradient(model: Model, stage: Stage, objective, seed: int, update: int, *, w
     excess = []
     for part in _parts(stage.conditions, micro_batch):
         batch = model.batch(conditions, (leaves[0], tuple(leaves[1:])), x_T, part, streams.seed_of(seed, update),
-                            forced=objective.forced, engine=engine, threads=threads)  # fmt: skip
+                            forced=objective.forced, engine=engine, threads=threads, group=_GROUP)  # fmt: skip
         losses = objective(batch)
         (sum(losses.values()).sum() / stage.conditions).backward()
         for name, values in losses.items():

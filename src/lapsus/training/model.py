@@ -1,6 +1,7 @@
 """A network with its task and its target behaviour: what an experiment describes and a run holds."""
 
 from dataclasses import replace
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -13,12 +14,7 @@ from lapsus.training.build import build
 from lapsus.training.experiment import Experiment
 from lapsus.training.objectives import Batch
 
-__all__ = ["Model", "timeline", "GROUP"]
-
-# Conditions whose gradients are summed before they are added to the total: micro-batches are whole groups, and then
-# cutting a batch changes no bit.
-GROUP = 4
-
+__all__ = ["Model", "timeline"]
 
 def timeline(task, schedule: Schedule) -> Timeline:
     """Which drive, which biases and how much noise in each step of a trial of this task."""
@@ -87,7 +83,7 @@ class Model(nn.Module):
         return self.network.drive(s), self.network.biases(self.schedule.T)
 
     def batch(self, conditions, inputs, x_T: Tensor, part: range, key: int, *, forced: bool, noise_scale: float = 1.0,
-              engine: str = "auto", threads: int | None = None) -> Batch:  # fmt: skip
+              engine: str = "auto", threads: int | None = None, group: int | None = None) -> Batch:  # fmt: skip
         """Simulate the conditions in `part`, with responses x_T [d, C, K] as target, and gather what an objective needs.
 
         The noise of condition c depends on `key` and c alone, so how a batch is cut changes nothing.
@@ -95,13 +91,14 @@ class Model(nn.Module):
         drives, biases = inputs
         schedule, trials, here = self.schedule, x_T.shape[-1], slice(part.start, part.stop)
         chosen = {name: values[here] for name, values in conditions.items()}
-        steps, units, d = sum(self.task.epochs.values()), self.network.units, len(x_T)
-        path = corrupt(x_T[:, here], schedule, normal(schedule.T, d, part, trials, key=(key, 1)))
-        noise = normal(steps, units, part, trials, key=(key, 2))
+        steps, units, d = self.timeline.steps, self.network.units, len(x_T)
+        draw = partial(normal, conditions=part, trials=trials, dtype=self.network.readout.dtype, threads=threads)
+        path = corrupt(x_T[:, here], schedule, draw(schedule.T, d, key=(key, 1)))
+        noise = draw(steps, units, key=(key, 2))
         trajectory = rollout(
-            self.network, normal(1, units, part, trials, key=(key, 3))[0], drives[:, here], biases,
+            self.network, draw(1, units, key=(key, 3))[0], drives[:, here], biases,
             self._timeline(noise_scale), noise, path[:-1] if forced else None,
-            engine=engine, threads=threads, group=GROUP,
+            engine=engine, threads=threads, group=group,
         )  # fmt: skip
         return Batch(
             trajectory=trajectory, noise=noise, readout=self.network.readout, schedule=schedule, path=path,

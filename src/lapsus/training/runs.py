@@ -128,7 +128,8 @@ class Run:
         newest = self._newest()
         if newest is None:
             if self.experiment.start_from:
-                _copy_weights(model, load(self._beside(self.experiment.start_from)), self.experiment.start_from)
+                start = self._start(self.experiment.start_from)
+                set_weights(model, start.state_dict(), self.experiment.start_from)
             return Training(self.experiment, model, **options), 0.0
         facts, tensors = newest
         set_weights(model, {k.removeprefix("weights."): v for k, v in tensors.items() if k.startswith("weights.")}, self.path)
@@ -140,10 +141,15 @@ class Run:
             getattr(training, name).copy_(tensors[name])
         return training, facts["seconds"]
 
-    def _beside(self, name: str) -> str | Path:
-        """start_from may name a run next to this one."""
-        beside = self.path.parent / name
-        return beside if (beside / "config.toml").is_file() else name
+    def _start(self, name: str) -> Model:
+        """What start_from names: a run beside this one with the same seed, a run folder, or a shipped network."""
+        seed = self.experiment.seed
+        for path in (self.path.parent / f"{name}-{seed}", self.path.parent / name, Path(name)):
+            if (path / "config.toml").is_file():
+                return Run(path).model()
+        from lapsus.zoo import load_shipped, shipped
+
+        return load_shipped(f"{name}@{seed}" if f"{name}@{seed}" in shipped() else name)
 
     def model(self) -> Model:
         """The trained model, with averaged weights where the last stage averages them."""
@@ -193,10 +199,6 @@ def set_weights(model: Model, weights: dict[str, Tensor], source) -> None:
         if not bool(torch.isfinite(weights[name]).all()):
             raise LapsusError(f"{source}: the weights {name} contain values that are not finite numbers.")
     model.load_state_dict({name: weights[name] for name in expected})
-
-
-def _copy_weights(model: Model, other: Model, source) -> None:
-    set_weights(model, other.state_dict(), source)
 
 
 def load(source: str | Path) -> Model:

@@ -1,0 +1,56 @@
+"""lapsus reproduce train."""
+
+import sys
+from pathlib import Path
+from typing import Annotated, Optional
+
+import typer
+
+from lapsus.cli.train import Engine, Minutes, Threads
+
+
+def command(
+    name: Annotated[Optional[list[str]], typer.Argument(help="Experiments to train, with what they start from; none means all.", metavar="[NAME]...")] = None,
+    seeds: Annotated[int, typer.Option(help="Train seeds 1 to this number.")] = 1,
+    runs: Annotated[Path, typer.Option(help="Folder of the run folders.")] = Path("runs"),
+    ship: Annotated[Optional[Path], typer.Option(help="Export finished networks (weights, config, evaluation) to this folder.")] = None,
+    minutes: Minutes = None,
+    engine: Engine = "auto",
+    threads: Threads = None,
+):
+    """Train the paper's networks in the order of their warm starts: skips what is done, resumes what was cut off."""
+    from lapsus.training import Run
+    from lapsus.zoo import ship as export
+    from lapsus.zoo.reproduce import plan, train_all
+
+    jobs = plan(name, seeds, runs)
+    if ship is not None:
+        ship.mkdir(parents=True, exist_ok=True)
+
+    def told(job, what):
+        typer.echo(_table(jobs, job, what), err=True)
+
+    stopped = None
+    for job, outcome in train_all(jobs, minutes, told, engine=engine, threads=threads):
+        stopped = None if outcome.reason == "done" else outcome
+        if ship is not None and outcome.reason == "done":
+            export(Run(job.path), ship)
+    if ship is not None:
+        for job in jobs:
+            label = job.experiment.name if job.experiment.seed == 1 else f"{job.experiment.name}@{job.experiment.seed}"
+            if job.done() and not (ship / f"{label}.json").exists():
+                export(Run(job.path), ship)
+    typer.echo(_table(jobs, None, ""))
+    if stopped is not None:
+        typer.echo("Stopped; the same command goes on.")
+        raise typer.Exit(130 if stopped.reason == "interrupted" else 0)
+
+
+def _table(jobs, current, what) -> str:
+    """One line a network: done, how far, or waiting."""
+    lines = [f"{'network':34} {'updates':>15}  state"]
+    for job in jobs:
+        update, total = job.update(), job.experiment.updates
+        state = what if job is current else "done" if update >= total else "cut off" if update else "waiting"
+        lines.append(f"{job.name:34} {update:7,}/{total:7,}  {state}")
+    return "\n".join(lines) + ("\n" if sys.stderr.isatty() else "")

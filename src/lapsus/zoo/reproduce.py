@@ -1,0 +1,71 @@
+"""Train the paper's networks in the order of their warm starts; what is done is skipped, what was cut off goes on."""
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from lapsus.errors import LapsusError
+from lapsus.training.experiment import Experiment, read_experiment, shipped_experiments
+from lapsus.training.runs import Run
+from lapsus.training.train import Outcome, train
+
+__all__ = ["Job", "plan", "train_all"]
+
+
+@dataclass(frozen=True)
+class Job:
+    """One network of one seed, in its run folder."""
+
+    experiment: Experiment
+    path: Path
+
+    @property
+    def name(self) -> str:
+        return f"{self.experiment.name}, seed {self.experiment.seed}"
+
+    def update(self) -> int:
+        """How far its newest checkpoint is; 0 if it has not begun."""
+        return Run(self.path).update if (self.path / "config.toml").is_file() else 0
+
+    def done(self) -> bool:
+        return self.update() >= self.experiment.updates
+
+
+def plan(names: list[str] | None, seeds: int, folder: Path) -> list[Job]:
+    """Jobs for the named experiments (all that ship, if none is named) and what they start from, each after its start."""
+    if seeds < 1:
+        raise LapsusError(f"--seeds must be at least 1, not {seeds}.")
+    jobs: dict[str, Job] = {}
+
+    def add(name: str, seed: int) -> None:
+        experiment = read_experiment(name, [f"seed={seed}"])
+        key = f"{experiment.name}-{seed}"
+        if key in jobs:
+            return
+        if experiment.start_from:
+            add(experiment.start_from, seed)
+        jobs[key] = Job(experiment, folder / key)
+
+    for seed in range(1, seeds + 1):
+        for name in names or shipped_experiments():
+            add(name, seed)
+    return list(jobs.values())
+
+
+def train_all(jobs: list[Job], minutes: float | None = None, told: Callable[[Job, str], None] = lambda job, what: None,
+              **options) -> Iterator[tuple[Job, Outcome]]:  # fmt: skip
+    """Train the jobs that are not done, one after another, for at most so many minutes altogether."""
+    deadline = None if minutes is None else time.monotonic() + 60 * minutes
+    for job in jobs:
+        if job.done():
+            continue
+        left = None if deadline is None else (deadline - time.monotonic()) / 60
+        if left is not None and left <= 0:
+            return
+        run = Run(job.path) if (job.path / "config.toml").is_file() else Run.create(job.path, job.experiment)
+        told(job, "resuming" if run.update else "training")
+        outcome = train(run, minutes=left, **options)
+        yield job, outcome
+        if outcome.reason != "done":
+            return
