@@ -26,8 +26,8 @@ def _distance_label(fit):
     return f"{fit.name if fit.name in ('probe', 'report') else 'probe'} distance from the cued item (°)"
 
 
-def _rug(ax, fit):
-    """Where the data have distractors: without them the curve is the prior's."""
+def _marks(ax, fit, value, low, high):
+    """Where the data have distractors at a few distances only: between them the curve is the prior's."""
     if fit.name not in ("probe", "report"):
         return
     values = fit.trials.distance(fit.name)[:, 1:]
@@ -35,7 +35,9 @@ def _rug(ax, fit):
     values = np.abs(values) if fit.model.even else values
     unique = np.unique(np.round(values, 3))
     if len(unique) <= 48:
-        ax.plot(unique, np.zeros(len(unique)), "|", color="0.3", ms=5, transform=ax.get_xaxis_transform(), clip_on=False, zorder=5)
+        table = fit.swap_function(np.radians(unique))
+        spread = [table[value] - table[low], table[high] - table[value]]
+        ax.errorbar(unique, table[value], np.maximum(spread, 0), fmt="o", ms=3, color=BLUE, lw=0.9, label="distances in the data")
 
 
 def _curve(ax, fit, value, low, high, label):
@@ -47,7 +49,7 @@ def _curve(ax, fit, value, low, high, label):
     x = np.degrees(table["distance"])
     ax.fill_between(x, table[low], table[high], color=BLUE, alpha=0.25, lw=0, label="95 % band")
     ax.plot(x, table[value], color=BLUE, label="posterior mean")
-    _rug(ax, fit)
+    _marks(ax, fit, value, low, high)
     _degree_axis(ax, not fit.model.even, _distance_label(fit))
     ax.set_ylabel(label)
     return ax
@@ -78,9 +80,9 @@ def swap_probability(ax: Axes, fit) -> Axes:
     return ax
 
 
-def _predicted(fit, measure, count=40):
-    """Measure of `count` posterior predictive data sets [count, …]."""
-    return np.stack([measure(trials) for trials in fit.predict(count)])
+def _predicted(fit, measure):
+    """Measure of posterior predictive data sets [sets, …]."""
+    return np.stack([measure(trials) for trials in fit.predictive])
 
 
 def _histogram(values, edges):
@@ -98,7 +100,7 @@ def _bars_and_band(ax, edges, observed, predicted):
 
 def errors(ax: Axes, fit) -> Axes:
     """Histogram of response errors, with the fit's posterior predictive."""
-    edges = np.linspace(-np.pi, np.pi, BINS * 2 + 1)
+    edges = np.linspace(-np.pi, np.pi, 61)
     _bars_and_band(ax, edges, _histogram(fit.trials.error, edges), _predicted(fit, lambda t: _histogram(t.error, edges)))
     _degree_axis(ax, True, "response − target (°)")
     ax.set_ylabel("density (per rad)")
@@ -168,7 +170,7 @@ def predictive(ax: Axes, fit) -> Axes:
     else:
         edges = np.linspace(0, np.pi + 1e-6, 13)
         middle = (edges[1:] + edges[:-1]) / 2
-    predicted = _predicted(fit, lambda t: _nearest_share(t, feature, edges), 100)
+    predicted = _predicted(fit, lambda t: _nearest_share(t, feature, edges))
     known = np.isfinite(_nearest_share(trials, feature, edges))
     low, high = np.quantile(predicted[:, known], (0.025, 0.975), axis=0)
     x = np.degrees(middle[known])

@@ -17,11 +17,22 @@ LEVELS = (0.5, 0.8, 0.95)
 
 @dataclass
 class Calibration:
-    """position [fits, grid]: share of posterior draws of f below the truth. overconfidence: see calibrate."""
+    """distances [grid], the true f [fits, grid], and posterior draws of it [fits, grid, S]."""
 
     distances: np.ndarray
-    position: np.ndarray
+    truth: np.ndarray
+    draws: np.ndarray
     seconds: float
+
+    @property
+    def position(self) -> np.ndarray:
+        """Share of the posterior draws that lie below the truth [fits, grid]: uniform where the posterior is right."""
+        return (self.draws < self.truth[:, :, None]).mean(-1)
+
+    def overconfident(self, factor: float) -> "Calibration":
+        """The same fits with the posterior's spread divided by factor: what the check must flag."""
+        centre = self.draws.mean(-1, keepdims=True)
+        return Calibration(self.distances, self.truth, centre + (self.draws - centre) / factor, self.seconds)
 
     @property
     def coverage(self) -> pd.DataFrame:
@@ -51,12 +62,9 @@ class Calibration:
 
 def calibrate(
     design, fits: int, model: str = "probe", emission: str = "von_mises", uniform: bool = True, seed: int = 0,
-    overconfidence: float = 1.0, distances=None, progress: bool = True,
+    distances=None, progress: bool = True,
 ) -> Calibration:  # fmt: skip
-    """Simulate and fit `fits` data sets with the items of `design` (a Trials), and rank the true f.
-
-    overconfidence > 1 divides the posterior's spread by it: a fit that the check must flag.
-    """
+    """Simulate and fit `fits` data sets with the items of `design` (a Trials), and keep the true f and its posterior."""
     import time
 
     from tqdm import tqdm
@@ -67,13 +75,12 @@ def calibrate(
 
     distances = np.linspace(0, np.pi, 9) if distances is None else np.asarray(distances)
     prior, start = Model(design, model, EMISSIONS[emission](), uniform), time.perf_counter()
-    positions = []
+    truths, draws = [], []
     for number in tqdm(range(fits), desc="calibration", disable=None if progress else True):
         rng = np.random.default_rng([seed, number])
         theta = rng.standard_normal(prior.dimension)
-        truth = prior.f(theta[:, None], distances)[:, 0].numpy()
+        truths.append(prior.f(theta[:, None], distances)[:, 0].numpy())
         fitted = fit(prior.simulate(theta, rng), model, emission, uniform, seed=number, progress=False)
-        f = fitted.f(distances)
-        f = f.mean(1, keepdims=True) + (f - f.mean(1, keepdims=True)) / overconfidence
-        positions.append((f < truth[:, None]).mean(1))
-    return Calibration(distances, np.array(positions), time.perf_counter() - start)
+        # Runs that needed longer chains have more draws; as many are kept of each.
+        draws.append(fitted.f(distances)[:, -768:])
+    return Calibration(distances, np.array(truths), np.array(draws), time.perf_counter() - start)

@@ -21,6 +21,7 @@ __all__ = ["fit", "MODELS"]
 
 MODELS = ("none", "constant", "probe", "report", "both")  # simplest first
 RHAT = 1.1
+PILOT = 2000  # trials on which starting points are tried
 
 
 def fit(
@@ -77,7 +78,12 @@ def _fit_one(trials, name, emission, uniform, even, hierarchical, seed, bar, wit
     start = time.perf_counter()
     rng = np.random.default_rng([seed, MODELS.index(name)])
     model = Model(trials, name, EMISSIONS[emission](), uniform, even, hierarchical)
-    theta, gradient, tries = maximum_a_posteriori(model, [model.initial(mean) for mean in ((-1.0, -3.0, -5.0) if model.latent else (0.0,))])
+    pilot = None
+    if len(trials) > 2 * PILOT:
+        chosen = _pilot_rows(model, rng)
+        pilot = Model(trials[chosen], name, model.emission, uniform, even, hierarchical)
+    starts = [model.initial(mean) for mean in ((-1.0, -3.0, -5.0) if model.latent else (0.0,))]
+    theta, gradient, tries = maximum_a_posteriori(model, starts, pilot)
     bar.update(0.2)
     precision = curvature(model.log_joint, theta)
     latent = model.latent
@@ -103,6 +109,16 @@ def _fit_one(trials, name, emission, uniform, even, hierarchical, seed, bar, wit
             stacklevel=3,
         )
     return result
+
+
+def _pilot_rows(model, rng):
+    """PILOT trials, the same share of every emission group and at least 20 of each."""
+    groups, chosen = model.likelihood.groups, []
+    for group in range(len(model.labels)):
+        rows = np.flatnonzero(groups == group)
+        count = min(len(rows), max(20, len(rows) * PILOT // len(groups)))
+        chosen.append(rng.choice(rows, count, replace=False))
+    return np.sort(np.concatenate(chosen))
 
 
 def _as_trials(trials):

@@ -155,6 +155,11 @@ class Fit:
         rng = np.random.default_rng([self.seed, seed])
         return [self.model.simulate(self.draws[:, rng.integers(self.draws.shape[1])], rng) for _ in range(count)]
 
+    @cached_property
+    def predictive(self) -> list:
+        """Sixty posterior predictive data sets, which the plots share."""
+        return self.predict(60)
+
     def behaviour(self, average: str = "mean", radius: float = 2.5, spread: float | None = None, set_size: int | None = None):
         """The generative model that training takes: BNS with this swap function.
 

@@ -40,25 +40,35 @@ class Variational:
         return draws
 
 
-def maximum_a_posteriori(model, starts, tolerance=0.05):
-    """The mode of the log joint: a short L-BFGS ascent from every start, the best taken to the end.
+def maximum_a_posteriori(model, starts, pilot=None, tolerance=0.05):
+    """The mode of the log joint: L-BFGS from every start on the pilot model (the same on fewer trials), then from the best on all.
 
-    Returns theta [P], the log likelihood's gradient there, and the value that each short ascent reached.
+    Returns theta [P], the log likelihood's gradient there, and the pilot value that each start reached.
     """
-
-    def objective(theta):
-        value, gradient = model.log_joint(torch.tensor(theta)[:, None])
-        return -value.item(), -gradient[:, 0].numpy()
-
-    def ascend(start, iterations):
-        options = {"maxiter": iterations, "ftol": 1e-15, "gtol": tolerance, "maxcor": 30}
-        return minimize(objective, start, jac=True, method="L-BFGS-B", options=options)
-
-    tries = [ascend(start, 12 if len(starts) > 1 else 500) for start in starts]
+    pilot = pilot or model
+    tries = [_ascend(pilot, start, np.eye(model.dimension), tolerance) for start in starts]
     best = min(tries, key=lambda found: found.fun)
-    if len(starts) > 1:
-        best = ascend(best.x, 500)
-    return best.x, best.x - best.jac, [-found.fun for found in tries]
+    if pilot is not model:
+        # The pilot's curvature, scaled to all trials, is the metric: a few steps remain.
+        prior = np.eye(model.dimension)
+        precision = (curvature(pilot.log_joint, best.x) - prior) * len(model.trials) / len(pilot.trials) + prior
+        values, vectors = np.linalg.eigh(precision)
+        best = _ascend(model, best.x, vectors / np.sqrt(np.maximum(values, 0.5)), tolerance)
+    _, gradient = model.log_joint(torch.tensor(best.x)[:, None])
+    return best.x, gradient[:, 0].numpy() + best.x, [-found.fun for found in tries]
+
+
+def _ascend(model, start, factor, tolerance):
+    """L-BFGS from `start` in the coordinates start + factor x."""
+
+    def objective(x):
+        value, gradient = model.log_joint(torch.tensor(start + factor @ x)[:, None])
+        return -value.item(), -(factor.T @ gradient[:, 0].numpy())
+
+    options = {"maxiter": 500, "ftol": 1e-12, "gtol": tolerance, "maxcor": 30}
+    found = minimize(objective, np.zeros(len(start)), jac=True, method="L-BFGS-B", options=options)
+    found.x = start + factor @ found.x
+    return found
 
 
 def curvature(log_joint, point, step=1e-4):
@@ -83,13 +93,15 @@ def maximise(model, conditional, theta, precision, max_iterations=200) -> Variat
     diagonal = torch.tensor(lower[0] == lower[1])
     at = tuple(map(torch.tensor, lower))
     count = model.dimension - latent
-    # L-BFGS starts from a unit metric: z has unit width, the others are measured in posterior standard deviations.
-    spread = torch.tensor(1 / np.sqrt(np.maximum(precision.diagonal()[latent:], 1.0)))
+    # L-BFGS starts from a unit metric: z has unit width, the others are measured by their posterior covariance.
+    values, vectors = np.linalg.eigh(precision)
+    covariance = ((vectors / np.maximum(values, 0.5)) @ vectors.T)[latent:, latent:]
+    spread = torch.tensor(np.linalg.cholesky(covariance)) if count else torch.zeros(0, 0, dtype=torch.float64)
     rest_start = torch.tensor(theta[latent:])
     bound = _QuadratureBound(model) if model.trials.set_size.max() <= 2 else _SobolBound(model)
 
     def q(x):
-        rest = rest_start + spread * x[:count]
+        rest = rest_start + spread @ x[:count]
         centre, C = conditional(rest[:, None])
         entries = 0.3 * x[count + latent :]
         L = torch.zeros(latent, latent, dtype=torch.float64).index_put(at, torch.where(diagonal, entries.exp(), entries))

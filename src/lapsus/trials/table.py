@@ -69,7 +69,7 @@ class Trials:
             unit, ambiguous = infer_unit(numbers[features])
             problems += [ambiguous] if ambiguous else []
         if probe_unit is None:
-            probe_unit = infer_unit(numbers[probes])[0] if probes and unit == "degrees_180" else unit
+            probe_unit = unit
         problems += find_problems(table, numbers, reports, probes, unit, probe_unit)
         raise_problems(problems, source)
 

@@ -1,0 +1,158 @@
+"""Trial tables: units, names, layouts, and every kind of bad input."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from lapsus.circular import difference, wrap
+from lapsus.errors import LapsusError
+from lapsus.trials import Trials, read_trials
+
+
+def table(count=30, items=3, seed=0, unit=1.0):
+    """A clean table in the documented columns; unit is radians per unit of the table."""
+    rng = np.random.default_rng(seed)
+    columns = {"subject": np.repeat(["a", "b"], count // 2), "set_size": items}
+    columns["response"] = rng.uniform(0, 2 * np.pi, count) / unit
+    for i in range(items):
+        columns["target" if i == 0 else f"non_target_{i}"] = rng.uniform(0, 2 * np.pi, count) / unit
+    for i in range(items):
+        columns["target_probe" if i == 0 else f"non_target_probe_{i}"] = rng.uniform(0, 2 * np.pi, count) / unit
+    return pd.DataFrame(columns | {"block": np.arange(count)})
+
+
+def problems(frame, unit="radians", **options):
+    with pytest.raises(LapsusError) as caught:
+        Trials.from_table(frame, unit, **options)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("unit, factor", [("radians", 1.0), ("degrees", np.pi / 180), ("degrees_180", np.pi / 90)])
+def test_units_become_radians(unit, factor):
+    frame = table(unit=factor)
+    trials = Trials.from_table(frame, unit)
+    np.testing.assert_allclose(difference(trials.response, frame["response"].to_numpy() * factor), 0, atol=1e-12)
+    np.testing.assert_allclose(difference(trials.probe[:, 2], frame["non_target_probe_2"].to_numpy() * factor), 0, atol=1e-12)
+    assert trials.report.min() >= -np.pi and trials.report.max() < np.pi
+    assert list(trials.conditions) == ["block"] and len(np.unique(trials.subject)) == 2
+    if unit != "degrees_180":
+        assert Trials.from_table(frame).unit == unit
+
+
+def test_degrees_and_half_degrees_are_not_guessed():
+    assert "degrees_180" in problems(table(unit=np.pi / 90), unit=None)
+
+
+@pytest.mark.parametrize("ending", [".csv", ".tsv", ".parquet", ".mat"])
+def test_every_file_format_gives_the_same_trials(tmp_path, ending):
+    frame, path = table(), tmp_path / f"trials{ending}"
+    if ending == ".parquet":
+        frame.to_parquet(path)
+    elif ending == ".mat":
+        from scipy.io import savemat
+
+        savemat(path, {name: frame[name].to_numpy() if name != "subject" else (frame[name] == "b").to_numpy(int) for name in frame})
+    else:
+        frame.to_csv(path, index=False, sep="," if ending == ".csv" else "\t")
+    trials = read_trials(path, "radians")
+    np.testing.assert_allclose(trials.response, wrap(frame["response"].to_numpy()), atol=1e-12)
+    assert trials.set_size.tolist() == [3] * 30 and len(np.unique(trials.subject)) == 2
+
+
+def test_mixtur_names_and_network_tables():
+    frame = table().drop(columns=[f"{n}_probe{i}" for n, i in (("target", ""), ("non_target", "_1"), ("non_target", "_2"))])
+    named = frame.rename(columns={"subject": "id"})
+    np.testing.assert_array_equal(Trials.from_table(named, "radians").report, Trials.from_table(frame, "radians").report)
+    network = pd.DataFrame({"cued": [2, 1], "target": [0.2, 0.3], "report_1": [0.1, 0.3], "report_2": [0.2, 0.4], "probe_1": [1.0, 2.0], "probe_2": [3.0, 2.5], "response": [0.2, 0.3]})
+    trials = Trials.from_table(network, "radians")
+    np.testing.assert_allclose(trials.report, [[0.2, 0.1], [0.3, 0.4]])
+    np.testing.assert_allclose(trials.probe, [[3.0, 1.0], [2.0, 2.5]])
+
+
+def test_the_table_of_trials_reads_back(tmp_path):
+    trials = Trials.from_table(table(), "radians")
+    trials.to_csv(tmp_path / "again.csv")
+    again = read_trials(tmp_path / "again.csv", "radians")
+    np.testing.assert_allclose(again.report, trials.report)
+    np.testing.assert_allclose(again.probe, trials.probe)
+
+
+def test_set_sizes_vary_and_are_counted():
+    frame = table()
+    frame.loc[::2, ["non_target_2", "non_target_probe_2"]] = np.nan
+    frame.loc[::2, "set_size"] = 2
+    assert Trials.from_table(frame, "radians").set_size[:2].tolist() == [2, 3]
+    assert Trials.from_table(frame.drop(columns="set_size"), "radians").set_size[:2].tolist() == [2, 3]
+
+
+BAD = {
+    "outside": (lambda f: f.__setitem__("response", f["response"].where(f.index != 4, 400.0)), "row 5, column response: 400 is outside"),
+    "response": (lambda f: f.__setitem__("response", f["response"].where(f.index != 2)), "row 3, column response: the response is missing"),
+    "target": (lambda f: f.__setitem__("target", f["target"].where(f.index != 2)), "row 3, column target: the target is missing"),
+    "beyond": (lambda f: f.__setitem__("set_size", f["set_size"].where(f.index != 6, 2)), "row 7, column non_target_2: a non-target beyond the set size of 2"),
+    "absent item": (lambda f: f.__setitem__("non_target_1", f["non_target_1"].where(f.index != 6)), "row 7, column non_target_1: missing"),
+    "duplicate": (lambda f: f.__setitem__("non_target_probe_1", f["non_target_probe_1"].where(f.index != 1, f["target_probe"])), "row 2, column non_target_probe_1: the same value as target_probe"),
+    "text": (lambda f: f.__setitem__("response", f["response"].astype(object).where(f.index != 8, "left")), "row 9, column response: 'left' is not a number"),
+    "set size": (lambda f: f.__setitem__("set_size", f["set_size"].astype(float).where(f.index != 3, 2.5)), "row 4, column set_size: 2.5 is not a set size"),
+    "infinite": (lambda f: f.__setitem__("target", f["target"].where(f.index != 3, np.inf)), "row 4, column target: the value is infinite"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", BAD)
+def test_each_problem_is_named_with_its_row_and_column(kind):
+    frame = table()
+    BAD[kind][0](frame)
+    assert BAD[kind][1] in problems(frame)
+
+
+def test_mixed_units_between_subjects_and_columns():
+    degrees = table(unit=np.pi / 180)
+    degrees.loc[degrees["subject"] == "b", "response"] *= np.pi / 180
+    assert "mixed units: the values of subject b look like radians" in problems(degrees, "degrees")
+    degrees = table(unit=np.pi / 180)
+    degrees["target"] *= np.pi / 180
+    assert "column target: mixed units" in problems(degrees, "degrees")
+
+
+def test_all_problems_come_in_one_list_cut_at_twenty():
+    frame = table()
+    for kind in ("outside", "response", "duplicate", "beyond"):
+        BAD[kind][0](frame)
+    text = problems(frame)
+    assert all(BAD[kind][1] in text for kind in ("outside", "response", "duplicate", "beyond"))
+    frame["response"] = np.nan
+    assert "and 1" in problems(frame) and problems(frame).count("\n") == 21
+
+
+def test_duplicates_without_a_probe_are_equal_reports():
+    frame = pd.DataFrame({"response": [0.0] * 3, "target": [1.0, 2.0, 3.0], "non_target_1": [1.5, 2.0, 1.0]})
+    assert "row 2, column non_target_1: the same value as target" in problems(frame)
+    frame[["target_probe", "non_target_probe_1"]] = [[0.1, 0.2]] * 3
+    Trials.from_table(frame, "radians")  # equal colours in different places are two items
+
+
+@pytest.mark.parametrize("columns, text", [(["target"], "response"), (["response"], "target"), (["response", "target", "non_target_probe_1"], "target_probe")])
+def test_missing_columns_are_named(columns, text):
+    assert text in problems(pd.DataFrame({name: [0.0, 1.0] for name in columns}))
+
+
+def test_files_that_are_not_tables(tmp_path):
+    for name in ("absent.csv", "notes.docx", "broken.parquet", "broken.mat"):
+        if not name.startswith("absent"):
+            (tmp_path / name).write_text("nothing")
+        with pytest.raises(LapsusError, match=name.split(".")[0]):
+            read_trials(tmp_path / name)
+    with pytest.raises(LapsusError, match="no .mat files"):
+        (tmp_path / "empty").mkdir()
+        read_trials(tmp_path / "empty")
+
+
+def test_published_layouts(human_data):
+    berg = read_trials(human_data / "vandenberg2012_color")
+    assert len(berg) == 22464 and len(np.unique(berg.subject)) == 13 and set(berg.set_size) == set(range(1, 9))
+    bays = read_trials(human_data / "bays2009" / "bays_data.mat")
+    assert len(bays) == 7271 and len(np.unique(bays.subject)) == 12
+    published = bays.conditions["error"].to_numpy()
+    np.testing.assert_allclose(difference(published, bays.error), 0, atol=1e-9)
+    steps = np.degrees(bays.distance("probe")[bays.set_size == 6]) / 45
+    np.testing.assert_allclose(steps[np.isfinite(steps)], np.round(steps[np.isfinite(steps)]), atol=1e-6)
