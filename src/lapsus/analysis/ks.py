@@ -47,10 +47,11 @@ def ks_over_cues(responses: np.ndarray, cdf: Callable[[np.ndarray], np.ndarray],
     )  # fmt: skip
 
 
-def bimodal(x: np.ndarray, density: np.ndarray, depth: float = 0.8) -> np.ndarray:
-    """Lower mode, valley and upper mode [..., 3] of densities [..., X] at points x [X]; NaN where there is one mode.
+def bimodal(x: np.ndarray, density: np.ndarray, depth: float = 0.7, share: float = 0.05) -> np.ndarray:
+    """Lower mode, valley and upper mode [..., 3] of densities [..., X] at even points x [X]; NaN where there is one mode.
 
-    Two modes count only if the density between them falls below `depth` times the lower of them.
+    Two modes count if the density between them falls below `depth` times the lower of them, and if at least `share` of
+    all responses lies on either side of that valley: less would not be seen in two thousand samples.
     """
     density = np.asarray(density, float)
     flat = density.reshape(-1, len(x))
@@ -61,7 +62,8 @@ def bimodal(x: np.ndarray, density: np.ndarray, depth: float = 0.8) -> np.ndarra
             continue
         first, second = np.sort(peaks[np.argsort(p[peaks])[-2:]])
         valley = first + int(np.argmin(p[first : second + 1]))
-        if p[valley] < depth * min(p[first], p[second]):
+        left = p[:valley].sum() / p.sum()
+        if p[valley] < depth * min(p[first], p[second]) and share <= left <= 1 - share:
             places[row] = x[[first, valley, second]]
     return places.reshape(*density.shape[:-1], 3)
 
