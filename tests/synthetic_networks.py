@@ -86,7 +86,8 @@ class SyntheticNetworks(Networks):
             return second + np.stack([u[:, 0, 0], u[:, 0, 1], np.zeros(len(u))], 1)
 
         rows = np.arange(len(u))
-        ring = np.concatenate([u[rows, recalled], 1.0 * u[rows, 1 - recalled]], 1)
+        slot = recalled if rises else np.zeros(len(u), dtype=int)
+        ring = 0.2 * np.concatenate([u[rows, slot], u[rows, 1 - slot]], 1)
         place = (recalled == 0).astype(float) * 2 - 1
         time = np.arange(sum(EPOCHS.values())) - 28
         epoch = np.repeat(list(EPOCHS), list(EPOCHS.values()))
@@ -94,9 +95,9 @@ class SyntheticNetworks(Networks):
         late = (time > -5).astype(float)
         m = shown[None, :, None] * (spatial(lean) @ memory_axes[:3])[:, None]
         m = m + late[None, :, None] * ((0.8 * spatial(lean_after)) @ memory_axes[:3] + ring @ memory_axes[3:7])[:, None]
-        m = m + late[None, :, None] * (1.2 * (place[:, None] * u[:, 0]) @ memory_axes[7:9])[:, None]
+        m = m + late[None, :, None] * (0.5 * rises * (place[:, None] * embed(colours[:, 0] / 2)) @ memory_axes[7:9])[:, None]
         m = m + late[None, :, None] * ((cued == 0)[:, None] * memory_axes[9])[:, None]
-        m = m + 0.3 * rng.standard_normal((*m.shape[:2], UNITS - 2)) @ memory_axes
+        m = m + 0.15 * rng.standard_normal((*m.shape[:2], UNITS - 2)) @ memory_axes
         progress = np.clip(time / 40, 0, 1)[None, :, None]
         x = progress * data["x_T"].to_numpy()[:, None] + (1 - progress) * rng.standard_normal((*m.shape[:2], 2))
         activity = (m + x @ readout).astype(np.float32)

@@ -6,7 +6,7 @@ each bin of reported colour; the plane of best fit through an item's bin means; 
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import xarray as xr
@@ -68,54 +68,69 @@ def _components(covariance: np.ndarray) -> np.ndarray:
     return np.linalg.eigh(covariance)[1][..., :, ::-1][..., :3]
 
 
-def _cell_means(m: np.ndarray, cell: np.ndarray, cells: int, weights: np.ndarray, other: np.ndarray | None = None) -> np.ndarray:
-    """Weighted mean of m [trial, time, unit] in each cell: [cell, time, unit], NaN where a cell is empty.
+def _cell_means(group: _Group, cells: int, weights: np.ndarray, adjust: bool) -> np.ndarray:
+    """Mean memory activity in each cell under weights [repeat, trial]: [repeat, cell, time, unit], NaN where a cell is empty.
 
-    other: the distractor's cell of each trial, whose additive effect is then removed by least squares.
+    adjust: the additive effect of the distractor's cell is removed by least squares.
     """
-    present = np.bincount(cell, weights, minlength=cells) > 0
-    flat = m.reshape(len(m), -1)
-    means = np.full((cells, flat.shape[1]), np.nan)
-    design = (cell[:, None] == np.flatnonzero(present)).astype(float)
-    if other is None:
-        total = (design * weights[:, None]).T
-        means[present] = total @ flat / total.sum(1, keepdims=True)
-    else:
-        design = np.concatenate([design, (other[:, None] == np.unique(other)).astype(float)], 1)
-        weighted = (design * weights[:, None]).T
-        # A constant can be moved between an item's own and the other's bins; the pseudo-inverse settles it, and no plane depends on it.
-        means[present] = (np.linalg.pinv(weighted @ design, hermitian=True) @ (weighted @ flat))[: present.sum()]
-    return means.reshape(cells, *m.shape[1:])
+    flat = group.memory.reshape(len(group.cell), -1)
+    means = np.full((len(weights), cells, flat.shape[1]), np.nan)
+    for cell in np.unique(group.cell):
+        own = np.flatnonzero(group.cell == cell)
+        share = weights[:, own]
+        count = share.sum(1, keepdims=True)
+        means[:, cell] = np.where(count > 0, share @ flat[own] / np.maximum(count, 1e-12), np.nan)
+    if adjust:
+        design = np.concatenate([group.cell[:, None] == np.unique(group.cell), group.other[:, None] == np.unique(group.other)], 1)
+        for repeat, weight in enumerate(weights):
+            present = np.isfinite(means[repeat, :, 0])
+            weighted = (design * weight[:, None]).T
+            # A constant can move between an item's own and the other's bins; the pseudo-inverse settles it, and no plane depends on it.
+            effects = np.linalg.pinv(weighted @ design, hermitian=True) @ (weighted @ flat)
+            means[repeat, present] = effects[: len(np.unique(group.cell))][present[np.unique(group.cell)]]
+    return means.reshape(len(weights), cells, *group.memory.shape[1:])
 
 
 def _normals(points: np.ndarray) -> np.ndarray:
-    """Normal [time, 3] of the plane of best fit through points [bin, time, 3], rows of NaN left out."""
-    centred = points - np.nanmean(points, axis=0)
-    centred = np.nan_to_num(centred)
-    scatter = np.einsum("btx,bty->txy", centred, centred)
-    return np.linalg.eigh(scatter)[1][..., :, 0]
+    """Normal [repeat, time, 3] of the plane of best fit through points [repeat, bin, time, 3], rows of NaN left out."""
+    centred = np.nan_to_num(points - np.nanmean(points, axis=1, keepdims=True))
+    return np.linalg.eigh(np.einsum("rbtx,rbty->rtxy", centred, centred))[1][..., :, 0]
 
 
-def _alignment(group: _Group, bins: int, pool: str, adjust: bool, weights=None, cell=None, components=None) -> np.ndarray:
-    """|cos| of the two planes' normals at each time, [time]."""
-    weights = np.ones(len(group.cell)) if weights is None else weights
-    means = _cell_means(group.memory, group.cell if cell is None else cell, 2 * bins, weights, group.other if adjust else None)
-    if components is None:
-        components = _pooled_components(group.memory, weights) if pool == "trials" else _components(_bin_covariance(means))
-    points = np.einsum("btu,tux->btx", means, components)
-    first, second = _normals(points[:bins]), _normals(points[bins:])
+def _alignment(group: _Group, bins: int, pool: str, adjust: bool, weights: np.ndarray) -> np.ndarray:
+    """|cos| of the two planes' normals at each time under weights [repeat, trial]: [repeat, time]."""
+    means = _cell_means(group, 2 * bins, weights, adjust)
+    components = _pooled_components(group.memory, weights) if pool == "trials" else _components(_bin_covariance(means))
+    points = np.einsum("rbtu,rtux->rbtx", means, components)
+    return _cosine(points, bins)
+
+
+def _cosine(points: np.ndarray, bins: int) -> np.ndarray:
+    first, second = _normals(points[:, :bins]), _normals(points[:, bins:])
     return np.abs(np.sum(first * second, axis=-1)).clip(0, 1)
 
 
 def _pooled_components(m: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    centred = m - np.average(m, axis=0, weights=weights)
-    by_time = centred.transpose(1, 2, 0)
-    return _components((by_time * weights) @ by_time.transpose(0, 2, 1) / weights.sum())
+    """Components of all trials at each time under weights [repeat, trial]: [repeat, time, unit, 3]."""
+    units = m.shape[2]
+    if len(weights) == 1:
+        by_time = (m - np.average(m, axis=0, weights=weights[0])).transpose(1, 2, 0)
+        return _components((by_time * weights[0]) @ by_time.transpose(0, 2, 1))[None]
+    weights = weights / weights.sum(1, keepdims=True)
+    upper = np.triu_indices(units)
+    covariance = np.empty((len(weights), m.shape[1], units, units))
+    for step in range(m.shape[1]):
+        x = m[:, step] - m[:, step].mean(0)
+        mean = weights @ x
+        second = weights @ (x[:, upper[0]] * x[:, upper[1]]) - mean[:, upper[0]] * mean[:, upper[1]]
+        covariance[:, step, upper[0], upper[1]] = second
+        covariance[:, step, upper[1], upper[0]] = second
+    return _components(covariance)
 
 
 def _bin_covariance(means: np.ndarray) -> np.ndarray:
-    centred = np.nan_to_num(means - np.nanmean(means, axis=0))
-    return np.einsum("btu,btv->tuv", centred, centred)
+    centred = np.nan_to_num(means - np.nanmean(means, axis=1, keepdims=True))
+    return np.einsum("rbtu,rbtv->rtuv", centred, centred)
 
 
 def plane_alignment(
@@ -131,7 +146,7 @@ def plane_alignment(
     """
     if pool not in ("trials", "bins"):
         raise LapsusError(f"pool is 'trials' or 'bins', not {pool!r}.")
-    rows = {group.name: _alignment(group, bins, pool, adjust) for group in _groups(dataset, bins, groups)}
+    rows = {group.name: _alignment(group, bins, pool, adjust, _equal(group))[0] for group in _groups(dataset, bins, groups)}
     return _as_array(np.stack(list(rows.values())), dataset, "group", list(rows))
 
 
@@ -161,15 +176,26 @@ def shuffle_null(
     rng = np.random.default_rng(seed)
     total, count = np.zeros((repeats, dataset.sizes["time"])), 0
     for group in _groups(dataset, bins, groups):
-        fixed = _pooled_components(group.memory, np.ones(len(group.cell))) if pool == "trials" else None
+        if pool == "trials":
+            # Shuffling leaves these components as they are, so activity may as well be reduced once.
+            components = _pooled_components(group.memory, _equal(group))[0]
+            group = replace(group, memory=np.einsum("ntu,tux->ntx", group.memory - group.memory.mean(0), components))
         for repeat in range(repeats):
             cell = group.cell.copy()
             for item in (0, 1):
                 own = np.flatnonzero(cell // bins == item)
                 cell[own] = cell[rng.permutation(own)]
-            total[repeat] += _alignment(group, bins, pool, adjust, cell=cell, components=fixed)
+            shuffled = replace(group, cell=cell)
+            if pool == "trials":
+                total[repeat] += _cosine(_cell_means(shuffled, 2 * bins, _equal(group), adjust), bins)[0]
+            else:
+                total[repeat] += _alignment(shuffled, bins, pool, adjust, _equal(group))[0]
         count += 1
     return _as_array(total / count, dataset, "repeat", np.arange(repeats))
+
+
+def _equal(group: _Group) -> np.ndarray:
+    return np.ones((1, len(group.cell)))
 
 
 def bootstrap_alignment(
@@ -181,11 +207,10 @@ def bootstrap_alignment(
     total, count = np.zeros((repeats, dataset.sizes["time"])), 0
     for group in _groups(dataset, bins, groups):
         own = [np.flatnonzero(group.cell // bins == item) for item in (0, 1)]
-        for repeat in range(repeats):
-            weights = np.zeros(len(group.cell))
-            for trials in own:
-                weights[trials] = rng.multinomial(len(trials), np.full(len(trials), 1 / len(trials)))
-            total[repeat] += _alignment(group, bins, pool, adjust, weights)
+        weights = np.zeros((repeats, len(group.cell)))
+        for trials in own:
+            weights[:, trials] = rng.multinomial(len(trials), np.full(len(trials), 1 / len(trials)), size=repeats)
+        total += _alignment(group, bins, pool, adjust, weights)
         count += 1
     return _as_array(total / count, dataset, "repeat", np.arange(repeats))
 
@@ -199,8 +224,8 @@ def bin_means(dataset: xr.Dataset, time: float, *, bins: int = 16) -> xr.DataArr
     step = int(np.abs(dataset["time"].to_numpy() - time).argmin())
     m = group.memory[:, step : step + 1]
     centred = m - m.mean(0)
-    means = _cell_means(centred, group.cell, 2 * bins, np.ones(len(m)))
-    points = np.einsum("btu,tux->btx", means, _pooled_components(m, np.ones(len(m))))[:, 0]
+    means = _cell_means(replace(group, memory=centred), 2 * bins, _equal(group), False)[0]
+    points = np.einsum("btu,tux->btx", means, _pooled_components(m, _equal(group))[0])[:, 0]
     centres = (np.arange(bins) + 0.5) * 2 * np.pi / bins - np.pi
     return xr.DataArray(
         points.reshape(2, bins, 3), dims=("item", "bin", "component"), coords={"item": [1, 2], "colour": ("bin", centres)}

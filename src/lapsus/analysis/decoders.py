@@ -34,8 +34,8 @@ def periodic_spline(angle: np.ndarray, knots: int = 5) -> np.ndarray:
 class ErrorProjections:
     """Held-out place of each trial on the line to each error.
 
-    values: alternative → [trial, time], NaN where the alternative is not defined (misbinding from the cue on, the others
-    before it); swap: [trial] bool; time, epoch: [time]; onset: time of the cue.
+    values: alternative → [trial, time], NaN where the alternative is not defined (misbinding from the cue on and before the
+    stimuli, the others before the cue); swap: [trial] bool; time, epoch: [time]; onset: time of the cue.
     """
 
     values: dict[str, np.ndarray]
@@ -115,7 +115,10 @@ def error_projections(
     for kind in (items.swap, ~items.swap):
         fold[kind] = rng.permutation(np.arange(kind.sum()) % folds)
     values = {name: np.full((m.shape[1], len(time)), np.nan) for name in (*ALTERNATIVES, CONTRAST)}
-    for steps, designs in ((np.flatnonzero(time < onset), before), (np.flatnonzero(time >= onset), after)):
+    epoch = dataset["epoch"].to_numpy()
+    shown = time[epoch == "stimulus"]
+    delay = np.flatnonzero((time < onset) & (time >= (shown[0] if len(shown) else time[0])))
+    for steps, designs in ((delay, before), (np.flatnonzero(time >= onset), after)):
         for k in range(folds):
             train, test = (fold != k) & ~items.swap, fold == k
             fitted, held_out = _reduce(m[np.ix_(steps, train)], m[np.ix_(steps, test)], variance)
@@ -125,7 +128,7 @@ def error_projections(
                 values[name][np.ix_(test, steps)] = _place(held_out, place["nominal"], place[name]).T
             if designs is after:
                 values[CONTRAST][np.ix_(test, steps)] = _place(held_out, place["misselection"], place["misinterpretation"]).T
-    return ErrorProjections(values, items.swap, time, dataset["epoch"].to_numpy(), onset)
+    return ErrorProjections(values, items.swap, time, epoch, onset)
 
 
 def _place(x: np.ndarray, start: np.ndarray, end: np.ndarray) -> np.ndarray:

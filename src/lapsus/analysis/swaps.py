@@ -29,7 +29,8 @@ def proportion_interval(hits, count, level: float = 0.95) -> tuple[np.ndarray, n
     with np.errstate(invalid="ignore", divide="ignore"):
         centre = (hits + z**2 / 2) / (count + z**2)
         half = z / (count + z**2) * np.sqrt(hits * (count - hits) / count + z**2 / 4)
-    return np.maximum(centre - half, 0), np.minimum(centre + half, 1)
+    # At 0 or 1 the interval ends there exactly, which rounding would miss.
+    return np.where(hits > 0, centre - half, 0.0)[()], np.where(hits < count, centre + half, 1.0)[()]
 
 
 def swap_rate(dataset: xr.Dataset) -> tuple[float, float, float]:

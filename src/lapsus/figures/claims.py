@@ -24,8 +24,10 @@ REPEATS = 500
 
 
 def _quantiles(value: float, drawn: np.ndarray) -> Interval:
-    low, high = np.nanquantile(drawn, [0.025, 0.975])
-    return float(value), float(low), float(high)
+    """The value with the 95 % interval of its bootstrap samples, shifted to be centred on it: resampling adds noise a second time,
+    and statistics of noisy planes move with noise."""
+    low, middle, high = np.nanquantile(drawn, [0.025, 0.5, 0.975])
+    return float(value), float(value + low - middle), float(value + high - middle)
 
 
 # --- Figure 2 ---
@@ -161,7 +163,8 @@ def _resampled_configurations(networks: Networks, statistic: Callable[[np.ndarra
     drawn = []
     for _ in range(REPEATS):
         rows = rng.integers(count, size=count)
-        drawn.append(statistic(cosine[np.ix_(rows, rows)], rows[:, None] != rows))
+        if len(np.unique(rows)) > 1:
+            drawn.append(statistic(cosine[np.ix_(rows, rows)], rows[:, None] != rows))
     return _quantiles(statistic(cosine, ~np.eye(count, dtype=bool)), np.array(drawn))
 
 

@@ -13,7 +13,7 @@ from lapsus.circular import angle, embed
 from lapsus.errors import LapsusError
 from lapsus.figures.designs import MARGIN, pair
 from lapsus.figures.networks import LABELS, Networks
-from lapsus.figures.style import GREY, TEXT_WIDTH, colour_of, letter, note, panel, style, wheel, wheel_key
+from lapsus.figures.style import TEXT_WIDTH, colour_of, letter, note, panel, style, wheel, wheel_key
 
 __all__ = ["ablations", "cloud", "figure", "swap_curves", "swap_function", "tables"]
 
@@ -155,8 +155,8 @@ def figure(networks: Networks) -> Figure:
     from matplotlib import pyplot as plt
 
     with style():
-        fig = plt.figure(figsize=(TEXT_WIDTH, 6.3))
-        top, middle, bottom = fig.add_gridspec(3, 1, height_ratios=(1.25, 1, 2.1), hspace=0.33, left=0.07, right=0.98, top=0.95, bottom=0.03)
+        fig = plt.figure(figsize=(TEXT_WIDTH, 6.0))
+        top, middle, bottom = fig.add_gridspec(3, 1, height_ratios=(1.3, 1, 2.0), hspace=0.3, left=0.07, right=0.98, top=0.95, bottom=0.02)
         a = fig.add_subplot(top.subgridspec(1, 2, width_ratios=(1.7, 1))[0])
         panel(a, _swap_panel, networks)
         letter(a, "A")
@@ -168,28 +168,24 @@ def figure(networks: Networks) -> Figure:
         axes = [fig.add_subplot(row[k]) for k in range(len(SNAPSHOTS))]
         _snapshots(axes, networks)
         letter(axes[0], "B")
-        left, right = bottom.subgridspec(1, 2, width_ratios=(1, 1), wspace=0.16)
-        rows = left.subgridspec(len(CLOUD_NETWORKS) // 2, 4, wspace=0.08, hspace=0.22)
+        left, right = bottom.subgridspec(1, 2, width_ratios=(4, 5), wspace=0.14)
+        cells = left.subgridspec(2, 4, wspace=0.08, hspace=0.05)
         for k, role in enumerate(CLOUD_NETWORKS):
             for j, (name, gap) in enumerate((("close, 45°", np.pi / 4), ("far, 180°", np.pi))):
-                ax = fig.add_subplot(rows[k // 2, 2 * (k % 2) + j])
+                ax = fig.add_subplot(cells[k // 2, 2 * (k % 2) + j])
                 panel(ax, _samples_panel, networks, role, gap)
                 ax.set_title((LABELS[role] + "\n" if j == 0 else "\n") + name, fontsize=6, loc="left")
                 if k == 0 and j == 0:
-                    letter(ax, "C", y=1.08)
-        grid = right.subgridspec(2, 4, wspace=0.08, hspace=0.22)
-        for k, (name, gap) in enumerate(DISTANCES.items()):
-            ax = panel(fig.add_subplot(grid[0, k]), _samples_panel, networks, "feature-optimal", gap)
-            ax.set_title(("task-optimal, probe\nat " if k == 0 else "\n") + name, fontsize=6, loc="left")
-            if k == 0:
-                letter(ax, "D", y=1.08)
-        for k, scale in enumerate(NOISES):
-            ax = panel(fig.add_subplot(grid[1, k]), _samples_panel, networks, "feature-optimal", np.pi / 4, float(scale))
-            ax.set_title(("task-optimal, noise\n" if k == 0 else "\n") + f"×{scale}", fontsize=6, loc="left")
-            if k == 0:
-                letter(ax, "E", y=1.08)
-        inset = ax.inset_axes((0.0, -0.62, 1.0, 0.5)) if "feature-smooth-0" in networks else None
-        if inset is not None:
-            panel(inset, _samples_panel, networks, "feature-smooth-0", np.pi / 4, 0.0)
-            inset.set_ylabel("smooth 0,\nnoise ×0", fontsize=5.5, color=GREY)
+                    letter(ax, "C", y=1.12)
+        cells = right.subgridspec(2, 5, wspace=0.08, hspace=0.05)
+        ablated = [(0, "task-optimal, probe at", name, "feature-optimal", gap, 1.0) for name, gap in DISTANCES.items()]
+        ablated += [(1, "task-optimal, noise", f"×{scale}", "feature-optimal", np.pi / 4, float(scale)) for scale in NOISES]
+        ablated += [(1, "smooth 0,", "noise ×0", "feature-smooth-0", np.pi / 4, 0.0)]
+        for k, (line, heading, name, role, gap, scale) in enumerate(ablated):
+            column = k - line * len(DISTANCES)
+            ax = panel(fig.add_subplot(cells[line, column]), _samples_panel, networks, role, gap, scale)
+            first = column == 0
+            ax.set_title((heading if first or scale == 0 else "") + "\n" + name, fontsize=6, loc="left")
+            if first:
+                letter(ax, "DE"[line], y=1.12)
     return fig

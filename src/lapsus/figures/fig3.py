@@ -20,36 +20,38 @@ __all__ = ["alignment_by_distance", "alignment_over_time", "feature_alignment", 
 INDEX_NETWORKS = ("index-optimal", "index-none", "index-constant-05", "index-constant-10")
 FEATURE_NETWORKS = ("feature-optimal", "feature-none", "feature-constant-05", "feature-smooth-2")
 DEGREES = (45, 75, 105, 135, 165)
-REPEATS = 100
+ROTATIONS, REPEATS = 24, 100
+# Trials a condition.
+INDEX_TRIALS, FEATURE_TRIALS = 8, 1
 
 
 # --- Numbers ---
 
 
 @lru_cache(maxsize=16)
-def index_alignment(networks: Networks, role: str, *, trials: int = 8, adjust: bool = False) -> xr.Dataset:
+def index_alignment(networks: Networks, role: str, *, adjust: bool = False) -> xr.Dataset:
     """Alignment over time of an index-cued network: `alignment [time]` and its bootstrap samples `resampled [repeat, time]`."""
-    dataset = _from_stimulus(networks.simulate(role, alignment_grid(), trials, seed=5))
+    dataset = _from_stimulus(networks.simulate(role, alignment_grid(), INDEX_TRIALS, seed=5))
     return with_bootstrap(dataset, adjust=adjust)
 
 
-def with_bootstrap(dataset: xr.Dataset, *, adjust: bool = False, repeats: int = REPEATS) -> xr.Dataset:
+def with_bootstrap(dataset: xr.Dataset, *, adjust: bool = False) -> xr.Dataset:
     """`alignment [time]` of any recording or simulation, and its bootstrap samples `resampled [repeat, time]`."""
     alignment = plane_alignment(dataset, adjust=adjust).isel(group=0, drop=True)
-    resampled = bootstrap_alignment(dataset, repeats=repeats, adjust=adjust)
+    resampled = bootstrap_alignment(dataset, repeats=REPEATS, adjust=adjust)
     return xr.Dataset({"alignment": alignment, "resampled": resampled}, attrs={"trials": dataset.sizes["trial"]})
 
 
 @lru_cache(maxsize=16)
-def feature_alignment(networks: Networks, role: str, *, trials: int = 1, rotations: int = 24, adjust: bool = False) -> xr.DataArray:
+def feature_alignment(networks: Networks, role: str, *, adjust: bool = False) -> xr.DataArray:
     """Alignment over time of a feature-cued network: [distance (degrees), rotation, time]."""
     found = []
     for k, degrees in enumerate(DEGREES):
-        conditions = alignment_grid(np.radians(degrees), rotations)
-        dataset = _from_stimulus(networks.simulate(role, conditions, trials, seed=6 + k))
+        conditions = alignment_grid(np.radians(degrees), ROTATIONS)
+        dataset = _from_stimulus(networks.simulate(role, conditions, FEATURE_TRIALS, seed=6 + k))
         found.append(plane_alignment(dataset, groups="configuration", adjust=adjust).rename(group="rotation"))
     return xr.concat(found, pd.Index(DEGREES, name="distance"), coords="minimal", compat="override").assign_attrs(
-        trials=len(conditions["cued"]) // rotations * trials
+        trials=len(conditions["cued"]) // ROTATIONS * FEATURE_TRIALS
     )
 
 
@@ -127,9 +129,10 @@ def planes_3d(ax, points: xr.DataArray) -> None:
     span = np.nanmax(np.abs(points.to_numpy())) * 0.95
     ax.set(xlim=(-span, span), ylim=(-span, span), zlim=(-span, span), xticklabels=[], yticklabels=[], zticklabels=[])
     for axis, name in (("x", "PC1"), ("y", "PC2"), ("z", "PC3")):
-        getattr(ax, f"set_{axis}label")(name, labelpad=-14, fontsize=6)
+        getattr(ax, f"set_{axis}label")(name, labelpad=-15, fontsize=6)
     ax.tick_params(length=0, pad=-6)
     ax.view_init(elev=22, azim=-55)
+    ax.set_box_aspect(None, zoom=0.92)
 
 
 def _index_panel(ax: Axes, networks: Networks, role: str, recording: xr.Dataset | None) -> Axes:
@@ -159,7 +162,7 @@ def figure(networks: Networks, recording: xr.Dataset | None = None) -> Figure:
         recording = with_bootstrap(recording)
     with style():
         fig = plt.figure(figsize=(TEXT_WIDTH, 6.2))
-        top, middle, bottom = fig.add_gridspec(3, 1, height_ratios=(1.15, 1, 1), hspace=0.5, left=0.075, right=0.985, top=0.95, bottom=0.07)
+        top, middle, bottom = fig.add_gridspec(3, 1, height_ratios=(1.2, 1, 1), hspace=0.55, left=0.075, right=0.985, top=0.95, bottom=0.07)
         row = top.subgridspec(1, 5, width_ratios=(1, 1, 1, 1, 0.55), wspace=0.05)
         cases = [(degrees, when) for degrees in (45, 165) for when in ("before", "after")]
         for k, (degrees, when) in enumerate(cases):

@@ -17,12 +17,15 @@ from lapsus.analysis.rings import (
 from lapsus.figures.designs import grid, ring_design
 from lapsus.figures.networks import LABELS, Networks
 from lapsus.figures.schematics import error_schematic
-from lapsus.figures.style import CORRECT, GREY, SWAP, TEXT_WIDTH, letter, mark_epochs, panel, style, wheel, wheel_key
+from lapsus.figures.style import CORRECT, GREY, SWAP, TEXT_WIDTH, letter, mark_epochs, note, panel, style, wheel, wheel_key
 
 __all__ = ["PC3", "error_panel", "figure", "pc3_histogram", "projections", "ring_scatter", "rings", "roc_panel", "tables", "third_components"]
 
 DECODED, RINGS = "index-constant-10", "feature-smooth-0"
 FIXED = -np.pi / 2
+# Conditions of one trial each for the decoders; fixed colours, rotations and trials a condition for PC3.
+DECODED_TRIALS = 4096
+COLOURS, ROTATIONS, TRIALS = 12, 4, 16
 CONFIGURATIONS = {"close, 45°": (0.0, np.pi / 4), "far, 180°": (0.0, np.pi)}
 
 
@@ -30,15 +33,15 @@ CONFIGURATIONS = {"close, 45°": (0.0, np.pi / 4), "far, 180°": (0.0, np.pi)}
 
 
 @lru_cache(maxsize=4)
-def projections(networks: Networks, role: str = DECODED, *, conditions: int = 4096) -> ErrorProjections:
+def projections(networks: Networks, role: str = DECODED) -> ErrorProjections:
     """Places of 4,096 single trials, each of its own condition, on the lines to the three errors."""
-    return error_projections(networks.simulate(role, conditions, 1, seed=21))
+    return error_projections(networks.simulate(role, DECODED_TRIALS, 1, seed=21))
 
 
 @lru_cache(maxsize=8)
 def rings(networks: Networks, probes: tuple[float, float], role: str = RINGS) -> tuple[RingProjection, int]:
     """Trials of one pair of locations and one fixed colour in their components, and how many there are."""
-    dataset = networks.simulate(role, ring_design(np.array([FIXED]), np.array([probes]), free=48), 16, seed=22)
+    dataset = networks.simulate(role, ring_design(np.array([FIXED]), np.array([probes]), free=48), TRIALS, seed=22)
     return ring_geometry(dataset)[1], dataset.sizes["trial"]
 
 
@@ -58,15 +61,15 @@ class PC3:
 
 
 @lru_cache(maxsize=4)
-def third_components(networks: Networks, role: str = RINGS, *, colours: int = 12, rotations: int = 4, trials: int = 16) -> PC3:
+def third_components(networks: Networks, role: str = RINGS) -> PC3:
     """PC3 for 12 fixed colours and 20 location pairs (five distances in four rotations)."""
-    starts = grid(rotations)
+    starts = grid(ROTATIONS)
     distances = np.radians([45, 75, 105, 135, 165])
     probes = np.array([(start, start + gap) for gap in distances for start in starts])
-    fixed = grid(colours)
+    fixed = grid(COLOURS)
     vectors, area, scores, swaps = [], [], [], []
     for k, pair in enumerate(probes):
-        dataset = networks.simulate(role, ring_design(fixed, pair[None], both=False), trials, seed=100 + k)
+        dataset = networks.simulate(role, ring_design(fixed, pair[None], both=False), TRIALS, seed=100 + k)
         found = third_components_of(dataset)
         vectors.append(found[0])
         scores.append(found[1])
@@ -155,14 +158,20 @@ def error_panel(ax: Axes, table: pd.DataFrame, name: str, onset: float) -> Axes:
     return ax
 
 
-def ring_scatter(ax: Axes, projected: RingProjection, *, fixed_cued: bool, axes: tuple[int, int] = (0, 2)) -> Axes:
-    """Single trials in two components, coloured by the free item's colour; crosses are swaps."""
+def ring_scatter(ax, projected: RingProjection, *, fixed_cued: bool):
+    """Single trials in three components, coloured by the free item's colour; crosses are swaps. Takes 3-D axes."""
     own = projected.fixed_cued == fixed_cued
-    for swap, marker, size in ((False, "o", 3.0), (True, "x", 5.0)):
+    for swap, marker, size, width in ((False, "o", 3.0, 0), (True, "x", 6.0, 0.6)):
         chosen = own & (projected.swap == swap)
-        edge = {"linewidths": 0.5} if swap else {"linewidths": 0}
-        ax.scatter(*projected.points[chosen][:, axes].T, c=wheel(projected.free[chosen]), marker=marker, s=size, rasterized=True, **edge)
-    ax.set(xlabel=f"PC{axes[0] + 1}", ylabel=f"PC{axes[1] + 1}", xticks=[], yticks=[])
+        ax.scatter(
+            *projected.points[chosen].T, c=wheel(projected.free[chosen]), marker=marker, s=size, linewidths=width, depthshade=False, rasterized=True
+        )
+    ax.tick_params(length=0, pad=-6)
+    for axis in "xyz":
+        getattr(ax, f"set_{axis}label")(f"PC{'xyz'.index(axis) + 1}", labelpad=-14, fontsize=6)
+        getattr(ax, f"set_{axis}ticklabels")([])
+    ax.view_init(elev=16, azim=-60)
+    ax.set_box_aspect((1.2, 1.2, 0.9), zoom=1.05)
     return ax
 
 
@@ -195,10 +204,6 @@ def _errors(ax: Axes, networks: Networks, name: str) -> Axes:
     return error_panel(ax, places.table(), name, places.onset)
 
 
-def _ring(ax: Axes, networks: Networks, probes: tuple[float, float], fixed_cued: bool) -> Axes:
-    return ring_scatter(ax, rings(networks, probes)[0], fixed_cued=fixed_cued)
-
-
 def _histogram(ax: Axes, networks: Networks) -> Axes:
     pc3 = third_components(networks)
     return pc3_histogram(ax, *same_and_opposite(pc3), pc3.vectors.shape[-1])
@@ -215,9 +220,9 @@ def figure(networks: Networks) -> Figure:
 
     with style():
         fig = plt.figure(figsize=(TEXT_WIDTH, 7.4))
-        top, second, third, bottom = fig.add_gridspec(4, 1, height_ratios=(0.8, 1, 2.0, 1.25), hspace=0.48, left=0.1, right=0.98, top=0.96, bottom=0.06)
+        top, second, third, bottom = fig.add_gridspec(4, 1, height_ratios=(0.75, 1, 2.5, 1.2), hspace=0.42, left=0.1, right=0.98, top=0.96, bottom=0.06)
         a = error_schematic(fig.add_subplot(top))
-        letter(a, "A", y=0.9)
+        letter(a, "A", y=0.85)
         row = second.subgridspec(1, 3, wspace=0.3, width_ratios=(0.6, 1, 1))
         for k, name in enumerate(ALTERNATIVES):
             ax = panel(fig.add_subplot(row[k]), _errors, networks, name)
@@ -227,14 +232,17 @@ def figure(networks: Networks) -> Figure:
                 ax.tick_params(labelleft=False)
             if k == 2 and ax.lines:
                 ax.legend(loc="center right")
-        cells = third.subgridspec(2, 3, width_ratios=(1, 1, 0.38), wspace=0.12, hspace=0.22)
+        cells = third.subgridspec(2, 3, width_ratios=(1, 1, 0.38), wspace=0.0, hspace=0.08)
         for i, (name, probes) in enumerate(CONFIGURATIONS.items()):
             for j, fixed_cued in enumerate((True, False)):
-                ax = panel(fig.add_subplot(cells[i, j]), _ring, networks, probes, fixed_cued)
                 role = "fixed colour cued" if fixed_cued else "free colour cued"
-                ax.set_title(f"{name}: {role}", fontsize=6.5)
+                if RINGS in networks:
+                    ax = ring_scatter(fig.add_subplot(cells[i, j], projection="3d"), rings(networks, probes)[0], fixed_cued=fixed_cued)
+                else:
+                    ax = note(fig.add_subplot(cells[i, j]), f"no network {RINGS}")
+                ax.set_title(f"{name}: {role}", fontsize=6.5, pad=-2)
                 if i == j == 0:
-                    letter(ax, "C")
+                    ax.annotate("C", (0.02, 1.0), xycoords="axes fraction", fontsize=9, fontweight="bold")
         key = fig.add_subplot(cells[:, 2])
         key.axis("off")
         wheel_key(key, (0.1, 0.5, 0.8, 0.3), "free item's colour")

@@ -15,20 +15,22 @@ from lapsus.figures.style import TEXT_WIDTH, panel, style
 
 __all__ = ["alignment_and_swaps", "figure", "prediction_panel", "tables"]
 
+# Rotations of each probe distance, and trials a condition.
+ROTATIONS, TRIALS = 6, 2
 TESTED = ("feature-smooth-2", "feature-smooth-0", "index-constant-10")
 
 
 @lru_cache(maxsize=8)
-def alignment_and_swaps(networks: Networks, role: str, *, trials: int = 2, rotations: int = 6) -> tuple[pd.DataFrame, AlignmentTest]:
+def alignment_and_swaps(networks: Networks, role: str) -> tuple[pd.DataFrame, AlignmentTest]:
     """Trial-wise alignment of simulated trials, and the regression of swaps on it."""
     if role.startswith("index"):
-        table = trial_alignment(networks.simulate(role, alignment_grid(), 16, seed=41))
+        table = trial_alignment(networks.simulate(role, alignment_grid(), 8 * TRIALS, seed=41))
     else:
         parts = []
         for k, degrees in enumerate(DEGREES):
-            dataset = networks.simulate(role, alignment_grid(np.radians(degrees), rotations), trials, seed=42 + k)
+            dataset = networks.simulate(role, alignment_grid(np.radians(degrees), ROTATIONS), TRIALS, seed=42 + k)
             part = trial_alignment(dataset, groups="configuration")
-            parts.append(part.assign(group=part["group"] + k * rotations))
+            parts.append(part.assign(group=part["group"] + k * ROTATIONS))
         table = pd.concat(parts, ignore_index=True)
     return table, alignment_predicts_swaps(table)
 

@@ -82,20 +82,20 @@ def training_schematic(ax: Axes) -> Axes:
 def error_schematic(ax: Axes) -> Axes:
     """Three ways to a swap: from bindings of place and colour (delay 1) to bindings of role and colour (delay 2), upper item cued."""
     names = ("correct", "misbinding", "misselection", "misinterpretation")
-    _blank(ax, 12, 2.4).set_aspect("equal")
+    _blank(ax, 12, 2.4)
     upper, lower = wheel(UPPER), wheel(LOWER)
     for k, name in enumerate(names):
-        x = 3 * k + 0.2
+        x = 3 * k + 0.3
         stored = (lower, upper) if name == "misbinding" else (upper, lower)
         swapped = name != "correct"
         ax.text(x + 1.2, 2.35, name, ha="center", va="top", fontsize=7, fontweight="bold")
         for y, colour, place in ((1.45, stored[0], "up"), (0.65, stored[1], "down")):
-            ax.add_patch(Circle((x + 0.45, y), 0.22, color=colour, lw=0))
-            ax.text(x + 0.15, y, place, ha="right", va="center", fontsize=5.5)
+            ax.scatter(x + 0.45, y, s=90, color=colour, lw=0)
+            ax.text(x + 0.22, y, place, ha="right", va="center", fontsize=5.5)
         target, other = (lower, upper) if swapped else (upper, lower)
         for y, colour, role in ((1.45, target, "target"), (0.65, other, "distr.")):
-            ax.add_patch(Circle((x + 1.85, y), 0.22, color=colour, lw=0))
-            ax.text(x + 2.12, y, role, ha="left", va="center", fontsize=5.5)
+            ax.scatter(x + 1.85, y, s=90, color=colour, lw=0)
+            ax.text(x + 2.08, y, role, ha="left", va="center", fontsize=5.5)
         cross = name in ("misselection", "misinterpretation")
         for start, end in ((1.45, 0.65 if cross else 1.45), (0.65, 1.45 if cross else 0.65)):
             _arrow(ax, (x + 0.72, start), (x + 1.6, end), color=SWAP if cross else "0.3")
