@@ -44,10 +44,7 @@ class Detection:
 
 @dataclass(frozen=True)
 class DriftDiffusion:
-    """First passage of a drifting random walk: t_0 + Wald(bound / drift, bound²), in seconds.
-
-    The network's number is (t - centre) / unit, so that responses are of order one.
-    """
+    """First passage of a drifting random walk, t_0 + Wald(bound / drift, bound²) seconds; a response is (t - centre) / unit."""
 
     bound: float = 1.3
     slow: float = 1.5
@@ -83,7 +80,7 @@ def trained(updates: int) -> lapsus.Model:
         "network": {"kind": "dendritic", "units": 8, "branching": [6, 6]}, "stage": [stage],
     })  # fmt: skip
     with tempfile.TemporaryDirectory() as folder:
-        run = lapsus.Run.create(folder + "/run", experiment)
+        run = lapsus.Run.create(folder, experiment)
         lapsus.train(run)
         return run.model()
 

@@ -8,6 +8,8 @@ from typing import Annotated, Optional
 import typer
 from typer.core import TyperGroup
 
+from lapsus.cli import reproduce_cue_combination
+
 
 class _FiguresUnlessNamed(TyperGroup):
     """`lapsus reproduce fig2` means `lapsus reproduce figures fig2`: whatever names no verb belongs to the figures."""
@@ -25,6 +27,9 @@ app = typer.Typer(
 )
 
 
+app.command("cue-combination")(reproduce_cue_combination.command)
+
+
 @app.command("figures")
 def figures(
     figure: Annotated[Optional[list[str]], typer.Argument(help="Which figures; none means all.", metavar="[FIGURE]...")] = None,
@@ -36,7 +41,7 @@ def figures(
 ):
     """The paper's figures (PDF, PNG, numbers as CSV) and a table of its claims: this is what `lapsus reproduce` does.
 
-    Figures: task, fig2, fig3, fig4, table1, windows, unimodal, cyclic, schedule, prediction.
+    Figures: task, fig2, fig3, fig4, table1, windows, unimodal, cyclic, schedule, prediction, cue-combination.
     """
     import matplotlib
 

@@ -13,7 +13,7 @@ from lapsus.analysis.rings import random_alignment, separation
 from lapsus.analysis.swaps import proportion_interval
 from lapsus.circular import distance
 from lapsus.errors import LapsusError
-from lapsus.figures import appendix, fig2, fig3, fig4, prediction
+from lapsus.figures import appendix, cue_combination, fig2, fig3, fig4, prediction
 from lapsus.figures.designs import MARGIN
 from lapsus.figures.networks import Networks
 
@@ -238,6 +238,9 @@ CLAIMS: dict[str, tuple[str, Callable[[Networks], Interval]]] = {
     "pc3-separates": ("fig4", pc3_area),
     "cyclic": ("cyclic", cyclic),
     "alignment-predicts-swaps": ("prediction", prediction_ratio),
+    "cue-combination-median": ("cue-combination", lambda n: cue_combination.ks_interval(n, 0.5)),
+    "cue-combination-p95": ("cue-combination", lambda n: cue_combination.ks_interval(n, 0.95)),
+    "cue-combination-modes": ("cue-combination", cue_combination.modes_interval),
 }
 
 

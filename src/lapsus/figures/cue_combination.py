@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle, FancyArrowPatch, Rectangle
 
-from lapsus.analysis.ks import bimodal, both_modes, ks_over_cues
+from lapsus.analysis.ks import bimodal, both_modes, ks_distance, ks_over_cues
 from lapsus.figures.networks import Networks
 from lapsus.figures.style import GREEN, ORANGE, PURPLE, SKY, TEXT_WIDTH, VERMILION, letter, panel, style
 
@@ -52,8 +52,11 @@ def _of_target(function, values: np.ndarray, conditions: dict) -> np.ndarray:
 @lru_cache(maxsize=4)
 def cues_on_grid(networks: Networks, samples: int = SAMPLES, size: int = GRID, seed: int = 100_000) -> xr.Dataset:
     """The network's responses[s_v, s_a, sample] on the grid, their ks[s_v, s_a], whether the target is `bimodal`
-    there and whether the network has `both_modes`; `target_both_modes` is the same for as many samples of the target."""
+    there and whether the network has `both_modes`; `target_both_modes` is the same for as many samples of the target, and
+    `exact_ks` the distance of the exact denoiser run through the network's schedule: what a perfect network would have."""
     from lapsus import streams
+    from lapsus.diffusion import reverse_sample
+    from lapsus.engine import normal
 
     model = networks.model(ROLE)
     conditions, behaviour = model.task.grid(size, LIMIT), model.behaviour
@@ -63,8 +66,12 @@ def cues_on_grid(networks: Networks, samples: int = SAMPLES, size: int = GRID, s
     found = ks_over_cues(on_grid(x), lambda x: on_grid(_of_target(behaviour.cdf, x.reshape(size**2, -1), conditions)), cues, cues)
     places = bimodal(_X, _of_target(behaviour.density, _X, conditions))
     drawn = behaviour.sample(conditions, samples, streams.generator(seed, "target"))[0].numpy()
+    part, schedule = range(size**2), model.schedule
+    x_0, noise = normal(1, 1, part, samples, key=(seed, 11))[0], normal(schedule.T, 1, part, samples, key=(seed, 12))
+    perfect = reverse_sample(x_0, schedule, behaviour.mixture(conditions), noise)[0].numpy()
     cells = ("s_v", "s_a")
     return found.assign(
+        exact_ks=(cells, on_grid(ks_distance(_of_target(behaviour.cdf, perfect, conditions)))),
         responses=((*cells, "sample"), on_grid(x)),
         bimodal=(cells, on_grid(np.isfinite(places[:, 0]))),
         both_modes=(cells, on_grid(both_modes(x, places, _MODE_WIDTH))),
@@ -112,6 +119,7 @@ def summary(networks: Networks) -> dict:
     two = found["bimodal"].to_numpy()
     return {
         "ks_median": found.attrs["ks_median"], "ks_p95": found.attrs["ks_p95"], "ks_max": float(found["ks"].max()),
+        "ks_median_exact": float(found["exact_ks"].median()), "ks_p95_exact": float(found["exact_ks"].quantile(0.95)),
         "ks_median_noise": found.attrs["noise_median"], "ks_p95_noise": found.attrs["noise_p95"],
         "cells": int(two.size), "samples": found.attrs["samples"], "bimodal_cells": int(two.sum()),
         "both_modes": float(found["both_modes"].to_numpy()[two].mean()),
@@ -123,7 +131,7 @@ def tables(networks: Networks) -> dict[str, pd.DataFrame]:
     """Numbers of the figure by the name of their file; none without the network."""
     if ROLE not in networks:
         return {}
-    cells = cues_on_grid(networks)[["ks", "bimodal", "both_modes"]].to_dataframe().reset_index()
+    cells = cues_on_grid(networks)[["ks", "exact_ks", "bimodal", "both_modes"]].to_dataframe().reset_index()
     return {"ks": cells, "summary": pd.DataFrame([summary(networks)])}
 
 

@@ -40,6 +40,8 @@ def role_of(config: dict) -> str | None:
     last = config["stage"][-1]
     objective = dict(last.get("objective") or {"kind": "diffusion"})
     target = last.get("behaviour") or config.get("behaviour") or {"kind": "bns"}
+    if config["task"].get("kind") == "cue-combination" and target.get("kind") == "causal-inference" and objective["kind"] == "diffusion":
+        return "cue-combination"
     if task is None or target.get("kind") != "bns":
         return None
     swap, pi_correct = target.get("swap") or {"kind": "none"}, target.get("pi_correct", 0.0)

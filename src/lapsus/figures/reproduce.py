@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from lapsus.analysis.claims import Claim
 from lapsus.errors import LapsusError
-from lapsus.figures import appendix, fig2, fig3, fig4, prediction, schematics
+from lapsus.figures import appendix, cue_combination, fig2, fig3, fig4, prediction, schematics
 from lapsus.figures.claims import evaluate_claims
 from lapsus.figures.networks import Networks
 
@@ -53,6 +53,7 @@ FIGURES: dict[str, Named] = {
     "cyclic": Named("PC3 alignment between fixed colours", appendix.cyclic_figure, _one("matrix", _cyclic_table)),
     "schedule": Named("noise schedule", lambda _: schematics.schedule_figure(), lambda _: {"schedule": schematics.schedule_table()}),
     "prediction": Named("alignment on single trials predicts swaps?", prediction.figure, prediction.tables),
+    "cue-combination": Named("causal inference in cue combination", cue_combination.figure, cue_combination.tables),
 }
 
 
