@@ -82,7 +82,7 @@ def _fit_one(trials, name, emission, uniform, even, hierarchical, seed, bar, wit
     if len(trials) > 2 * PILOT:
         chosen = _pilot_rows(model, rng)
         pilot = Model(trials[chosen], name, model.emission, uniform, even, hierarchical)
-    starts = [model.initial(mean) for mean in ((-1.0, -3.0, -5.0) if model.latent else (0.0,))]
+    starts = [model.initial(mean) for mean in ((-1.5, -4.0) if model.latent else (0.0,))]
     theta, gradient, tries = maximum_a_posteriori(model, starts, pilot)
     bar.update(0.2)
     precision = curvature(model.log_joint, theta)

@@ -18,7 +18,7 @@ from scipy.optimize import minimize
 __all__ = ["Variational", "maximise", "maximum_a_posteriori", "curvature"]
 
 NODES = 20
-DRAWS = 16
+DRAWS = 32
 
 
 @dataclass
@@ -40,14 +40,14 @@ class Variational:
         return draws
 
 
-def maximum_a_posteriori(model, starts, pilot=None, tolerance=0.05):
-    """The mode of the log joint: L-BFGS from every start on the pilot model (the same on fewer trials), then from the best on all.
+def maximum_a_posteriori(model, starts, pilot=None, tolerance=0.1):
+    """The mode of the log joint: short L-BFGS ascents of the pilot model (the same on fewer trials), then the best on all trials.
 
     Returns theta [P], the log likelihood's gradient there, and the pilot value that each start reached.
     """
     pilot = pilot or model
-    tries = [_ascend(pilot, start, np.eye(model.dimension), tolerance) for start in starts]
-    best = min(tries, key=lambda found: found.fun)
+    tries = [_ascend(pilot, start, np.eye(model.dimension), tolerance, 12 if len(starts) > 1 else 300) for start in starts]
+    best = _ascend(pilot, min(tries, key=lambda found: found.fun).x, np.eye(model.dimension), tolerance)
     if pilot is not model:
         # The pilot's curvature, scaled to all trials, is the metric: a few steps remain.
         prior = np.eye(model.dimension)
@@ -58,14 +58,14 @@ def maximum_a_posteriori(model, starts, pilot=None, tolerance=0.05):
     return best.x, gradient[:, 0].numpy() + best.x, [-found.fun for found in tries]
 
 
-def _ascend(model, start, factor, tolerance):
+def _ascend(model, start, factor, tolerance, iterations=300):
     """L-BFGS from `start` in the coordinates start + factor x."""
 
     def objective(x):
         value, gradient = model.log_joint(torch.tensor(start + factor @ x)[:, None])
         return -value.item(), -(factor.T @ gradient[:, 0].numpy())
 
-    options = {"maxiter": 500, "ftol": 1e-12, "gtol": tolerance, "maxcor": 30}
+    options = {"maxiter": iterations, "ftol": 1e-12, "gtol": tolerance, "maxcor": 20}
     found = minimize(objective, np.zeros(len(start)), jac=True, method="L-BFGS-B", options=options)
     found.x = start + factor @ found.x
     return found

@@ -1,0 +1,129 @@
+"""The numbers of docs/fitting.md: simulation-based calibration, recovery, timing, human data. Prints Markdown tables.
+
+    python benchmarks/calibration.py sbc [--fits 200] [--trials 400] [--items 2]
+    python benchmarks/calibration.py recovery [--repeats 5]
+    python benchmarks/calibration.py speed
+    python benchmarks/calibration.py human FOLDER
+"""
+
+import argparse
+import time
+
+import numpy as np
+
+from lapsus.circular import wrap
+from lapsus.inference import Calibration, calibrate, fit
+from lapsus.trials import Trials, read_trials
+
+GRID = np.radians([45.0, 75, 105, 135, 165])
+
+
+def design(count, sizes, seed):
+    """Random items, probes and reports anywhere on the circle, set sizes drawn evenly."""
+    rng = np.random.default_rng(seed)
+    report, probe = rng.uniform(-np.pi, np.pi, (2, count, max(sizes)))
+    beyond = np.arange(max(sizes))[None] >= rng.choice(sizes, count)[:, None]
+    report[beyond] = probe[beyond] = np.nan
+    return Trials(rng.uniform(-np.pi, np.pi, count), report, probe)
+
+
+def answered(trials, f, feature, kappa=12.0, guess=0.05, seed=0):
+    """Responses of the swap model with a known f (of probe and report distance), written independently of the package."""
+    rng = np.random.default_rng(seed)
+    logits = f(np.abs(trials.distance("probe")), np.abs(trials.distance("report")))
+    logits = np.where(np.isfinite(trials.report), logits, -np.inf)
+    logits[:, 0] = 0.0
+    item = (logits + rng.gumbel(size=logits.shape)).argmax(1)
+    angle = trials.report[np.arange(len(trials)), item]
+    angle = np.where(rng.uniform(size=len(angle)) < guess, rng.uniform(-np.pi, np.pi, len(angle)), angle)
+    return trials.with_responses(wrap(angle + rng.vonmises(0, kappa, len(angle))))
+
+
+TRUTHS = {
+    "none": lambda p, r: np.full_like(p, -np.inf),
+    "constant": lambda p, r: np.full_like(p, -2.0),
+    "probe": lambda p, r: -0.5 - p**2 / 3,
+    "report": lambda p, r: -0.5 - r**2 / 3,
+    "both": lambda p, r: -0.5 - p**2 / 6 - r**2 / 6,
+}
+
+
+def sbc(options):
+    """In pieces, so that a run that is cut short still tells something."""
+    items, done = design(options.trials, [options.items], 0), None
+    for start in range(0, options.fits, options.piece):
+        piece = calibrate(items, min(options.piece, options.fits - start), seed=options.seed + start, progress=False)
+        if done is not None:
+            piece = Calibration(
+                piece.distances, np.concatenate([done.truth, piece.truth]), np.concatenate([done.draws, piece.draws]), done.seconds + piece.seconds
+            )
+        done = piece
+        print(f"\n{len(done.truth)} fits of {options.trials} trials, {options.items} items, in {done.seconds:.0f} s", flush=True)
+        print("| posterior | 50 % | 80 % | 95 % | smallest p of uniform ranks, 9 distances | verdict |\n|---|---|---|---|---|---|")
+        for name, result in (("as fitted", done), ("spread halved", done.overconfident(2.0))):
+            cover = [f"{100 * r.coverage:.1f} ± {100 * r.se:.1f}" for r in result.coverage.itertuples()]
+            print(f"| {name} | {' | '.join(cover)} | {result.p_values.min():.2g} | {'passes' if result.passed else 'flagged'} |", flush=True)
+        print("ranks in ten bins, all distances:", np.histogram(done.position, 10, (0, 1))[0].tolist(), flush=True)
+
+
+def recovery(options):
+    print("| truth | trials | mean abs. error of f | in the 95 % band | kappa (12) | guesses (0.05) | s |\n|---|---|---|---|---|---|---|")
+    for name in options.models:
+        for count in options.counts:
+            rows = []
+            for seed in range(options.repeats):
+                trials = answered(design(count, [2], seed), TRUTHS[name], name, seed=seed)
+                result = fit(trials, name, progress=False)
+                grid = np.stack([GRID, GRID], 1) if name == "both" else GRID
+                table = result.swap_function(grid)
+                truth = TRUTHS[name](GRID, GRID)
+                if name == "none":
+                    error, inside = np.nan, np.nan
+                else:
+                    error = np.abs(table["f"] - truth).mean()
+                    inside = ((table["low"] <= truth) & (truth <= table["high"])).mean()
+                rows.append([error, inside, result.emission["kappa"][0], result.weights["guess"][0], result.seconds])
+            mean = np.mean(rows, 0)
+            shown = ("–", "–") if name == "none" else (f"{mean[0]:.2f}", f"{100 * mean[1]:.0f} %")
+            print(f"| {name} | {count:,} | {shown[0]} | {shown[1]} | {mean[2]:.1f} | {mean[3]:.3f} | {mean[4]:.1f} |", flush=True)
+
+
+def speed(options):
+    print("| trials | set sizes | model | wall s | CPU s |\n|---|---|---|---|---|")
+    for count, sizes in ((10_000, [2]), (20_000, list(range(1, 9)))):
+        trials = answered(design(count, sizes, 0), TRUTHS["probe"], "probe")
+        for name in options.models:
+            wall, cpu = time.perf_counter(), time.process_time()
+            fit(trials, name, progress=False)
+            print(f"| {count:,} | {sizes[0]}–{sizes[-1]} | {name} | {time.perf_counter() - wall:.1f} | {time.process_time() - cpu:.1f} |", flush=True)
+
+
+def human(options):
+    berg = read_trials(f"{options.folder}/vandenberg2012_color")
+    bays = read_trials(f"{options.folder}/bays2009/bays_data.mat")
+    for name, trials, size in (("van den Berg et al. 2012", berg, 8), ("Bays et al. 2009", bays, 6), ("Bays et al. 2009", bays, 2)):
+        print(f"\n{name}, {size} items\n", flush=True)
+        result = fit(trials[trials.set_size == size], "auto", progress=False)
+        print(result.summary(), flush=True)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(required=True)
+    command = commands.add_parser("sbc")
+    for name, value in (("fits", 200), ("trials", 400), ("items", 2), ("seed", 0), ("piece", 20)):
+        command.add_argument(f"--{name}", type=int, default=value)
+    command.set_defaults(run=sbc)
+    command = commands.add_parser("recovery")
+    command.add_argument("--repeats", type=int, default=5)
+    command.add_argument("--models", nargs="+", default=list(TRUTHS))
+    command.add_argument("--counts", nargs="+", type=int, default=[500, 2000, 10_000])
+    command.set_defaults(run=recovery)
+    command = commands.add_parser("speed")
+    command.add_argument("--models", nargs="+", default=["probe"])
+    command.set_defaults(run=speed)
+    command = commands.add_parser("human")
+    command.add_argument("folder")
+    command.set_defaults(run=human)
+    arguments = parser.parse_args()
+    arguments.run(arguments)

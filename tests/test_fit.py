@@ -1,0 +1,291 @@
+"""The whole fit: recovery, calibration, against Hamiltonian Monte Carlo of our own making, files, command, human data."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+import torch
+from test_inference import items, observed
+from typer.testing import CliRunner
+
+import lapsus
+from lapsus.circular import wrap
+from lapsus.cli import app
+from lapsus.errors import LapsusError
+from lapsus.inference import Fit, SubjectFits, calibrate, fit
+from lapsus.trials import Trials, read_trials
+
+NEAR = np.radians([20.0, 60, 100, 140])
+
+
+def smooth(d):
+    return -0.5 - d**2 / 3
+
+
+def flat(d):
+    return 0 * d - 2
+
+
+def run(arguments):
+    """The command as the shell runs it: exit code, standard output."""
+    result = CliRunner().invoke(app, [str(a) for a in arguments])
+    if isinstance(result.exception, LapsusError):
+        return 2, str(result.exception)
+    return result.exit_code, result.output
+
+
+@pytest.fixture(scope="module")
+def smooth_fit():
+    return fit(observed(*items(800), smooth), "probe")
+
+
+def test_swap_function_is_recovered(smooth_fit):
+    table = smooth_fit.swap_function(NEAR)
+    assert ((table["low"] < smooth(NEAR)) & (smooth(NEAR) < table["high"])).sum() >= 3
+    assert np.abs(table["f"] - smooth(NEAR)).max() < 1.0
+    emission = smooth_fit.emission.iloc[0]
+    assert emission["kappa_low"] < 10 < emission["kappa_high"]
+    weights = smooth_fit.weights.iloc[0]
+    assert weights["guess_low"] < 0.05 < weights["guess_high"] + 0.01
+    assert weights["target"] + weights["non_target"] + weights["guess"] == pytest.approx(1)
+    assert smooth_fit.converged
+
+
+def test_same_seed_same_bits(smooth_fit):
+    again = fit(smooth_fit.trials, "probe")
+    np.testing.assert_array_equal(again.draws, smooth_fit.draws)
+    assert not np.array_equal(fit(smooth_fit.trials, "probe", seed=1).draws, again.draws)
+
+
+@pytest.mark.parametrize("emission, sizes", [("wrapped_stable", (2,)), ("plane", (2,)), ("von_mises", (1, 3))])
+def test_other_emissions_and_set_sizes_recover(emission, sizes):
+    trials = observed(*items(600, sizes), flat, kappa=30.0, plane=emission == "plane", guess=0.0)
+    fitted = fit(trials, "constant", emission, uniform=False)
+    row = fitted.swap_function([1.0]).iloc[0]
+    assert row["low"] - 0.1 < -2 < row["high"] + 0.1
+    if emission != "wrapped_stable":
+        assert fitted.emission["circular_sd"].iloc[-1] == pytest.approx(1 / math.sqrt(30), rel=0.12)
+
+
+def test_signed_functions_need_not_be_even():
+    trials = observed(*items(1500), lambda d: -1.5 + np.sin(d), guess=0.0)
+    table = fit(trials, "probe", uniform=False, even=False).swap_function(np.array([-1.5, 1.5]))
+    assert table["f"][1] - table["f"][0] == pytest.approx(2, abs=0.8)
+
+
+def test_comparison_finds_the_model_that_made_the_data():
+    for feature, f in (("probe", lambda d: 0.5 - d**2 / 2), ("report", lambda d: 0.5 - d**2 / 2)):
+        trials = observed(*items(700, seed=3), f, kappa=30.0, feature=feature)
+        assert fit(trials, models=("none", "constant", "probe", "report")).name == feature
+    trials = observed(*items(700, seed=4), flat, kappa=30.0)
+    chosen = fit(trials, models=("none", "constant", "probe"))
+    assert chosen.name == "constant"
+    assert list(chosen.comparison.columns[:3]) == ["model", "elpd", "se"]
+    assert "constant" in chosen.summary() and "nats" in chosen.summary()
+
+
+def test_both_features():
+    report, probe = items(1500, seed=5)
+    gap = np.abs(wrap(report[:, 1] - report[:, 0]))
+    trials = observed(report, probe, lambda d: np.column_stack([0 * gap, -0.5 - d[:, 1] ** 2 / 4 - gap**2 / 4]), kappa=30.0)
+    table = fit(trials, "both").swap_function(np.array([[0.7, 0.7], [2.5, 0.7], [0.7, 2.5], [2.5, 2.5]]))
+    truth = -0.5 - np.array([0.98, 6.74, 6.74, 12.5]) / 4
+    assert ((table["low"] - 0.3 < truth) & (truth < table["high"] + 0.3)).all()
+
+
+def test_posterior_against_long_hamiltonian_chains():
+    """The model written again, by loops over terms and automatic derivatives, sampled long with a plain HMC."""
+    trials = observed(*items(150, seed=6), smooth, kappa=12.0)
+    ours = fit(trials, "probe")
+    deviation = torch.tensor(np.cos(wrap(trials.response[:, None] - trials.report)))
+    gap = torch.tensor(np.abs(wrap(trials.probe[:, 1] - trials.probe[:, 0])))
+    k = torch.arange(1, 13, dtype=torch.float64)
+    lattice = torch.linspace(0, math.pi, 301, dtype=torch.float64)
+    transform = torch.cos(k[:, None] * lattice) * torch.where((lattice == 0) | (lattice == math.pi), 0.5, 1.0)
+
+    def f_at(x, d):
+        scale, tau = torch.exp(math.log(0.7) + x[13]), 4 + torch.exp(0.5 + x[14])
+        kernel = (1 + tau * lattice[:, None] / math.pi) * (1 - lattice[:, None] / math.pi) ** tau
+        power = transform @ kernel
+        power = power / power.sum(0)
+        waves = math.sqrt(2) * torch.cos(d[:, None] * k)
+        return -2.5 + 2 * x[12] + scale * (waves @ (power.sqrt() * x[:12]))
+
+    def log_density(x):
+        odds = torch.exp(f_at(x, gap))
+        kappa, u = torch.exp(2.5 + 1.5 * x[15]), torch.sigmoid(-3 + 2 * x[16])
+        density = torch.exp(kappa * (deviation[:, :, None] - 1)) / (2 * math.pi * torch.special.i0e(kappa))
+        mixture = (density[:, 0] + odds * density[:, 1]) / (1 + odds)
+        return torch.log((1 - u) * mixture + u / (2 * math.pi)).sum(0) - 0.5 * (x**2).sum(0)
+
+    generator = torch.Generator().manual_seed(0)
+    chains, step, kept = 64, 0.13, []
+    x = 0.5 * torch.randn(17, chains, generator=generator, dtype=torch.float64)
+    for iteration in range(120):
+        def gradient(z):
+            z = z.detach().requires_grad_(True)
+            value = log_density(z)
+            return value.detach(), torch.autograd.grad(value.sum(), z)[0]
+
+        momentum = torch.randn(17, chains, generator=generator, dtype=torch.float64)
+        value, slope = gradient(x)
+        start, proposal = value - 0.5 * (momentum**2).sum(0), x
+        length = step * (0.5 + torch.rand(1, generator=generator, dtype=torch.float64).item())
+        for _ in range(8):
+            momentum = momentum + 0.5 * length * slope
+            proposal = proposal + length * momentum
+            value, slope = gradient(proposal)
+            momentum = momentum + 0.5 * length * slope
+        accept = torch.rand(chains, generator=generator, dtype=torch.float64).log() < value - 0.5 * (momentum**2).sum(0) - start
+        x = torch.where(accept, proposal, x)
+        if iteration >= 30:
+            kept.append(x)
+    grid = np.radians([0.0, 45, 90, 135, 180])
+    reference = torch.cat([f_at(draw, torch.tensor(grid)) for draw in kept], 1).numpy()
+    exact, q = ours.f(grid), ours.model.f(ours.variational.sample(2000, np.random.default_rng(0)), grid).numpy()
+    spread = reference.std(1)
+    # A chain draw is worth less than an independent one: a fifth of a posterior s.d. is what 90 steps can tell.
+    assert (np.abs(exact.mean(1) - reference.mean(1)) / spread).max() < 0.25
+    assert (np.abs(np.log(exact.std(1) / spread))).max() < 0.25
+    # The Gaussian bound is close in the middle and, being a bound with point estimates, too narrow rather than too wide.
+    assert (np.abs(q.mean(1) - reference.mean(1)) / spread).max() < 0.6
+    assert (q.std(1) / spread).max() < 1.3 and (q.std(1) / spread).min() > 0.4
+
+
+def test_calibration_passes_and_flags_overconfidence():
+    report, probe = items(120, seed=7)
+    result = calibrate(Trials(np.zeros(120), report, probe), 24, progress=False, distances=np.linspace(0, np.pi, 5))
+    assert result.passed, result.coverage
+    assert not result.overconfident(3.0).passed
+    assert abs(result.position.mean() - 0.5) < 0.15
+
+
+def test_responsibilities_name_the_reported_item():
+    report, probe = items(400, seed=8)
+    trials = observed(report, probe, flat, kappa=60.0, guess=0.0)
+    table = fit(trials, "constant").responsibilities
+    np.testing.assert_allclose(table.sum(1), 1)
+    apart = np.abs(wrap(report[:, 0] - report[:, 1])) > 1.2
+    nearest = np.abs(trials.deviation).argmin(1)
+    close = np.abs(trials.deviation).min(1) < 0.2
+    assert ((table["non_target_1"] > 0.5) == (nearest == 1))[apart & close].all()
+
+
+def test_behaviour_answers_like_the_fit(smooth_fit):
+    for average in ("mean", "posterior"):
+        behaviour = smooth_fit.behaviour(average)
+        gaps = torch.tensor(NEAR)
+        conditions = {"probe": torch.stack([0 * gaps, gaps], 1), "report": torch.tensor([[0.0, 2.0]], dtype=torch.float64).expand(4, 2), "cued": torch.zeros(4)}
+        swaps = behaviour.weights(conditions)[:, 1].numpy() / (1 - behaviour.uniform)
+        table = smooth_fit.swap_function(NEAR)
+        expected = table["p_swap"] if average == "posterior" else 1 / (1 + np.exp(-table["f"]))
+        np.testing.assert_allclose(swaps, expected, atol=0.005)
+    assert behaviour.spread == pytest.approx(2.5 / math.sqrt(10), rel=0.15)
+    assert smooth_fit.behaviour(spread=0.2).spread == 0.2
+
+
+def test_saved_fits_open_again(smooth_fit, tmp_path):
+    folder = smooth_fit.save(tmp_path / "results")
+    again = Fit.load(folder)
+    np.testing.assert_array_equal(again.swap_function(), smooth_fit.swap_function())
+    assert again.summary() == smooth_fit.summary()
+    np.testing.assert_array_equal(again.predict(1)[0].response, smooth_fit.predict(1)[0].response)
+    assert json.loads((folder / "summary.json").read_text())["model"] == "probe"
+    for name in ("swap_function", "errors", "non_target_errors", "predictive"):
+        assert (folder / f"{name}.png").stat().st_size > 5000 and (folder / f"{name}.pdf").exists()
+    smooth_fit.save(folder, plots=False)  # an earlier fit may be replaced
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.txt").write_text("years of work")
+    with pytest.raises(LapsusError, match="thesis.txt"):
+        smooth_fit.save(tmp_path / "mine")
+
+
+def several_subjects():
+    report, probe = items(360, seed=9)
+    parts = [observed(report[i::3], probe[i::3], flat, kappa=k, seed=i) for i, k in enumerate((5.0, 15.0, 60.0))]
+    return Trials(
+        np.concatenate([p.response for p in parts]), np.concatenate([p.report for p in parts]), np.concatenate([p.probe for p in parts]),
+        subject=np.repeat(["low", "middle", "high"], 120),
+    )  # fmt: skip
+
+
+def test_subjects_have_their_own_emissions(tmp_path):
+    trials = several_subjects()
+    shared = fit(trials, "constant", by="hierarchical")
+    kappa = shared.emission.set_index("subject")["kappa"]
+    assert kappa["low"] < kappa["middle"] < kappa["high"]
+    row = shared.swap_function([1.0]).iloc[0]
+    assert row["low"] < -2 < row["high"]
+    separate = fit(trials, "constant", by="subject")
+    assert isinstance(separate, SubjectFits) and list(separate) == ["low", "middle", "high"]
+    assert separate["high"].emission["kappa"].iloc[0] > separate["low"].emission["kappa"].iloc[0]
+    folder = separate.save(tmp_path / "subjects")
+    assert Fit.load(folder / "subject-low").name == "constant" and "3 subjects" in separate.summary()
+    # A shared swap function is known better than each subject's own.
+    assert row["high"] - row["low"] < np.mean([s.swap_function([1.0])["high"][0] - s.swap_function([1.0])["low"][0] for s in separate.values()])
+
+
+def test_command_prints_json_and_writes_results(tmp_path):
+    observed(*items(120), flat).to_csv(tmp_path / "trials.csv")
+    code, text = run(["fit", tmp_path / "trials.csv", "--model", "constant", "--json", "-o", tmp_path / "out"])
+    result = json.loads(text)
+    assert code == 0 and {"model", "seconds", "comparison", "swap_function"} <= set(result)
+    assert {"distance", "f", "low", "high", "p_swap"} <= set(result["swap_function"][0])
+    assert (tmp_path / "out" / "fit.nc").exists() and (tmp_path / "out" / "swap_function.pdf").exists()
+
+
+@pytest.mark.parametrize(
+    "arguments, text",
+    [
+        (["--model", "quadratic"], "quadratic"), (["--emission", "gamma"], "gamma"), (["--by", "session"], "session"),
+        (["--set-size", "5"], "no trial has set size 5"), (["--unit", "furlongs"], "furlongs"), (["--emission", "plane"], "response_x"),
+    ],
+)  # fmt: skip
+def test_wrong_requests_end_with_a_sentence(tmp_path, arguments, text):
+    observed(*items(60), flat).to_csv(tmp_path / "trials.csv")
+    code, output = run(["fit", tmp_path / "trials.csv", *arguments, "-o", tmp_path / "out"])
+    assert code == 2 and text in output and not (tmp_path / "out").exists()
+
+
+def test_bad_tables_write_nothing(tmp_path):
+    table = observed(*items(60), flat).table
+    table.loc[3, "response"] = np.nan
+    table.loc[7, "target"] = 99.0
+    table.to_csv(tmp_path / "trials.csv", index=False)
+    code, output = run(["fit", tmp_path / "trials.csv", "--unit", "radians", "-o", tmp_path / "out"])
+    assert code == 2 and "row 4, column response" in output and "row 8, column target" in output
+    assert not (tmp_path / "out").exists()
+
+
+def test_too_little_to_fit():
+    with pytest.raises(LapsusError, match="too few"):
+        fit(observed(*items(5), flat), "constant")
+    with pytest.raises(LapsusError, match="nothing to swap"):
+        fit(Trials(np.zeros(20), np.zeros((20, 1))), "constant")
+    report, _ = items(60)
+    with pytest.raises(LapsusError, match="target_probe"):
+        fit(Trials(report[:, 0], report), "probe")
+
+
+def test_public_names():
+    assert lapsus.fit is fit and lapsus.read_trials is read_trials
+
+
+REFERENCE = [("berg", 8, [-1.67, -2.39, -5.15, -3.03]), ("bays", 6, [-1.89, -2.57, -2.62, -2.29]), ("bays", 2, [-3.02, -3.60, -3.69, -4.52])]
+
+
+@pytest.mark.parametrize("source, size, logits", REFERENCE)
+def test_human_data_agree_with_reference_logits(human_data, source, size, logits):
+    trials = read_trials(human_data / ("vandenberg2012_color" if source == "berg" else "bays2009/bays_data.mat"))
+    trials = trials[trials.set_size == size]
+    table = fit(trials, "probe").swap_function(np.radians([45, 90, 135, 180]))
+    assert ((table["low"] < logits) & (logits < table["high"])).all(), table
+
+
+def test_probe_distance_is_preferred_for_eight_items(human_data):
+    trials = read_trials(human_data / "vandenberg2012_color")
+    result = fit(trials[trials.set_size == 8], models=("constant", "probe"))
+    assert result.name == "probe"
+    constant = result.comparison.set_index("model").loc["constant"]
+    assert constant["elpd_difference"] < -20 and constant["elpd_difference"] < -3 * constant["difference_se"]

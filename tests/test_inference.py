@@ -1,0 +1,254 @@
+"""The pieces of the fit against brute force: prior, likelihood, bound, coordinates, leave-one-out, maximum likelihood."""
+
+import numpy as np
+import pytest
+import torch
+from scipy.special import i0e, logsumexp
+
+from lapsus.circular import wrap
+from lapsus.inference.conditional import Conditional
+from lapsus.inference.emissions import EMISSIONS
+from lapsus.inference.likelihood_fit import maximum_likelihood
+from lapsus.inference.loo import leave_one_out, pareto_fit
+from lapsus.inference.model import Model
+from lapsus.inference.swap_prior import SwapPrior, wendland
+from lapsus.inference.variational import _QuadratureBound, _SobolBound, curvature, maximise, maximum_a_posteriori
+from lapsus.trials import Trials
+
+RING = 2 * np.pi * np.arange(8) / 8
+
+
+def items(count, sizes=(2,), seed=0, ring=False):
+    """Random items [count, max size], NaN beyond the set size: report, probe."""
+    rng = np.random.default_rng(seed)
+    width = max(sizes)
+    report = rng.uniform(-np.pi, np.pi, (count, width))
+    probe = np.stack([rng.choice(RING, width, replace=False) for _ in range(count)]) if ring else rng.uniform(-np.pi, np.pi, (count, width))
+    beyond = np.arange(width)[None] >= rng.choice(sizes, count)[:, None]
+    report[beyond] = probe[beyond] = np.nan
+    return report, probe
+
+
+def observed(report, probe, f, kappa=10.0, guess=0.05, seed=1, plane=False, feature="probe"):
+    """Trials answered by the swap model, written independently of the package: f is a function of signed distance."""
+    rng = np.random.default_rng(seed)
+    values = probe if feature == "probe" else report
+    logits = np.where(np.isfinite(report), f(wrap(values - values[:, :1])), -np.inf)
+    logits[:, 0] = 0.0
+    weights = np.exp(logits - logsumexp(logits, axis=1, keepdims=True))
+    item = (rng.uniform(size=(len(report), 1)) > np.cumsum(weights, 1)).sum(1)
+    angle = report[np.arange(len(report)), item]
+    angle = np.where(rng.uniform(size=len(report)) < guess, rng.uniform(-np.pi, np.pi, len(report)), angle)
+    if plane:
+        point = 2.5 * np.stack([np.cos(angle), np.sin(angle)], 1) + 2.5 / np.sqrt(kappa) * rng.standard_normal((len(report), 2))
+        return Trials(np.arctan2(point[:, 1], point[:, 0]), report, probe, point=point)
+    return Trials(wrap(angle + rng.vonmises(0, kappa, len(report))), report, probe)
+
+
+def some_trials(emission="von_mises", count=40, sizes=(1, 2, 4), ring=False):
+    return observed(*items(count, sizes, ring=ring), lambda d: -1 - d**2 / 3, plane=emission == "plane")
+
+
+def emission_density(kind, parameters, trials, t, angle):
+    """Brute force: density of trial t's response around an angle (None: a uniform guess)."""
+    error = trials.response[t] - (0 if angle is None else angle)
+    if kind == "plane":
+        radius, spread = np.exp(parameters)
+        centres = radius * np.exp(1j * (np.linspace(0, 2 * np.pi, 4000, endpoint=False) if angle is None else np.array([angle])))
+        distance = np.abs(complex(*trials.point[t]) - centres)
+        return np.mean(np.exp(-0.5 * (distance / spread) ** 2) / (2 * np.pi * spread**2))
+    if angle is None:
+        return 1 / (2 * np.pi)
+    if kind == "von_mises":
+        kappa = np.exp(parameters[0])
+        return np.exp(kappa * (np.cos(error) - 1)) / (2 * np.pi * i0e(kappa))
+    alpha, gamma = 0.5 + 1.5 / (1 + np.exp(-parameters[0])), np.exp(parameters[1])
+    k = np.arange(1, 400)
+    return (1 + 2 * np.sum(np.exp(-((gamma * k) ** alpha)) * np.cos(k * error))) / (2 * np.pi)
+
+
+@pytest.mark.parametrize("features, even", [(("probe",), True), (("probe",), False), (("probe", "report"), True)])
+def test_the_prior_is_the_wendland_process(features, even):
+    """Covariance of f from its Fourier basis against the kernel, without its constant and mirrored where f is even."""
+    prior, tau = SwapPrior(features, even, harmonics=40), 5.3
+    x = np.random.default_rng(0).uniform(-np.pi, np.pi, (6, len(features)))
+    basis = prior.basis(x).numpy()
+    spectrum = prior.spectrum(torch.full((len(features), 1), tau, dtype=torch.float64))[:, 0].numpy()
+    covariance = basis * spectrum @ basis.T
+    lattice = np.linspace(-np.pi, np.pi, 20001)
+    constant = np.mean(wendland(np.abs(lattice), tau)[:-1])
+    product = np.ones((6, 6))
+    for d in range(len(features)):
+        minus, plus = (np.abs(wrap(x[:, None, d] + sign * x[None, :, d])) for sign in (-1, 1))
+        # The mirrored process (f(x) + f(−x)) / √2 keeps the constant at its single weight.
+        kernel = wendland(minus, tau) + wendland(plus, tau) - constant if even else wendland(minus, tau)
+        product = product * kernel
+    total = 1 - constant ** len(features)
+    np.testing.assert_allclose(covariance, (product - constant ** len(features)) / total, atol=3e-4)
+
+
+@pytest.mark.parametrize("emission", list(EMISSIONS))
+@pytest.mark.parametrize("name", ["none", "constant", "probe", "report", "both"])
+def test_likelihood_against_a_loop_over_trials(name, emission):
+    trials = some_trials(emission, ring=True)
+    model = Model(trials, name, EMISSIONS[emission](), even=name != "report")
+    theta = 0.5 * np.random.default_rng(2).standard_normal((model.dimension, 2))
+    parts = {k: v.numpy() for k, v in model.unpack(torch.tensor(theta)).items()}
+    ours = model.by_trial(torch.tensor(theta)).numpy()
+    sizes = sorted(set(trials.set_size))
+    for t in range(len(trials)):
+        for s in range(2):
+            group, n = sizes.index(trials.set_size[t]), trials.set_size[t]
+            logits = np.zeros(n)
+            for j in range(1, n):
+                gaps = [trials.distance(feature)[t, j] for feature in (model.prior.features if model.prior else ("report",))]
+                logits[j] = model.f(theta[:, [s]], np.array([gaps])).item()
+            weights = np.exp(logits - logsumexp(logits))
+            u = 1 / (1 + np.exp(-parts["guess"][group, s]))
+            e = parts["emission"][:, group, s]
+            p = (1 - u) * sum(w * emission_density(emission, e, trials, t, a) for w, a in zip(weights, trials.report[t, :n]))
+            p += u * emission_density(emission, e, trials, t, None)
+            # f over reported distances is interpolated between the points of a grid.
+            assert ours[t, s] == pytest.approx(np.log(p), abs=2e-7 if name in ("none", "constant", "probe") else 0.02)
+
+
+@pytest.mark.parametrize("emission", list(EMISSIONS))
+@pytest.mark.parametrize("name, hierarchical", [("none", False), ("constant", False), ("probe", True), ("both", False)])
+def test_gradients_against_differences(name, emission, hierarchical):
+    trials = some_trials(emission)
+    trials.subject[::2] = "other"
+    model = Model(trials, name, EMISSIONS[emission](), hierarchical=hierarchical, harmonics=3)
+    conditional = Conditional(model, np.zeros(model.dimension), np.eye(model.latent), np.ones(model.latent))
+    for density in (model.log_joint, conditional.log_joint):
+        x = 0.3 * torch.tensor(np.random.default_rng(3).standard_normal((model.dimension, 1)))
+        _, gradient = density(x)
+        step = 1e-5 * torch.eye(model.dimension, dtype=torch.float64)
+        difference = (density(x + step)[0] - density(x - step)[0]) / 2e-5
+        torch.testing.assert_close(gradient[:, 0], difference, rtol=1e-5, atol=1e-5)
+
+
+def test_conditional_coordinates_keep_volume():
+    model = Model(some_trials(), "probe", EMISSIONS["von_mises"](), harmonics=3)
+    conditional = Conditional(model, np.zeros(model.dimension), 3 * np.eye(model.latent), np.ones(model.latent))
+    x = torch.tensor(np.random.default_rng(4).standard_normal((model.dimension, 1)))
+    jacobian = torch.autograd.functional.jacobian(lambda v: conditional.theta(v[:, None])[0][:, 0], x[:, 0])
+    torch.testing.assert_close(conditional.theta(x)[1][0], torch.linalg.slogdet(jacobian)[1])
+
+
+def test_emissions_with_closed_forms():
+    """alpha = 2 is the wrapped normal, alpha = 1 the wrapped Cauchy; every density integrates to one."""
+    error = np.linspace(-np.pi, np.pi, 801)[:-1]
+    trials = Trials(error, np.zeros((800, 1)))
+    kind = EMISSIONS["wrapped_stable"]()
+
+    def density(alpha, gamma):
+        logit = np.log((alpha - 0.5) / (2.0 - alpha)) if alpha < 2 else 40.0
+        parameters = torch.tensor([[logit], [np.log(gamma)]])
+        return kind.densities(kind.statistics(trials, slice(None)), parameters)[0][0, :, 0].numpy()
+
+    gamma = 0.3
+    cauchy = (1 - np.exp(-2 * gamma)) / (1 + np.exp(-2 * gamma) - 2 * np.exp(-gamma) * np.cos(error)) / (2 * np.pi)
+    np.testing.assert_allclose(density(1.0, gamma), cauchy, atol=2e-6)
+    variance = 2 * gamma**2
+    normal = sum(np.exp(-((error + 2 * np.pi * k) ** 2) / (2 * variance)) for k in range(-3, 4)) / np.sqrt(2 * np.pi * variance)
+    np.testing.assert_allclose(density(2.0, gamma), normal, atol=1e-6)
+    assert density(1.4, 0.2).mean() * 2 * np.pi == pytest.approx(1, abs=1e-6)
+
+
+@pytest.mark.parametrize("sizes, bound", [((1, 2), _QuadratureBound), ((1, 2, 4), _SobolBound)])
+def test_the_expectation_of_the_bound(sizes, bound):
+    """Quadrature (exact) and fixed Sobol draws (close) against plain Monte Carlo; quadrature's gradient against differences."""
+    model = Model(some_trials(sizes=sizes), "probe", EMISSIONS["von_mises"](), harmonics=4)
+    rng = np.random.default_rng(5)
+    point = 0.3 * rng.standard_normal(model.dimension)
+    factor = np.tril(0.1 * rng.standard_normal((model.latent, model.latent))) + 0.4 * np.eye(model.latent)
+    expectation = bound(model)
+    value = expectation(torch.tensor(point), torch.tensor(factor)).item()
+    theta = np.repeat(point[:, None], 20000, 1)
+    theta[: model.latent] += factor @ rng.standard_normal((model.latent, 20000))
+    plain = model.log_likelihood(torch.tensor(theta)).numpy()
+    error = plain.std() / np.sqrt(20000)
+    # 64 fixed draws must beat 64 random ones.
+    assert abs(value - plain.mean()) < (4 * error if bound is _QuadratureBound else 0.8 * plain.std() / 8)
+
+    def both(vector):
+        x = torch.tensor(vector, requires_grad=True)
+        total = expectation(x[: model.dimension], x[model.dimension :].reshape(model.latent, model.latent))
+        return total.item(), torch.autograd.grad(total, x)[0].numpy()
+
+    vector = np.concatenate([point, factor.reshape(-1)])
+    _, gradient = both(vector)
+    for i in rng.choice(len(vector), 8, replace=False):
+        step = 1e-5 * (np.arange(len(vector)) == i)
+        assert gradient[i] == pytest.approx((both(vector + step)[0] - both(vector - step)[0]) / 2e-5, abs=1e-4)
+
+
+def test_the_bound_is_below_the_evidence_and_close():
+    """Model "constant" without guesses: with the emission fixed, the evidence is a one-dimensional integral."""
+    trials = observed(*items(200), lambda d: 0 * d - 2, guess=0.0)
+    model = Model(trials, "constant", EMISSIONS["von_mises"](), uniform=False)
+    theta, gradient, _ = maximum_a_posteriori(model, [model.initial(-2.0)])
+    precision = curvature(model.log_joint, theta)
+    q = maximise(model, Conditional(model, theta, precision[:1, :1] - 1, gradient[:1]), theta, precision)
+    grid = np.linspace(-6, 6, 4001)
+    columns = np.repeat(q.theta[:, None], len(grid), 1)
+    columns[0] = grid
+    joint = model.log_likelihood(torch.tensor(columns)).numpy() - grid**2 / 2 - 0.5 * np.log(2 * np.pi)
+    evidence = logsumexp(joint) + np.log(grid[1] - grid[0]) - 0.5 * (q.theta[1:] ** 2).sum()
+    assert 0 < evidence - q.elbo < 0.05
+
+
+def test_pareto_fit_and_leave_one_out():
+    rng = np.random.default_rng(6)
+    for k in (0.2, 0.7):
+        x = np.sort(((1 - rng.uniform(size=(50, 2000))) ** -k - 1) / k, axis=1)
+        assert pareto_fit(x)[0].mean() == pytest.approx(k, abs=0.05)
+    # A normal mean with a flat prior: leaving out y_t leaves N(mean of the others, 1 + 1/(n − 1)).
+    y = rng.standard_normal(60)
+    draws = y.mean() + rng.standard_normal(4000) / np.sqrt(60)
+    loo = leave_one_out(-0.5 * (y[:, None] - draws) ** 2 - 0.5 * np.log(2 * np.pi))
+    others = (y.sum() - y) / 59
+    exact = -0.5 * (y - others) ** 2 / (1 + 1 / 59) - 0.5 * np.log(2 * np.pi * (1 + 1 / 59))
+    assert loo.elpd == pytest.approx(exact.sum(), abs=0.1) and loo.pareto_k.max() < 0.7
+    np.testing.assert_allclose(loo.by_trial, exact, atol=0.05)
+
+
+def expectation_maximisation(trials, iterations=4000):
+    """The three-component mixture of Bays, Catalao & Husain (2009): target, non-targets, uniform; von Mises. The oracle."""
+    from scipy.optimize import brentq
+    from scipy.special import i1e
+
+    deviation = wrap(trials.response[:, None] - trials.report)
+    weights, kappa = np.array([0.6, 0.3, 0.1]), 5.0
+    others = trials.report.shape[1] - 1
+    for _ in range(iterations):
+        density = np.exp(kappa * (np.cos(deviation) - 1)) / (2 * np.pi * i0e(kappa))
+        joint = np.column_stack([weights[0] * density[:, 0], weights[1] / others * density[:, 1:], np.full(len(trials), weights[2] / (2 * np.pi))])
+        responsibility = joint / joint.sum(1, keepdims=True)
+        weights = np.array([responsibility[:, 0].mean(), responsibility[:, 1:-1].sum(1).mean(), responsibility[:, -1].mean()])
+        resultant = (responsibility[:, :-1] * np.cos(deviation)).sum() / responsibility[:, :-1].sum()
+        kappa = brentq(lambda k: i1e(k) / i0e(k) - resultant, 1e-3, 1e4, xtol=1e-13)
+    return np.log(joint.sum(1)).sum(), weights, kappa
+
+
+@pytest.mark.parametrize("size", [2, 5])
+def test_constant_swaps_equal_the_three_component_mixture(size):
+    trials = observed(*items(800, (size,), seed=size), lambda d: 0 * d - 1.5, kappa=8.0, guess=0.15)
+    value, weights, kappa = expectation_maximisation(trials)
+    ours = maximum_likelihood(trials, "constant")
+    odds = (size - 1) * np.exp(ours.f[0])
+    assert ours.log_likelihood == pytest.approx(value, abs=1e-6)
+    assert ours.emission["kappa"] == pytest.approx(kappa, rel=1e-6)
+    assert ours.uniform == pytest.approx(weights[2], abs=1e-6)
+    assert (1 - ours.uniform) * odds / (1 + odds) == pytest.approx(weights[1], abs=1e-6)
+
+
+def test_maximum_likelihood_reproduces_the_reference_logits(human_data):
+    """Pooled van den Berg et al. (2012), eight items: one free logit per ring distance, and its gain over a flat f."""
+    from lapsus.trials import read_trials
+
+    trials = read_trials(human_data / "vandenberg2012_color")
+    trials = trials[trials.set_size == 8]
+    free, flat = maximum_likelihood(trials, "probe"), maximum_likelihood(trials, "constant")
+    np.testing.assert_allclose(free.f, [-1.67, -2.39, -5.15, -3.03], atol=0.006)
+    assert free.log_likelihood - flat.log_likelihood == pytest.approx(45.7, abs=0.05)
