@@ -247,6 +247,9 @@ def test_a_short_training_learns(tmp_path):
     assert losses[-1] < 0.8 * losses[0]
     result = lapsus.evaluate(run.model(), 16, 8)
     assert {"excess", "ks", "spread", "common", "exact_sampler"} <= set(result)
+    from lapsus.cli.evaluate import describe
+
+    assert "common: " in describe(result), "the command prints whatever a behaviour measures"
     activity = lapsus.simulate(run.model(), 4, 3)
     assert activity["response"].shape == (12,) and {"s_v", "s_a"} <= set(activity)
 

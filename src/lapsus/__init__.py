@@ -15,6 +15,7 @@ _PUBLIC = {
     "SmoothSwap": "lapsus.behaviour", "TabulatedSwap": "lapsus.behaviour",
     "IndexCued": "lapsus.tasks", "FeatureCued": "lapsus.tasks",
     "CausalInference": "lapsus.behaviour", "CueCombination": "lapsus.tasks",
+    "fit_causal_inference": "lapsus.inference.causal_inference",
     "DendriticTree": "lapsus.networks", "PointNeurons": "lapsus.networks", "TwoLayer": "lapsus.networks",
     "Diffusion": "lapsus.training", "TaskOptimal": "lapsus.training", "SampleMSE": "lapsus.training",
     "Experiment": "lapsus.training", "Model": "lapsus.training", "Run": "lapsus.training",
@@ -22,10 +23,11 @@ _PUBLIC = {
     "evaluate": "lapsus.training", "simulate": "lapsus.training",
     "check_task": "lapsus.checks", "check_behaviour": "lapsus.checks", "check_network": "lapsus.checks",
     "rollout": "lapsus.engine",
+    "discover": "lapsus.discovery", "Discovery": "lapsus.discovery",
 }  # fmt: skip
 
 _MODULES = (
-    "analysis", "behaviour", "circular", "diffusion", "engine", "figures", "inference", "networks", "streams", "tasks",
+    "analysis", "behaviour", "circular", "diffusion", "discovery", "engine", "figures", "inference", "networks", "streams", "tasks",
     "training", "trials", "zoo",
 )  # fmt: skip
 

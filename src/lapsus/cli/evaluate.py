@@ -30,7 +30,7 @@ def describe(result: dict) -> str:
     if "excess" in result:
         low, high = result["excess_interval"]
         lines.append(f"Excess over the Bayes denoiser  {result['excess']:.4f} [{low:.4f}, {high:.4f}]  (0 is perfect)")
-    if "median_error" in result:
+    if "radius_mean" in result:
         low, high = result["median_error_interval"]
         lines += [
             f"Median error to nearest item    {result['median_error']:.4f} rad [{low:.4f}, {high:.4f}]  (target {result['median_error_target']:.4f})",
