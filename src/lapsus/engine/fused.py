@@ -21,7 +21,7 @@ except ImportError as error:
     _native = None
     _reason = f"the kernel was not built ({error})"
 
-__all__ = ["fill_normal", "instruction_set", "instruction_sets", "rollout", "why_not"]
+__all__ = ["fill_normal", "instruction_set", "instruction_sets", "rollout", "unbuilt", "why_not"]
 
 NONLINEARITIES = ("relu", "softplus")
 
@@ -39,6 +39,11 @@ def instruction_set() -> str | None:
     if wanted and wanted not in instruction_sets():
         raise LapsusError(f"LAPSUS_ISA is {wanted!r}; this machine can run {', '.join(instruction_sets())}")
     return _native.instruction_set(wanted)
+
+
+def unbuilt() -> str | None:
+    """Why there is no kernel, in words; None where there is one."""
+    return _reason if _native is None else None
 
 
 def fill_normal(isa: str, low: int, high: int, stream: int, first_condition: int, out: Tensor, threads: int) -> None:

@@ -1,0 +1,41 @@
+"""lapsus info."""
+
+from typing import Annotated
+
+import typer
+
+
+def command(json_: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False):
+    """Versions, and which engine runs on this machine."""
+    import json
+    import platform
+    from importlib.metadata import PackageNotFoundError, version
+
+    import torch
+
+    from lapsus.engine import fused
+    from lapsus.engine.threads import resolve
+
+    try:
+        ours = version("lapsus")
+    except PackageNotFoundError:
+        ours = "not installed"
+    isa = fused.instruction_set()
+    facts = {
+        "lapsus": ours,
+        "engine": "reference" if isa is None else "fused",
+        "instruction_set": isa,
+        "instruction_sets": fused.instruction_sets(),
+        "threads": resolve(None),
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "platform": platform.platform(),
+    }
+    if json_:
+        typer.echo(json.dumps(facts, indent=2))
+        return
+    if isa is None:
+        facts["engine"] = f"reference (plain torch: {fused.unbuilt()})"
+    for name, value in facts.items():
+        shown = ", ".join(value) if isinstance(value, list) else value
+        typer.echo(f"{name.replace('_', ' ') + ':':18}{'none' if shown in (None, '') else shown}")

@@ -1,0 +1,319 @@
+"""How fast the engine is: `lapsus bench engine`.
+
+All contestants are timed in turn, over and over, in one run, so that a busy machine slows them alike; medians count.
+Useful arithmetic is what the mathematics needs: one multiplication and addition a weight, trial and step for the
+forward pass, one for the gradient in the rates, one for the gradient in the weights.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from tqdm import tqdm
+
+from lapsus.engine import fused, reference
+from lapsus.engine.noise import normal
+from lapsus.engine.threads import resolve
+from lapsus.engine.timeline import Timeline
+from lapsus.errors import LapsusError
+from lapsus.networks import DendriticTree
+
+__all__ = ["measure", "tables", "Trial", "Workload"]
+
+# Prestimulus, stimulus, delay, cue, denoising delay.
+EPOCHS = (3, 5, 15, 5, 40)
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What one trial of the benchmark is made of; the defaults are the paper's."""
+
+    units: int = 16
+    branching: tuple[int, ...] = (10, 10)
+    epochs: tuple[int, int, int, int, int] = EPOCHS
+
+    def timeline(self) -> Timeline:
+        before, denoise = sum(self.epochs[:-1]), self.epochs[-1]
+        shown = (-1, 0, -1, 1, -1)
+        drive = [index for index, steps in zip(shown, self.epochs) for _ in range(steps)]
+        return Timeline(drive, [0] * before + list(range(1, denoise + 1)), [0.5] * (before + denoise), denoise)
+
+    @property
+    def steps(self) -> int:
+        return sum(self.epochs)
+
+    def operations(self) -> float:
+        """Useful floating-point operations of training on one trial."""
+        leaves = self.units
+        for count in self.branching:
+            leaves *= count
+        return 3 * 2 * leaves * self.units * self.steps
+
+
+class Workload:
+    """A network and a batch of conditions x trials, and the ways to take one training step on it."""
+
+    def __init__(self, conditions: int, trials: int, trial: Trial = Trial()):
+        self.conditions, self.trials, self.trial = conditions, trials, trial
+        self.network = DendriticTree(36, 2, trial.units, trial.branching)
+        self.timeline = trial.timeline()
+        denoise = trial.epochs[-1]
+        self.biases = tuple(table.detach().requires_grad_() for table in self.network.biases(denoise))
+        self.drives = normal(2, self.network.drive_size, conditions, 1, key=(0, 0))[..., 0].transpose(1, 2).contiguous()
+        self.drives.requires_grad_()
+        self.r0 = normal(1, trial.units, conditions, trials, key=(0, 1))[0]
+        self.forcing = normal(denoise, 2, conditions, trials, key=(0, 2))
+        self.noise = normal(trial.steps, trial.units, conditions, trials, key=(0, 3))
+
+    def leaves(self) -> list[Tensor]:
+        return [self.drives, *self.biases, self.network.leaf_weight, *self.network.branch_weights]
+
+    def part(self, start: int, size: int) -> tuple:
+        """The arguments of rollout for some of the conditions."""
+        here = slice(start, start + size)
+        return (self.network, self.r0[:, here], self.drives[:, here], self.biases, self.timeline,
+                self.noise[:, :, here], self.forcing[:, :, here])  # fmt: skip
+
+    def train(self, rollout: Callable, size: int | None = None) -> None:
+        """The gradient of a sum of squares, `size` conditions at a time."""
+        for tensor in self.leaves():
+            tensor.grad = None
+        size = size or self.conditions
+        for start in range(0, self.conditions, size):
+            trajectory = rollout(*self.part(start, size))
+            trajectory.backward(trajectory.detach())
+
+    def simulate(self, rollout: Callable, size: int | None = None) -> None:
+        size = size or self.conditions
+        with torch.no_grad():
+            for start in range(0, self.conditions, size):
+                rollout(*self.part(start, size))
+
+
+def tuned(network, r0, drives, biases, timeline, noise, forcing) -> Tensor:
+    """The fastest trial in plain torch that we could write: fused additions, batched products, work in place."""
+    shape, alpha, readout = r0.shape, network.alpha, network.readout
+    r, trajectory = r0.flatten(1), [r0.flatten(1)]
+    projection = readout.T @ readout
+    first = timeline.steps - len(forcing)
+    held = torch.einsum("dn,fdct->fnct", readout, forcing).flatten(2)
+    noise = noise.flatten(2)
+    for step in range(timeline.steps):
+        if step >= first:
+            r = torch.addmm(r, projection, r, alpha=-1).add_(held[step - first])
+        row = timeline.time_index[step]
+        h = torch.addmm(biases[0][row][:, None], network.leaf_weight, r)
+        if timeline.drive_index[step] >= 0:
+            h.view(-1, *shape[1:]).add_(drives[timeline.drive_index[step]].T[:, :, None])
+        h = h.relu_()
+        for weight, table in zip(network.branch_weights, biases[1:]):
+            h = torch.baddbmm(table[row][:, None, None], weight[:, None], h.view(*weight.shape, -1)).relu_()
+        r = torch.lerp(r, h.view_as(r), alpha).add_(noise[step], alpha=timeline.sigma[step])
+        trajectory.append(r)
+    return torch.stack(trajectory).view(-1, *shape)
+
+
+def _seconds(work: Callable[[], None]) -> float:
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+def _interleaved(contestants: dict[str, Callable[[], None]], rounds: int, progress) -> dict[str, float]:
+    """The median time of each contestant, all of them timed in turn."""
+    times: dict[str, list[float]] = {name: [] for name in contestants}
+    for number in range(rounds + 1):
+        for name, work in contestants.items():
+            seconds = _seconds(work)
+            # The first round warms up caches, allocators and clocks.
+            if number or rounds == 1:
+                times[name].append(seconds)
+            progress.update()
+    return {name: statistics.median(values) for name, values in times.items()}
+
+
+def _sgemm(size: int) -> Callable[[], None]:
+    a, b, out = torch.ones(size, size), torch.ones(size, size), torch.empty(size, size)
+
+    def multiply() -> None:
+        torch.mm(a, b, out=out)
+
+    return multiply
+
+
+def measure(quick: bool = False, plain: bool = True) -> dict:
+    """Everything that `lapsus bench engine` reports. quick leaves out the paper-size batch and most of the scaling."""
+    torch.set_num_threads(resolve(None))
+    if not fused.instruction_sets():
+        raise LapsusError("there is no fused kernel to measure: the package was installed without a compiler")
+    report = {"machine": machine()}
+    rounds = 3 if quick else 9
+    with tqdm(desc="bench engine", unit=" runs", disable=None, leave=False) as progress:
+        report["training"] = [_compare(32, 16, rounds, progress), _compare(64, 16, rounds, progress)]
+        if not quick:
+            report["training"].append(_compare(32, 512, 1, progress, plain=plain))
+        report["scaling"] = _scaling(quick, progress)
+    small, large = report["training"][0], report["training"][-1]
+    report["fused_over_reference_512"] = small["fused"] / small["reference"]
+    report["useful_fraction_of_sgemm"] = small["useful_fraction_of_sgemm"]
+    if not quick:
+        report["fused_over_reference_16384"] = large["fused"] / large["reference"]
+        if plain:
+            report["fused_over_plain_16384"] = large["fused"] / large["plain"]
+        report["memory"] = {name: peak_memory(name) for name in ("fused", "reference", *(("plain",) if plain else ()))}
+        report["peak_memory_16384_mb"] = report["memory"]["fused"]
+    return report
+
+
+def _compare(conditions: int, trials: int, rounds: int, progress, plain: bool = False) -> dict:
+    """Trials a second of every way to train and to simulate one batch."""
+    load = Workload(conditions, trials)
+    count, size = conditions * trials, 2048
+    # Conditions at a time for the torch reference; the fastest counts.
+    cuts = [c for c in (1, 4, 8, 16, 32) if 128 <= c * trials <= 1024 and c <= conditions]
+    work = {
+        "sgemm": _sgemm(size),
+        "fused": lambda: load.train(fused.rollout),
+        "simulate fused": lambda: load.simulate(fused.rollout),
+        "simulate reference": lambda: load.simulate(tuned, max(1, 512 // trials)),
+    }
+    for cut in cuts:
+        work[f"reference {cut * trials}"] = lambda cut=cut: load.train(tuned, cut)
+    if plain:
+        work["plain"] = lambda: load.train(reference.rollout)
+    seconds = _interleaved(work, rounds, progress)
+    references = {name: value for name, value in seconds.items() if name.startswith("reference")}
+    best = min(references, key=references.get)
+    peak = 2 * size**3 / seconds["sgemm"]
+    result = {
+        "conditions": conditions,
+        "trials_a_condition": trials,
+        "trials": count,
+        "fused": count / seconds["fused"],
+        "reference": count / seconds[best],
+        "reference_trials_at_a_time": int(best.split()[1]),
+        "simulate_fused": count / seconds["simulate fused"],
+        "simulate_reference": count / seconds["simulate reference"],
+        "sgemm_gflops": peak / 1e9,
+        "useful_gflops": count * load.trial.operations() / seconds["fused"] / 1e9,
+        "useful_fraction_of_sgemm": count * load.trial.operations() / seconds["fused"] / peak,
+    }
+    if plain:
+        result["plain"] = count / seconds["plain"]
+    return result
+
+
+def _scaling(quick: bool, progress) -> dict[str, list[dict]]:
+    """Cost of a trial-step as one thing grows at a time."""
+    longer = tuple(2 * steps for steps in EPOCHS)
+    shorter = (1, 3, 7, 3, 20)
+    cases = {
+        "trials": [(Trial(), 32, 32), (Trial(), 64, 64)] if quick else [(Trial(), 64, k) for k in (16, 64, 256, 1536)],
+        "trial length": [(Trial(epochs=epochs), 32, 16) for epochs in (shorter, EPOCHS, longer)],
+        "units": [(Trial(units=n), 16, 16) for n in ((16, 32) if quick else (16, 32, 64, 128))],
+        "branching": [(Trial(branching=b), 32, 16) for b in ((), (10,), (5, 5), (10, 10), (20, 10), (5, 5, 5))],
+    }
+    result: dict[str, list[dict]] = {}
+    for name, rows in cases.items():
+        result[name] = []
+        loads = [Workload(conditions, trials, trial) for trial, conditions, trials in rows]
+        # A batch of more than 16,384 trials is trained as the trainer would: in micro-batches.
+        work = {
+            str(i): lambda load=load: load.train(fused.rollout, max(1, 16384 // load.trials)) for i, load in enumerate(loads)
+        }
+        seconds = _interleaved(work, 3, progress)
+        for i, load in enumerate(loads):
+            trials = load.conditions * load.trials
+            result[name].append(
+                {
+                    "units": load.trial.units,
+                    "branching": list(load.trial.branching),
+                    "steps": load.trial.steps,
+                    "trials": trials,
+                    "microseconds_a_trial_step": 1e6 * seconds[str(i)] / trials / load.trial.steps,
+                    "useful_gflops": trials * load.trial.operations() / seconds[str(i)] / 1e9,
+                }
+            )
+    return result
+
+
+def machine() -> dict:
+    """Where the numbers come from."""
+    model = platform.processor()
+    try:
+        with open("/proc/cpuinfo") as file:
+            model = next(line.split(":")[1].strip() for line in file if line.startswith("model name"))
+    except (OSError, StopIteration):
+        pass
+    return {
+        "processor": model,
+        "threads": resolve(None),
+        "instruction_set": fused.instruction_set(),
+        "torch": torch.__version__,
+        "date": time.strftime("%Y-%m-%d"),
+    }
+
+
+def peak_memory(kind: str) -> float:
+    """Megabytes that training on the paper's batch (32 x 512 trials) adds to a fresh process."""
+    command = [sys.executable, "-m", "lapsus.engine.bench", kind]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)
+
+
+def _train_once(kind: str) -> float:
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    load = Workload(32, 512)
+    rollout, size = {"fused": (fused.rollout, None), "reference": (tuned, 1), "plain": (reference.rollout, None)}[kind]
+    load.train(rollout, size)
+    kilobyte = 1024 if sys.platform != "darwin" else 1
+    return (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * kilobyte / 1e6
+
+
+def tables(report: dict) -> str:
+    """The report as text."""
+    place = report["machine"]
+    lines = [f"{place['processor']}, {place['threads']} threads, {place['instruction_set']}, torch {place['torch']}, "
+             f"{place['date']}", ""]  # fmt: skip
+    lines += ["Training and simulation, trials a second", ""]
+    rows = [["batch", "fused", "torch", "ratio", "plain torch", "simulate fused", "torch", "useful / sgemm GFLOP/s", "share"]]
+    for row in report["training"]:
+        rows.append([
+            f"{row['trials']:,}", f"{row['fused']:,.0f}", f"{row['reference']:,.0f}", f"{row['fused'] / row['reference']:.1f}",
+            f"{row['plain']:,.0f}" if "plain" in row else "-", f"{row['simulate_fused']:,.0f}",
+            f"{row['simulate_reference']:,.0f}", f"{row['useful_gflops']:.0f} / {row['sgemm_gflops']:.0f}",
+            f"{row['useful_fraction_of_sgemm']:.0%}",
+        ])  # fmt: skip
+    lines += _aligned(rows)
+    for name, scaled in report["scaling"].items():
+        lines += ["", f"Growing {name}", ""]
+        rows = [["units", "branching", "steps", "trials", "us / trial-step", "useful GFLOP/s"]]
+        for row in scaled:
+            rows.append([
+                str(row["units"]), "x".join(map(str, row["branching"])) or "-", str(row["steps"]), f"{row['trials']:,}",
+                f"{row['microseconds_a_trial_step']:.3f}", f"{row['useful_gflops']:.0f}",
+            ])  # fmt: skip
+        lines += _aligned(rows)
+    if "memory" in report:
+        lines += ["", "Peak memory of one step on 16,384 trials, MB", ""]
+        lines += _aligned([list(report["memory"]), [f"{value:,.0f}" for value in report["memory"].values()]])
+    return "\n".join(lines)
+
+
+def _aligned(rows: list[list[str]]) -> list[str]:
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    return ["  ".join(cell.rjust(width) for cell, width in zip(row, widths)) for row in rows]
+
+
+if __name__ == "__main__":
+    sys.stdout.write(json.dumps(_train_once(sys.argv[1])))
