@@ -29,7 +29,8 @@ def he_normal(shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
 class DendriticTree(nn.Module):
     """F(r, s, t) of n neurons; branching (B_1, …, B_L) from the soma outward, () for point neurons.
 
-    alpha is dt/lambda. Layouts and parameter names are those of docs/design.md: rates [n, C, K], leaves first.
+    alpha is dt/lambda; input_scale multiplies the initial input weights: stimuli of order one drown in the process
+    noise otherwise. Layouts and parameter names are those of docs/design.md: rates [n, C, K], leaves first.
     """
 
     def __init__(
@@ -40,6 +41,7 @@ class DendriticTree(nn.Module):
         branching: tuple[int, ...] = (10, 10),
         nonlinearity: Literal["relu", "softplus"] = "relu",
         alpha: float = 0.1,
+        input_scale: float = 1.0,
         time_code: int = 16,
         time_shared: int = 8,
         seed: int = 0,
@@ -62,7 +64,7 @@ class DendriticTree(nn.Module):
         if branching:
             # Halved, so that the rates of an untrained network neither explode nor vanish over a trial.
             self.branch_weights[-1].data.mul_(0.5)
-        self.input_weight = nn.Parameter(he_normal((nodes[-1], stimulus_size), generator))
+        self.input_weight = nn.Parameter(input_scale * he_normal((nodes[-1], stimulus_size), generator))
         self.time = TimeBias(nodes[::-1], time_code, time_shared, generator)
         self.register_buffer("readout", orthonormal_rows(response_size, units, generator))
 
@@ -92,5 +94,7 @@ class PointNeurons(DendriticTree):
 
     def __init__(self, stimulus_size: int, response_size: int = 2, units: int = 16,
                  nonlinearity: Literal["relu", "softplus"] = "relu", alpha: float = 0.1,
-                 time_code: int = 16, time_shared: int = 8, seed: int = 0):  # fmt: skip
-        super().__init__(stimulus_size, response_size, units, (), nonlinearity, alpha, time_code, time_shared, seed)
+                 input_scale: float = 1.0, time_code: int = 16, time_shared: int = 8, seed: int = 0):  # fmt: skip
+        super().__init__(
+            stimulus_size, response_size, units, (), nonlinearity, alpha, input_scale, time_code, time_shared, seed
+        )

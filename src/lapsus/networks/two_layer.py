@@ -25,6 +25,7 @@ class TwoLayer(nn.Module):
         hidden: int = 160,
         nonlinearity: Literal["relu", "softplus"] = "relu",
         alpha: float = 0.1,
+        input_scale: float = 1.0,
         time_code: int = 16,
         time_shared: int = 8,
         seed: int = 0,
@@ -38,7 +39,7 @@ class TwoLayer(nn.Module):
         self.units, self.alpha, self.nonlinearity, self.drive_size = units, alpha, nonlinearity, hidden
         self.hidden_weight = nn.Parameter(he_normal((hidden, units), generator))
         self.output_weight = nn.Parameter(0.5 * he_normal((units, hidden), generator))
-        self.input_weight = nn.Parameter(he_normal((hidden, stimulus_size), generator))
+        self.input_weight = nn.Parameter(input_scale * he_normal((hidden, stimulus_size), generator))
         self.time = TimeBias([hidden, units], time_code, time_shared, generator)
         self.register_buffer("readout", orthonormal_rows(response_size, units, generator))
 
