@@ -1,0 +1,31 @@
+"""lapsus watch."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def command(
+    run: Annotated[Path, typer.Argument(help="A run folder, while it trains or after.")],
+    port: Annotated[int, typer.Option(help="Port on this machine; 0 takes a free one.")] = 0,
+    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open a browser.")] = True,
+):
+    """Show a training as it happens, on a page that only this machine can see; Ctrl-C closes it."""
+    import signal
+
+    from lapsus.report.live import serve
+
+    def ready(address: str) -> None:
+        typer.echo(f"Watching {run} at {address} (Ctrl-C closes it)")
+        if browser:
+            import webbrowser
+
+            webbrowser.open(address)
+
+    def end(number, frame):
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGTERM, end)
+    serve(run, port, ready)
+    typer.echo("Closed.")

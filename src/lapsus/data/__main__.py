@@ -1,0 +1,3 @@
+from lapsus.data import make_observer
+
+make_observer()

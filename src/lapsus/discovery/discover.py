@@ -1,0 +1,416 @@
+"""discover(trials): every stage in turn, each written to the folder when it is done and skipped when it is there."""
+
+import sys
+import time
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from lapsus.discovery.folder import STAGES, Folder, fingerprint, write_json
+from lapsus.errors import LapsusError
+
+__all__ = ["Discovery", "Interrupted", "discover"]
+
+# Repeats of every trial that the network is shown, and trials at most.
+_REPEATS, _MOST = 8, 4096
+_MINIMUM = 30
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C while training: all is saved, the same call goes on."""
+
+
+class Discovery:
+    """What `discover` found; its parts are read from its folder when they are first asked for.
+
+    trials      the Trials that were used
+    fit         the Fit, with its model comparison
+    fitted      the behaviour (BNS) that the fit describes for two items
+    runs        the Run of each network, models their trained Models
+    matches     comparison of each network with the fit and the data (matching.py)
+    mechanisms  numbers of the analyses of each network (mechanism.py)
+    sentences   what was found, in five sentences
+    checks      what was checked, failures first
+    facts       discovery.json
+    report      path of report.html
+    """
+
+    def __init__(self, path: str | Path):
+        self.path = Path(path)
+        table = Folder.read(self.path)
+        if table is None:
+            raise LapsusError(f"{self.path} is not the folder of a discovery; `lapsus discover TRIALS -o {self.path.name}` makes one.")
+        self._folder = Folder(self.path, table)
+
+    def __repr__(self):
+        state = "done" if "report" in self.done else f"{len(self.done)} of {len(STAGES)} stages done"
+        return f"Discovery({self.path}, {state})"
+
+    @property
+    def done(self) -> dict[str, float]:
+        return self._folder.done
+
+    @property
+    def settings(self) -> dict:
+        return self._folder.settings
+
+    def _part(self, name: str, stage: str):
+        if stage not in self.done:
+            raise LapsusError(f"{self.path}: the stage “{STAGES[stage]}” is not done yet; the same `lapsus discover` goes on with it.")
+        return self._folder.json(name)
+
+    @cached_property
+    def fit(self):
+        from lapsus.inference import Fit
+
+        self._part("fit/summary.json", "fit")
+        return Fit.load(self.path / "fit")
+
+    @property
+    def trials(self):
+        return self.fit.trials
+
+    @cached_property
+    def plan(self) -> dict:
+        return self._part("target.json", "target")
+
+    @cached_property
+    def fitted(self):
+        from lapsus.discovery.target import fitted_behaviour
+
+        return fitted_behaviour(self.fit, self.settings["set_size"], self.plan["cueing"])
+
+    @cached_property
+    def runs(self) -> list:
+        from lapsus.training import Run
+
+        return [Run(self.path / "networks" / name) for name in self.plan["networks"]]
+
+    @cached_property
+    def models(self) -> list:
+        return [run.model() for run in self.runs]
+
+    @cached_property
+    def evaluations(self) -> list[dict]:
+        return self._part("evaluation.json", "evaluate")["evaluations"]
+
+    @cached_property
+    def matches(self) -> list[dict]:
+        return self._part("evaluation.json", "evaluate")["matches"]
+
+    @cached_property
+    def mechanisms(self) -> list[dict]:
+        return self._part("analysis.json", "analyse")["mechanisms"]
+
+    def arrays(self, network: int = 0) -> dict[str, np.ndarray]:
+        """Arrays behind the mechanism's figures."""
+        with np.load(self.path / "analysis" / f"network-{network + 1}.npz", allow_pickle=False) as stored:
+            return dict(stored)
+
+    @cached_property
+    def facts(self) -> dict:
+        return self._part("discovery.json", "report")
+
+    @property
+    def sentences(self) -> list[str]:
+        return self.facts["sentences"]
+
+    @property
+    def checks(self) -> list[dict]:
+        return self.facts["checks"]
+
+    @property
+    def matched(self) -> bool:
+        return self.facts["matched"]
+
+    @property
+    def report(self) -> Path:
+        return self.path / "report.html"
+
+    def networks(self) -> list[dict]:
+        """Evaluation, comparison and mechanism of each network, as plain numbers."""
+        found = []
+        for run, evaluation, match, mechanism in zip(self.runs, self.evaluations, self.matches, self.mechanisms):
+            seconds = (run.metrics() or [{"seconds": 0.0}])[-1]["seconds"]
+            found.append({
+                "name": run.experiment.name, "seed": run.experiment.seed, "update": run.update, "updates": run.experiment.updates, "seconds": seconds,
+                "evaluation": evaluation, "match": match, "mechanism": mechanism,
+            })  # fmt: skip
+        return found
+
+
+def discover(
+    trials=None, *, subject: str | list[str] | None = None, set_size: int | None = None, cueing: str = "auto", minutes: float = 10.0,
+    networks: int = 1, output: str | Path | None = None, start_from: str | None = None, unit: str | None = None,
+    probe_unit: str | None = None, seed: int = 1, say=None,
+) -> Discovery:  # fmt: skip
+    """From trials (a path, a table, Trials; None: the synthetic observer that ships with lapsus) to a mechanism and a report.
+
+    minutes is the budget of everything together, networks the number of networks that share it. The folder `output`
+    keeps every stage; the same call goes on where it was stopped. `say` is called with a line of text as stages begin.
+    """
+    started = time.monotonic()
+    say = _default_say if say is None else say
+    if not 0 < minutes < float("inf"):
+        raise LapsusError(f"--minutes must be positive, not {minutes}.")
+    if networks < 1:
+        raise LapsusError(f"--networks must be at least 1, not {networks}.")
+    if cueing not in ("auto", "feature", "index"):
+        raise LapsusError(f"--cueing is feature, index or auto, not {cueing}.")
+    example = trials is None
+    used, source, notes = _read(trials, subject, set_size, unit, probe_unit)
+    cueing = _cueing(cueing, used)
+    settings = {
+        "source": source, "example": example, "set_size": int(used.set_size[0]), "cueing": cueing, "minutes": float(minutes),
+        "networks": int(networks), "start_from": None if start_from is None else str(start_from), "seed": int(seed),
+    }  # fmt: skip
+    folder = Folder.open(output if output is not None else _default_folder(source), fingerprint(used, settings), settings)
+    discovery = Discovery(folder.path)
+    work = _Work(discovery, used, notes, started, say)
+    for number, stage in enumerate(STAGES, 1):
+        if stage in folder.done and (stage != "report" or discovery.report.is_file()):
+            continue
+        work.announce(number, stage)
+        began = time.monotonic()
+        getattr(work, stage)()
+        discovery._folder.finish(stage, time.monotonic() - began)
+        if stage == "report":
+            write_json(folder / "discovery.json", folder.json("discovery.json") | {"seconds": round(sum(discovery.done.values()), 1)})
+    return Discovery(folder.path)
+
+
+def _default_say(text: str) -> None:
+    if sys.stderr.isatty():
+        from tqdm import tqdm
+
+        tqdm.write(text, file=sys.stderr)
+
+
+def _default_folder(source: str) -> Path:
+    stem = "".join(c if c.isascii() and (c.isalnum() or c in "-_") else "-" for c in Path(source).stem)[:40].strip("-")
+    return Path("runs") / f"discover-{stem or 'trials'}"
+
+
+def _read(trials, subject, set_size, unit, probe_unit):
+    """The trials to use, where they are from, and what was left out, in sentences."""
+    import pandas as pd
+
+    from lapsus.data import NAME, observer_path
+    from lapsus.trials import Trials, read_trials
+
+    if isinstance(trials, Trials):
+        table, source = trials, Path(str(trials.source)).name or "trials"
+    elif isinstance(trials, pd.DataFrame):
+        table, source = Trials.from_table(trials, unit, probe_unit), "table"
+    else:
+        table = read_trials(observer_path() if trials is None else trials, unit, probe_unit)
+        source = NAME if trials is None else Path(trials).name
+    notes = []
+    if subject is not None:
+        wanted = [subject] if isinstance(subject, str) else list(subject)
+        known = list(dict.fromkeys(table.subject))
+        missing = [s for s in wanted if s not in known]
+        if missing:
+            listed = ", ".join(k if len(k) <= 40 else k[:40] + "…" for k in known[:20])
+            raise LapsusError(f"{source}: there is no subject {missing[0][:80]!r}; the table has {listed}.")
+        table = table[np.isin(table.subject.astype(str), wanted)]
+    sizes, counts = np.unique(table.set_size, return_counts=True)
+    if set_size is None:
+        several = sizes[sizes >= 2]
+        if not len(several):
+            raise LapsusError(f"{source}: every trial has one item, so there are no swaps to explain; `lapsus fit` describes such data.")
+        set_size = int(several[0])
+    if set_size not in sizes:
+        raise LapsusError(f"{source}: no trial has set size {set_size}; the table has {', '.join(map(str, sizes))}.")
+    if set_size < 2:
+        raise LapsusError(f"{source}: with set size {set_size} there is nothing to swap; choose one of 2 or more.")
+    kept = int(counts[sizes == set_size][0])
+    if len(sizes) > 1:
+        notes.append(f"The table has set sizes {', '.join(map(str, sizes))}; the {kept:,} trials with {set_size} items were used.")
+    if kept < _MINIMUM:
+        raise LapsusError(f"{source}: {kept} trials with {set_size} items are too few; at least {_MINIMUM} are needed.")
+    return table[table.set_size == set_size], source, notes
+
+
+def _cueing(cueing: str, trials) -> str:
+    if cueing == "feature" and trials.probe is None:
+        raise LapsusError("--cueing feature needs a probe feature (target_probe, non_target_probe_1, …); the table has none. --cueing index does without.")
+    return ("feature" if trials.probe is not None else "index") if cueing == "auto" else cueing
+
+
+class _Work:
+    """The stages, in order; each reads what the ones before it wrote."""
+
+    def __init__(self, discovery: Discovery, trials, notes: list[str], started: float, say):
+        self.discovery, self.used, self.notes, self.started, self.say = discovery, trials, notes, started, say
+        self.folder = discovery._folder
+        self.settings = discovery.settings
+
+    def announce(self, number: int, stage: str) -> None:
+        spent = sum(self.folder.done.values())
+        left = max(0.0, 60 * self.settings["minutes"] - spent)
+        self.say(f"[{number}/{len(STAGES)}] {STAGES[stage]} (about {left / 60:.1f} min left in all)")
+
+    def trials(self) -> None:
+        self.used.to_csv(self.folder / "trials.csv")
+        write_json(self.folder / "notes.json", self.notes)
+
+    def fit(self) -> None:
+        from lapsus.inference import fit
+
+        found = fit(self.used, seed=self.settings["seed"])
+        found.save(self.folder / "fit", plots=False)
+        self.discovery.fit = found
+
+    def target(self) -> None:
+        from lapsus.discovery.target import LEAST_GUESS, experiment, fitted_behaviour, nearest_start, task_like, updates_within
+        from lapsus.training import Run
+
+        settings, fit = self.settings, self.discovery.fit
+        cueing = settings["cueing"]
+        fitted = fitted_behaviour(fit, settings["set_size"], cueing)
+        task = task_like(self.used, cueing)
+        starts = nearest_start(fitted, task, cueing, settings["start_from"])
+        if not starts:
+            self.say("      No trained network ships for this task yet, so training starts from scratch; ten minutes are short for that.")
+        # The nearest network and, for further networks, its other seeds.
+        family = [s for s in starts if s.config["name"] == starts[0].config["name"]] or [None]
+        spent = sum(self.folder.done.values())
+        # Comparison and analyses take about as long as the fit on any machine; never less than a third is left for training.
+        reserve = settings["networks"] * min(90.0, max(15.0, 0.5 * self.folder.done["fit"]))
+        total = 60 * settings["minutes"]
+        share = max(total / 3, total - spent - reserve) / settings["networks"]
+        names = []
+        for k in range(settings["networks"]):
+            start = family[k % len(family)]
+            name = f"network-{k + 1}"
+            described = experiment(fitted, task, start, settings["seed"] + k, name, 1000)
+            updates = updates_within(described, share)
+            described = experiment(fitted, task, start, settings["seed"] + k, name, updates)
+            path = self.folder / "networks" / name
+            if not (path / "config.toml").is_file():
+                Run.create(path, described)
+            names.append(name)
+        start = family[0]
+        write_json(self.folder / "target.json", {
+            "cueing": cueing, "networks": names, "seconds": share, "start": None if start is None else start.name,
+            "start_distance": None if start is None else start.distance, "uniform_fit": fitted.uniform,
+            "uniform_target": fitted.uniform if fitted.uniform >= LEAST_GUESS else 0.0,
+        })  # fmt: skip
+
+    def train(self) -> None:
+        from lapsus.training import train
+
+        plan = self.discovery.plan
+        for number, run in enumerate(self.discovery.runs, 1):
+            # Only what this network has left of its share: a resumed discovery does not start its clock again.
+            used = (run.metrics() or [{"seconds": 0.0}])[-1]["seconds"]
+            left = plan["seconds"] - used
+            if run.update >= run.experiment.updates or (left <= 1 and run.update > 0):
+                continue
+            self.say(f"      network {number} of {len(plan['networks'])}: up to {run.experiment.updates:,} updates in {max(left, 1) / 60:.1f} min")
+            outcome = train(run, minutes=max(left, 1) / 60)
+            if outcome.reason == "interrupted":
+                raise Interrupted
+
+    def evaluate(self) -> None:
+        from lapsus.training import evaluate
+
+        evaluations, matches = [], []
+        for model in self.discovery.models:
+            evaluation = evaluate(model, 1024, 8, seed=self.settings["seed"])
+            evaluations.append(evaluation)
+            matches.append(self._match(model))
+        write_json(self.folder / "evaluation.json", {"evaluations": evaluations, "matches": matches})
+
+    def _match(self, model) -> dict:
+        """The network on the subject's own trials, or with more items on two-item trials that have the data's distances."""
+        import torch
+
+        from lapsus import circular, streams
+        from lapsus.discovery.matching import bin_edges, compare, network_responses
+
+        trials, fitted, seed = self.used, self.discovery.fitted, self.settings["seed"]
+        rng = np.random.default_rng([seed, 3])
+        name = self.discovery.fit.name
+        feature = "report" if name == "report" or trials.probe is None else "probe"
+        if self.settings["set_size"] == 2:
+            rows = np.sort(rng.permutation(len(trials))[:_MOST])
+            shown = trials[rows]
+            report, probe, data = shown.report, shown.probe, shown.response
+        else:
+            drawn = model.task.sample(2048, streams.generator(seed, "two items"))
+            order = torch.stack([drawn["cued"], 1 - drawn["cued"]], 1)
+            report, probe = (drawn[k].gather(1, order).numpy().astype(float) for k in ("report", "probe"))
+            data = None
+        gap = circular.distance(*(report if feature == "report" else probe).T)
+        network = network_responses(model, report, probe, _REPEATS, seed)
+        conditions = {"report": torch.tensor(report), "cued": torch.zeros(len(report), dtype=torch.long)}
+        conditions["probe"] = torch.tensor(np.tile([-np.pi, 0.0], (len(report), 1)) if probe is None else probe)
+        sampled = fitted.sample(conditions, 2 * _REPEATS, streams.generator(seed, "fitted"))
+        fit_responses = circular.angle(sampled.permute(1, 2, 0)).numpy().T.astype(float)
+        return compare(report, gap, bin_edges(gap), network, fit_responses, data, seed) | {"feature": feature}
+
+    def analyse(self) -> None:
+        from lapsus.discovery.mechanism import analyse
+
+        (self.folder / "analysis").mkdir(exist_ok=True)
+        mechanisms = []
+        for number, (model, match) in enumerate(zip(self.discovery.models, self.discovery.matches), 1):
+            worst = int(np.nanargmax(np.array(match["fit"], float))) if match["feature"] == "probe" else -1
+            apart = match["distance"][worst] if match["feature"] == "probe" else np.pi / 4
+            numbers, arrays = analyse(model, max(float(apart), np.pi / 12), self.settings["seed"])
+            partial = self.folder / "analysis" / f"network-{number}.partial.npz"
+            np.savez_compressed(partial, **arrays)
+            partial.replace(self.folder / "analysis" / f"network-{number}.npz")
+            mechanisms.append(numbers)
+        write_json(self.folder / "analysis.json", {"mechanisms": mechanisms})
+
+    def report(self) -> None:
+        from lapsus.report import discovery_page
+
+        discovery = self.discovery
+        write_json(self.folder / "discovery.json", summary(discovery))
+        discovery.facts = self.folder.json("discovery.json")
+        discovery_page(discovery)
+
+
+def summary(discovery: Discovery) -> dict:
+    """discovery.json: the outcome as plain numbers and sentences."""
+    from lapsus.discovery.words import checks, five_sentences
+
+    fit = discovery._part("fit/summary.json", "fit")
+    networks, plan = discovery.networks(), discovery.plan
+    match = networks[0]["match"]
+    facts = facts_of(discovery, networks)
+    seconds = sum(v for k, v in discovery.done.items() if k != "report")
+    return {
+        "seconds": round(seconds, 1), "model": fit["model"], "swap_curve_mad_fit": match["swap_curve_mad_fit"],
+        "matched": all(n["match"]["matched"] for n in networks), "where": match["where"], "sentences": five_sentences(fit, networks, facts),
+        "checks": checks(fit, networks, facts), "mechanism": [n["mechanism"]["decoders"].get("mechanism") for n in networks],
+        "start": plan["start"], "cueing": plan["cueing"], "truth": facts["truth"], "settings": discovery.settings, "stages": discovery.done,
+    }  # fmt: skip
+
+
+def facts_of(discovery: Discovery, networks: list[dict]) -> dict:
+    """What words and figures need besides the fit and the networks."""
+    plan, settings = discovery.plan, discovery.settings
+    return {
+        "set_size": settings["set_size"], "cueing": plan["cueing"], "start": plan["start"], "start_distance": plan["start_distance"] or 0.0,
+        "networks": len(networks), "train_seconds": sum(n["seconds"] for n in networks) / len(networks),
+        "uniform_fit": plan["uniform_fit"], "uniform_target": plan["uniform_target"], "truth": _truth(discovery) if settings["example"] else None,
+    }  # fmt: skip
+
+
+def _truth(discovery: Discovery) -> dict | None:
+    """How often the band covers the synthetic observer's true swap probability, and how far the mean is from it."""
+    from lapsus.data import observer_f
+
+    if discovery.fit.name not in ("probe", "constant"):
+        return {"covered": 0.0, "mad": float("nan")}
+    distances = np.radians(np.arange(45, 181, 5))
+    table = discovery.fit.swap_function(distances)
+    true = 1 / (1 + np.exp(-observer_f(distances)))
+    covered = (true >= table["p_low"]) & (true <= table["p_high"])
+    return {"covered": float(covered.mean()), "mad": float(np.abs(true - table["p_swap"]).mean())}

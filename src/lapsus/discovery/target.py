@@ -1,0 +1,206 @@
+"""From a fit to what a network is trained on: its target, a task with the data's own distances, and where to start."""
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from lapsus import circular, streams
+from lapsus.behaviour import BNS, ConstantSwap, NoSwap, TabulatedSwap
+from lapsus.errors import LapsusError
+from lapsus.tasks import FeatureCued, IndexCued
+from lapsus.training import Experiment, Model, load
+from lapsus.training.build import build
+from lapsus.training.evaluate import respond
+from lapsus.training.loop import Training
+
+__all__ = ["FeatureCuedLike", "Start", "behaviour_table", "experiment", "fitted_behaviour", "nearest_start", "task_like", "updates_within"]
+
+RADIUS, LEAST_SPREAD = 2.5, 0.2
+# Guesses rarer than this are left out of the target: the uniform component costs a quarter of the training time.
+LEAST_GUESS = 0.01
+_DISTANCES = 48
+
+
+@dataclass(frozen=True)
+class FeatureCuedLike(FeatureCued):
+    """Two feature-cued items whose distances, in each feature, are drawn from a list: those that an experiment used."""
+
+    probe_distances: tuple[float, ...] = field(default=(math.pi,), kw_only=True)
+    report_distances: tuple[float, ...] = field(default=(math.pi,), kw_only=True)
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.items != 2:
+            raise LapsusError(f"task.items must be 2 where distances are given (it is {self.items}).")
+
+    def sample(self, count: int, generator: torch.Generator) -> dict[str, Tensor]:
+        pairs = {}
+        for name, distances in (("report", self.report_distances), ("probe", self.probe_distances)):
+            gap = torch.tensor(distances)[torch.randint(len(distances), (count,), generator=generator)]
+            start = torch.rand(count, generator=generator) * 2 * math.pi - math.pi
+            sign = 2.0 * torch.randint(2, (count,), generator=generator) - 1
+            pairs[name] = circular.wrap(torch.stack([start, start + sign * gap], 1))
+        return pairs | {"cued": torch.randint(2, (count,), generator=generator)}
+
+
+def _listed(distances: np.ndarray) -> list[float]:
+    """The distinct distances as often as they occur, or quantiles of them where they are many."""
+    values = np.abs(distances[np.isfinite(distances)])
+    levels = (np.arange(_DISTANCES) + 0.5) / _DISTANCES
+    return [round(float(v), 5) for v in np.quantile(values, levels, method="nearest")]
+
+
+def task_like(trials, cueing: str) -> dict:
+    """The task's table for an experiment: two items with the distances that the trials have between target and non-targets."""
+    report = trials.distance("report")[:, 1:]
+    if cueing == "index":
+        least = float(np.nanmin(np.abs(report)))
+        return {"kind": "index-cued", "report_margin": round(min(math.pi / 4, least), 5)}
+    return {
+        "kind": "lapsus.discovery.target:FeatureCuedLike", "probe_distances": _listed(trials.distance("probe")[:, 1:]),
+        "report_distances": _listed(report),
+    }  # fmt: skip
+
+
+def fitted_behaviour(fit, set_size: int, cueing: str) -> BNS:
+    """What the fit says a subject does with two items: posterior mean of p(swap), the fitted scatter and guesses.
+
+    An index-cued network is not told where items are, so a swap function of the probe distance becomes its mean over the data's.
+    """
+    fitted = fit.behaviour(average="posterior", radius=RADIUS, set_size=set_size)
+    if cueing == "index" and fit.name in ("probe", "both", "constant"):
+        gaps = [fit.trials.distance(name)[:, 1:].ravel() for name in (("probe", "report") if fit.name == "both" else ("probe",))
+                if fit.name != "constant"]  # fmt: skip
+        gaps = [torch.tensor(g[np.isfinite(g)]) for g in gaps] or [torch.zeros(1)]
+        p = float(torch.sigmoid(fitted.swap(*gaps)).mean())
+        return BNS(swap=ConstantSwap(min(max(p, 1e-4), 1 - 1e-4)), uniform=fitted.uniform, radius=RADIUS, spread=fitted.spread)
+    return fitted
+
+
+def behaviour_table(behaviour: BNS) -> dict:
+    """The behaviour as the table of an experiment file."""
+    swap = behaviour.swap
+    if isinstance(swap, TabulatedSwap):
+        rows = [list(row) if isinstance(row, tuple) else row for row in swap.logits]
+        table = {"kind": "tabulated", "distances": list(swap.distances), "logits": rows}
+    elif isinstance(swap, ConstantSwap):
+        table = {"kind": "constant", "p": swap.p}
+    else:
+        table = {"kind": "none"}
+    return {"kind": "bns", "swap": table, "feature": behaviour.feature, "uniform": behaviour.uniform, "radius": behaviour.radius, "spread": behaviour.spread}
+
+
+# --- Where to start ---
+
+
+@dataclass(frozen=True)
+class Start:
+    """A trained network to start from: what to load, what to call it, its experiment, and how far its swap curve is from the target's."""
+
+    source: str
+    name: str
+    config: dict
+    distance: float
+
+    @property
+    def spread(self) -> float:
+        return float((self.config["stage"][-1].get("behaviour") or self.config["behaviour"]).get("spread", LEAST_SPREAD))
+
+
+def _swap_probability(behaviour: BNS, conditions: dict[str, Tensor]) -> Tensor:
+    weights = behaviour.weights(conditions)
+    return 1 - weights.gather(1, conditions["cued"].long()[:, None])[:, 0] - behaviour.uniform
+
+
+def nearest_start(fitted: BNS, task: dict, cueing: str, start_from: str | None = None) -> list[Start]:
+    """Trained networks for this cueing by how near their own target's swap curve is, nearest first; none ships: an empty list."""
+    candidates = {}
+    if start_from is not None:
+        from lapsus.training import Run
+        from lapsus.zoo import shipped
+
+        facts = shipped()
+        config = facts[start_from]["config"] if start_from in facts else Run(start_from).experiment.model_dump(exclude_none=True)
+        candidates[str(start_from)] = config
+    else:
+        from lapsus.zoo import shipped
+
+        candidates = {name: facts["config"] for name, facts in shipped().items()}
+    conditions = build("task", task).sample(2000, streams.generator("nearest start"))
+    wanted = _swap_probability(fitted, conditions)
+    found = []
+    for name, config in candidates.items():
+        last = config["stage"][-1]
+        target = last.get("behaviour") or config["behaviour"]
+        right = config["task"].get("kind") == f"{cueing}-cued" and target.get("kind", "bns") == "bns"
+        if not right or (last.get("objective") or {"kind": "diffusion"})["kind"] != "diffusion":
+            if start_from is not None:
+                kind = config["task"].get("kind")
+                raise LapsusError(f"{name} cannot be the start: it is a {kind} network; this needs a {cueing}-cued one trained by diffusion.")
+            continue
+        gap = float((_swap_probability(build("behaviour", target), conditions) - wanted).abs().mean())
+        found.append(Start(name, name.rstrip("/").rsplit("/", 1)[-1], config, gap))
+    return sorted(found, key=lambda start: (round(start.distance, 6), start.name))
+
+
+def _memory_variance(start: Start) -> float:
+    """Variance of the start's responses around the reported item beyond its own target's: what its memory adds (rad²)."""
+    model = load(start.source)
+    conditions = model.task.sample(512, streams.generator("memory variance"))
+    response = circular.angle(respond(model, conditions, 8, 0).permute(1, 2, 0))
+    gap = circular.distance(response[:, None], conditions["report"][:, :, None]).amin(1)
+    robust = 1.4826 * float(gap.median())
+    return max(0.0, robust**2 - (start.spread / RADIUS) ** 2)
+
+
+def experiment(fitted: BNS, task: dict, start: Start | None, seed: int, name: str, updates: int) -> Experiment:
+    """The experiment of one network: from a trained one, straight to the target; from scratch, by way of easier stages."""
+    memory = 0.0 if start is None else _memory_variance(start)
+    # The network's own memory scatters responses too, so the target scatters less: together they should scatter as the subject does.
+    spread = RADIUS * math.sqrt(max((LEAST_SPREAD / RADIUS) ** 2, (fitted.spread / RADIUS) ** 2 - memory))
+    target = BNS(swap=fitted.swap, feature=fitted.feature, uniform=fitted.uniform if fitted.uniform >= LEAST_GUESS else 0.0,
+                 radius=RADIUS, spread=round(spread, 4))  # fmt: skip
+    diffusion = {"kind": "diffusion", "rate_penalty": 1e-8}
+    average = max(0.9, min(0.998, 1 - 8 / max(updates, 1)))
+    last = {"name": "fitted target", "updates": updates, "objective": diffusion, "learning_rate": 3e-3, "final_learning_rate": 2e-4,
+            "warmup": min(100, updates // 10), "beta_2": 0.999, "average": average}  # fmt: skip
+    stages = [last] if start is not None else [*_from_scratch(updates), last | {"updates": int(0.35 * updates)}]
+    table = {"name": name, "description": "Made by lapsus discover.", "seed": seed, "task": task, "behaviour": behaviour_table(target), "stage": stages}
+    if start is not None:
+        table |= {"start_from": start.source, "network": start.config["network"], "noise": start.config.get("noise", {})}
+    return Experiment.model_validate(table)
+
+
+def _from_scratch(updates: int) -> list[dict]:
+    """Task-optimal with a growing horizon, then diffusion without swaps (what trains fastest, docs/fidelity.md)."""
+    optimal = {"kind": "task-optimal", "rate_penalty": 1e-7}
+    horizon = zip((8, 12, 18, 25, 32, 40), (3, 5, 8, 11, 13, 15))
+    stages = [{"name": "preamble", "updates": int(0.25 * updates), "objective": optimal, "task": {"denoise": 5, "delay": 1},
+               "learning_rate": 2e-3, "clip": 5.0}]  # fmt: skip
+    stages += [{"name": f"horizon {k + 1}/6", "updates": int(0.03 * updates), "objective": optimal | {"rate_penalty": 1e-8},
+                "task": {"denoise": T, "delay": delay}, "learning_rate": 2e-3, "warmup": 20, "clip": 5.0}
+               for k, (T, delay) in enumerate(horizon)]  # fmt: skip
+    stages.append({"name": "no swaps", "updates": int(0.22 * updates), "objective": {"kind": "diffusion", "rate_penalty": 1e-8},
+                   "behaviour": {"kind": "bns", "swap": {"kind": "none"}}, "learning_rate": 4e-3, "final_learning_rate": 2e-3})  # fmt: skip
+    return stages
+
+
+def updates_within(described: Experiment, seconds: float, probe: int = 12) -> int:
+    """How many updates of the last stage fit into so many seconds on this machine when it is not disturbed.
+
+    A busy machine ends training by the clock instead, which costs less than a schedule that is too short.
+    """
+    import time
+
+    last = described.stage[-1].model_copy(update={"updates": 10 * probe, "average": 0.0})
+    training = Training(described.model_copy(update={"stage": [last]}), Model.of(described))
+    times = [time.monotonic()]
+    for progress in training.run(10 * probe):
+        times.append(time.monotonic())
+        if progress.update >= probe and times[-1] - times[0] > min(4.0, 0.05 * seconds):
+            break
+    each = float(np.quantile(np.diff(times)[2:], 0.25))
+    return int(min(20_000, max(40, 0.92 * seconds / each)))

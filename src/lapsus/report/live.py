@@ -1,0 +1,157 @@
+"""The live view: a page on this machine alone that shows a training as it happens.
+
+The server listens on the loopback address, answers two fixed addresses and nothing else, and reads only the run folder.
+A thread of low priority measures the newest checkpoint now and then on a few trials.
+"""
+
+import json
+import os
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import numpy as np
+
+from lapsus.errors import LapsusError
+
+__all__ = ["Watch", "serve"]
+
+_POINTS = 400
+_CONDITIONS, _TRIALS, _CLOUD = 256, 4, 300
+_HEADERS = {
+    "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer",
+    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+}  # fmt: skip
+
+
+class Watch:
+    """What the page shows of one run; `state()` is cheap, `measure()` simulates the newest checkpoint."""
+
+    def __init__(self, path: str | Path):
+        from lapsus.training import Run
+
+        self.run = Run(path)
+        self.measured: dict | None = None
+        self.problem = ""
+
+    def state(self) -> dict:
+        """Everything the page needs, as plain numbers."""
+        experiment, lines = self.run.experiment, self.run.metrics()
+        last = lines[-1] if lines else {"update": 0, "stage": 0, "seconds": 0.0}
+        stage = experiment.stage[min(last["stage"], len(experiment.stage) - 1)]
+        with_excess = [line for line in lines if line.get("excess") is not None]
+        series = with_excess or lines
+        stride = max(1, -(-len(series) // _POINTS))
+        key = "excess" if with_excess else "loss"
+        return {
+            "name": experiment.name, "update": last["update"], "updates": experiment.updates, "stage": stage.name or f"stage {last['stage'] + 1}",
+            "seconds": last["seconds"], "seconds_left": _left(lines, experiment.updates), "quantity": key, "finished": last["update"] >= experiment.updates,
+            "series": [[line["seconds"] / 60, line[key]] for line in series[::stride] if np.isfinite(line.get(key, np.nan))],
+            "trials_per_second": last.get("trials_per_second"), "measured": self.measured, "problem": self.problem,
+        }  # fmt: skip
+
+    def measure(self) -> None:
+        """Swap curve and a cloud of responses of the newest checkpoint, if it is a new one."""
+        import torch
+
+        from lapsus import streams
+        from lapsus.training.evaluate import respond
+
+        update = self.run.update
+        if not update or (self.measured and self.measured["update"] == update):
+            return
+        model = self.run.model()
+        model = model.at_stage(self.run.experiment.stage[self.run.experiment.stage_at(max(0, update - 1))[0]])
+        conditions = model.task.sample(_CONDITIONS, streams.generator("watch"))
+        found = model.behaviour.measures(conditions, respond(model, conditions, _TRIALS, 0, threads=1))
+        shown = {"update": update, "curve": found.get("swap_curve", []), "cloud": [], "items": []}
+        if set(conditions) == {"report", "probe", "cued"} and model.behaviour.response_size == 2:
+            two = conditions["report"].shape[1] == 2
+            one = {"report": torch.tensor([[0.0, -2 * np.pi / 3]]), "probe": torch.tensor([[0.0, np.pi / 4]]), "cued": torch.tensor([0])} if two else {k: v[:1] for k, v in conditions.items()}
+            x = respond(model, one, _CLOUD, 1, threads=1)[:, 0].T
+            shown |= {"cloud": np.round(x.numpy(), 3).tolist(), "items": one["report"][0].tolist(), "radius": float(getattr(model.behaviour, "radius", 2.5))}
+        self.measured = shown
+
+    def keep_measuring(self, stop: threading.Event, every: float = 15.0) -> None:
+        """Measure whenever there is a new checkpoint; at low priority, so that the training hardly feels it."""
+        try:
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 15)
+        except (AttributeError, OSError):
+            pass
+        while not stop.is_set():
+            began = time.monotonic()
+            try:
+                self.measure()
+                self.problem = ""
+            except Exception as error:  # noqa: BLE001  a checkpoint may vanish while it is read; the next one will do
+                self.problem = f"The newest checkpoint could not be measured: {error}"
+            # Never busy for more than a tenth of the time.
+            stop.wait(max(every, 9 * (time.monotonic() - began)))
+
+
+def _left(lines: list[dict], updates: int) -> float | None:
+    """Seconds to the end at the pace of the last twenty entries."""
+    recent = lines[-20:]
+    if len(recent) < 2 or recent[-1]["update"] <= recent[0]["update"]:
+        return None
+    pace = (recent[-1]["seconds"] - recent[0]["seconds"]) / (recent[-1]["update"] - recent[0]["update"])
+    return max(0.0, pace * (updates - recent[-1]["update"]))
+
+
+def _handler(watch: Watch):
+    page = (Path(__file__).parent / "live.html").read_bytes()
+    answers = {
+        "/": lambda: (page, "text/html; charset=utf-8"),
+        "/state.json": lambda: (json.dumps(watch.state()).encode(), "application/json"),
+    }
+
+    class Handler(BaseHTTPRequestHandler):
+        server_version, sys_version = "lapsus", ""
+
+        def do_GET(self):
+            port = self.server.server_address[1]
+            # A page elsewhere cannot read this one by giving its own name our address.
+            if self.headers.get("Host") not in (f"127.0.0.1:{port}", f"localhost:{port}"):
+                return self.send_error(403, "This server answers on 127.0.0.1 only")
+            answer = answers.get(self.path)
+            if answer is None:
+                return self.send_error(404, "Not found")
+            body, kind = answer()
+            self.send_response(200)
+            for name, value in ({"Content-Type": kind, "Content-Length": str(len(body))} | _HEADERS).items():
+                self.send_header(name, value)
+            self.end_headers()
+            if self.command == "GET":
+                self.wfile.write(body)
+
+        do_HEAD = do_GET
+
+        def log_message(self, *_):
+            pass
+
+    return Handler
+
+
+def serve(path: str | Path, port: int = 0, ready=None) -> None:
+    """Serve the live view of a run until interrupted; `ready` is called with its address. Port 0 takes a free one."""
+    if not 0 <= port < 65536:
+        raise LapsusError(f"--port must be 0 to 65535, not {port}.")
+    watch = Watch(path)
+    try:
+        server = ThreadingHTTPServer(("127.0.0.1", port), _handler(watch))
+    except OSError as error:
+        raise LapsusError(f"Port {port} cannot be used: {error.strerror}; --port 0 takes a free one.") from error
+    server.daemon_threads = True
+    stop = threading.Event()
+    measuring = threading.Thread(target=watch.keep_measuring, args=(stop,), daemon=True)
+    measuring.start()
+    try:
+        if ready is not None:
+            ready(f"http://127.0.0.1:{server.server_address[1]}/")
+        server.serve_forever(poll_interval=0.2)
+    except KeyboardInterrupt:
+        pass
+    finally:
+        stop.set()
+        server.server_close()

@@ -1,0 +1,270 @@
+"""Figures of the report as SVG, for light and for dark pages."""
+
+import base64
+import io
+import re
+from dataclasses import dataclass
+
+import numpy as np
+from matplotlib import pyplot as plt
+
+from lapsus.figures.style import BLUE, GREEN, GREY, ORANGE, VERMILION, mark_epochs, style, wheel, wheel_key
+
+__all__ = [
+    "Picture", "alignment", "behaviour_fit", "clouds", "comparison", "data_overview", "decoders", "learning", "match", "picture", "rings_flat", "swap_target",
+]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Picture:
+    """One figure: SVG for light and dark pages as data addresses, its size in CSS pixels, and what it shows in words."""
+
+    light: str
+    dark: str
+    width: int
+    height: int
+    alt: str
+    caption: str
+
+
+def picture(figure, alt: str, caption: str = "") -> Picture:
+    """The figure as SVG; on dark pages its greys are turned over, its colours kept."""
+    buffer = io.BytesIO()
+    with style():
+        figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
+    width, height = (round(96 * side) for side in figure.get_size_inches())
+    plt.close(figure)
+    svg = buffer.getvalue().decode()
+    svg = svg[svg.index("<svg") :]
+    return Picture(_address(svg), _address(_dark(svg)), width, height, alt, caption or alt)
+
+
+def _address(svg: str) -> str:
+    return "data:image/svg+xml;base64," + base64.b64encode(svg.encode()).decode()
+
+
+def _dark(svg: str) -> str:
+    """Greys mirrored about the middle, so that black ink becomes light; matplotlib leaves black fills unsaid, hence the root's."""
+    turned = re.sub(r"#([0-9a-f]{2})\1\1\b", lambda m: "#" + 3 * f"{round(236 - int(m[1], 16) * 0.85):02x}", svg)
+    return turned.replace("<svg ", '<svg fill="#ececec" ', 1)
+
+
+def _degrees(ax, label: str) -> None:
+    ax.set(xticks=[0, 45, 90, 135, 180], xlim=(0, 184), xlabel=label)
+
+
+# --- The data ---
+
+
+def data_overview(trials) -> Picture:
+    """Errors to the target and to non-targets, as they came."""
+    with style():
+        figure, axes = plt.subplots(1, 2, figsize=(6.4, 2.1), layout="constrained")
+        edges = np.linspace(-180, 180, 61)
+        others = np.degrees(trials.deviation[:, 1:])
+        others = others[np.isfinite(others)]
+        for ax, values, colour, name in ((axes[0], np.degrees(trials.error), BLUE, "target"), (axes[1], others, VERMILION, "non-target")):
+            ax.hist(values, edges, color=colour)
+            ax.set(xlabel=f"response − {name} (°)", xticks=[-180, -90, 0, 90, 180], title=f"n = {len(values):,}")
+        axes[0].set_ylabel("trials")
+        axes[1].set_ylabel("trials × non-targets")
+    far = np.mean(np.abs(trials.error) > np.pi / 4)
+    return picture(
+        figure, f"Two histograms: errors to the target, peaked at zero with {100 * far:.0f} % beyond 45°, and errors to non-targets, with a peak at zero where responses report a non-target.",
+        "Raw responses: error to the target (left) and to the non-targets (right). A peak at zero on the right is swaps.",
+    )  # fmt: skip
+
+
+# --- The behaviour fit ---
+
+
+def behaviour_fit(fit, truth=None) -> Picture:
+    """Swap probability with its band (and the truth where it is known), posterior predictive, model comparison."""
+    from lapsus.figures import behaviour
+
+    with style():
+        figure, axes = plt.subplots(1, 3, figsize=(6.9, 2.3), layout="constrained", width_ratios=(1.15, 1, 1))
+        behaviour.swap_probability(axes[0], fit)
+        if truth is not None and fit.name in ("probe", "constant"):
+            d = np.linspace(np.pi / 4, np.pi, 60)
+            axes[0].plot(np.degrees(d), 1 / (1 + np.exp(-truth(d))), color="k", ls=(0, (3, 2)), lw=1.3, label="true")
+            axes[0].legend(loc="upper right")
+        behaviour.predictive(axes[1], fit)
+        behaviour.comparison(axes[2], fit.comparison, fit.name)
+        axes[2].set_xlabel("log predictive density\nbelow the best (nats, ± s.e.)")
+    words = "the fitted swap probability by distance with its 95 % band" + (" and the observer's true one" if truth is not None else "")
+    return picture(
+        figure, f"Three panels: {words}; how often responses are nearest to a non-target, data against the fit's prediction; and the models compared.",
+        "Left: probability of a swap with one non-target, posterior mean and 95 % band"
+        + (", and the true one of the synthetic observer (dashed)" if truth is not None else "")
+        + ". Middle: the fit's prediction of how often responses are nearest to a non-target. Right: models by leave-one-out predictive density.",
+    )  # fmt: skip
+
+
+# --- Network against data ---
+
+
+def match(found: dict, label: str = "") -> Picture:
+    """Swap curve of network, fit and data, with the network's predictive interval."""
+    x = np.degrees(np.array(found["distance"], float))
+    with style():
+        figure, ax = plt.subplots(figsize=(4.2, 2.7), layout="constrained")
+        if "predictive_network" in found:
+            band = found["predictive_network"]
+            ax.fill_between(x, band["low"], band["high"], color=VERMILION, alpha=0.2, lw=0, label="network, predictive interval")
+        ax.plot(x, found["fit"], color=BLUE, ls=(0, (1, 1.2)), lw=1.6, label="fitted model")
+        ax.plot(x, found["network"], color=VERMILION, marker="s", ms=3, label="network")
+        if "data" in found:
+            ax.plot(x, np.array(found["data"], float), "o", color="k", ms=4, label="data")
+        _degrees(ax, f"{found.get('feature', 'probe')} distance between the items (°)")
+        ax.set(ylabel="nearest to the non-target", ylim=(0, None))
+        ax.legend(loc="upper right")
+        ax.set_title(label)
+    against = "the fitted model and the data" if "data" in found else "the fitted model"
+    return picture(
+        figure, f"Line plot of the share of responses nearest to the non-target by distance: network beside {against}; mean deviation from the fit {found['swap_curve_mad_fit']:.3f}.",
+        f"Share of responses nearest to the non-target, on {found['scope']}. Mean deviation of the network from the fitted model: {found['swap_curve_mad_fit']:.3f}.",
+    )  # fmt: skip
+
+
+def swap_target(evaluation: dict, label: str = "") -> Picture:
+    """Swap curve of a network beside its target and what a perfect network would do."""
+    curve, exact = evaluation["swap_curve"], evaluation.get("exact_sampler", {}).get("swap_curve", [])
+    x = np.degrees([p["distance"] for p in curve])
+    with style():
+        figure, ax = plt.subplots(figsize=(3.3, 2.4), layout="constrained")
+        ax.fill_between(x, [p["low"] for p in curve], [p["high"] for p in curve], color=VERMILION, alpha=0.25, lw=0)
+        ax.plot(x, [p["rate"] for p in curve], color=VERMILION, marker="s", ms=3, label="network, 95 % interval")
+        ax.plot(x, [p["target"] for p in curve], color=BLUE, ls=(0, (1, 1.2)), lw=1.6, label="target")
+        if exact:
+            ax.plot(x, [p["rate"] for p in exact], color=GREY, lw=0.9, label="exact denoiser")
+        _degrees(ax, "distance between the items (°)")
+        ax.set(ylabel="swap rate", ylim=(0, max(0.02, 1.3 * max(max(p["high"], p["target"]) for p in curve))))
+        ax.legend(loc="upper right")
+        ax.set_title(label)
+    return picture(
+        figure, f"Swap rate by distance: network beside its target and the exact denoiser; mean deviation {evaluation['swap_curve_mad']:.3f}.",
+        f"Swap rate by distance. Mean deviation from the target {evaluation['swap_curve_mad']:.3f}, largest {evaluation['swap_curve_max']:.3f}.",
+    )  # fmt: skip
+
+
+def clouds(model, near: float, far: float, seed: int = 0) -> Picture:
+    """Responses in the plane of the readout: one condition with close items, one with far ones."""
+    import torch
+
+    from lapsus.figures.fig2 import cloud
+    from lapsus.training.evaluate import respond
+
+    with style():
+        figure, axes = plt.subplots(1, 2, figsize=(4.4, 2.3), layout="constrained")
+        for ax, gap in zip(axes, (near, far)):
+            conditions = {"report": torch.tensor([[0.0, -2 * np.pi / 3]]), "probe": torch.tensor([[0.0, float(gap)]]), "cued": torch.tensor([0])}
+            x = respond(model, conditions, 512, seed)[:, 0].T.numpy()
+            cloud(ax, x, limit=max(3.6, float(np.quantile(np.abs(x), 0.995)) * 1.05))
+            ax.set_title(f"items {np.degrees(gap):.0f}° apart")
+            for spine in ax.spines.values():
+                spine.set_visible(False)
+            wheel_key(ax, (0.42, 0.42, 0.16, 0.16))
+    return picture(
+        figure, "Two clouds of 512 responses in the plane of the readout, coloured by the colour they mean; the cued item is a circle on the ring, the non-target a square.",
+        "512 responses each in the plane of the readout (○ cued item, □ non-target); points at the square are swaps.",
+    )  # fmt: skip
+
+
+def learning(metrics: list[dict]) -> Picture | None:
+    """Excess over the Bayes denoiser as training went on."""
+    rows = [(line["seconds"] / 60, line["excess"]) for line in metrics if line.get("excess") is not None]
+    if len(rows) < 2:
+        return None
+    time, excess = np.array(rows).T
+    width = max(1, len(excess) // 60)
+    smooth = np.convolve(excess, np.ones(width) / width, "valid")
+    with style():
+        figure, ax = plt.subplots(figsize=(3.3, 2.2), layout="constrained")
+        ax.plot(time, excess, ".", color=GREY, ms=1.5, alpha=0.6)
+        ax.plot(time[width - 1 :], smooth, color=BLUE)
+        ax.axhline(0, color="0.3", lw=0.6, ls=":")
+        ax.set(xlabel="minutes of training", ylabel="excess over Bayes denoiser", ylim=(min(0, float(np.quantile(excess, 0.02))), float(np.quantile(excess, 0.98)) * 1.1 + 1e-3))
+    return picture(
+        figure, f"Excess loss over the exact denoiser against minutes of training; the last value is about {smooth[-1]:.3f}.",
+        "Excess of the denoising loss over that of the exact Bayes denoiser (0 is perfect) as training went on.",
+    )  # fmt: skip
+
+
+# --- The mechanism ---
+
+
+def alignment(numbers: dict, arrays: dict, label: str = "") -> Picture:
+    """|cos| of the two items' planes over time, one line a probe distance."""
+    from matplotlib import colormaps
+
+    time, mean, sd = (arrays[f"alignment_{name}"] for name in ("time", "mean", "sd"))
+    with style():
+        figure, ax = plt.subplots(figsize=(4.2, 2.6), layout="constrained")
+        shades = colormaps["viridis"](np.linspace(0.15, 0.9, len(mean)))
+        for shade, degrees, m, s in zip(shades, numbers["degrees"], mean, sd):
+            ax.fill_between(time, m - s, m + s, color=shade, alpha=0.18, lw=0)
+            ax.plot(time, m, color=shade, label=f"{degrees}°")
+        mark_epochs(ax, numbers["onset"])
+        ax.axhline(0.5, color=GREY, lw=0.5, ls=(0, (3, 2)))
+        ax.set(ylim=(0, 1.02), yticks=[0, 0.5, 1], xlabel="time from cue offset (steps)", ylabel="plane alignment |cos|")
+        ax.set_title(label, pad=10)
+        if len(mean) > 1:
+            ax.legend(title="items apart", title_fontsize=6, loc="lower right", ncols=2)
+    return picture(
+        figure, f"Alignment of the two colour planes over the trial: mean {numbers['mean_before']:.2f} before the cue, {numbers['mean_after']:.2f} after it.",
+        f"Alignment of the planes that hold the two items' colours (1 parallel, 0 perpendicular, 0.5 for unrelated planes); mean ± s.d. over {numbers['rotations']} rotations.",
+    )  # fmt: skip
+
+
+def rings_flat(numbers: dict, arrays: dict, label: str = "") -> Picture:
+    """The two rings at the response: seen from above and from the side."""
+    points, free, own, swap = (arrays[f"rings_{name}"] for name in ("points", "free", "fixed_cued", "swap"))
+    with style():
+        figure, axes = plt.subplots(1, 2, figsize=(4.6, 2.3), layout="constrained")
+        for ax, (i, j) in zip(axes, ((0, 1), (0, 2))):
+            for chosen, marker, size in ((own & ~swap, "o", 4), (own & swap, "x", 9)):
+                ax.scatter(points[chosen, i], points[chosen, j], c=wheel(free[chosen]), marker=marker, s=size, lw=0.7 if marker == "x" else 0, rasterized=True)
+            ax.set(xlabel=f"PC{i + 1}", ylabel=f"PC{j + 1}", xticks=[], yticks=[])
+        axes[0].set_title("• correct   × swap" + (f"   {label}" if label else ""))
+        wheel_key(axes[1], (0.82, 0.8, 0.2, 0.2))
+    words = f"rings {numbers['distance']:.1f} s.d. apart along PC3" if numbers.get("distance") is not None else "too few swaps for a second ring"
+    return picture(
+        figure, f"Memory activity at the response in principal components, coloured by the free item's colour; {words}.",
+        f"Memory activity at the response, item of fixed colour cued (n = {numbers['trials']:,}, {numbers['swaps']:,} swaps), coloured by the other item's colour: {words}.",
+    )  # fmt: skip
+
+
+def decoders(numbers: dict, arrays: dict, label: str = "") -> Picture:
+    """Swap and correct trials on the lines to the three errors."""
+    import pandas as pd
+
+    from lapsus.figures.fig4 import ALTERNATIVES, error_panel
+
+    columns = ("alternative", "time", "swap", "swap_sem", "correct", "correct_sem", "difference", "p")
+    table = pd.DataFrame({name: arrays[f"decoders_{name}"] for name in columns})
+    with style():
+        figure, axes = plt.subplots(1, 3, figsize=(6.9, 2.1), layout="constrained", sharey=True)
+        for ax, name in zip(axes, ALTERNATIVES):
+            error_panel(ax, table, name, numbers["onset"])
+        axes[2].legend(loc="center right")
+    return picture(
+        figure, "Three panels over time: place of swap and of correct trials on the lines from the nominal representation (0) to misbinding, misselection and misinterpretation (1).",
+        f"Where single trials lie between the nominal representation (0) and each error (1): {numbers['swaps']:,} swaps, {numbers['trials'] - numbers['swaps']:,} correct trials, held out; a bar marks p < 0.05.",
+    )  # fmt: skip
+
+
+def comparison(rows: list[dict]) -> Picture:
+    """Several networks side by side: mean alignment before and after the cue."""
+    with style():
+        figure, ax = plt.subplots(figsize=(0.9 + 0.9 * len(rows), 2.4), layout="constrained")
+        for k, row in enumerate(rows):
+            part = row["mechanism"]["alignment"]
+            if "reason" not in part:
+                ax.plot([k - 0.15, k + 0.15], [part["mean_before"], part["mean_after"]], color=GREY, lw=0.8)
+                ax.plot(k - 0.15, part["mean_before"], "o", color=ORANGE, ms=5, label="before the cue" if k == 0 else None)
+                ax.plot(k + 0.15, part["mean_after"], "s", color=GREEN, ms=5, label="after the cue" if k == 0 else None)
+        ax.set(xticks=range(len(rows)), xticklabels=[row["short"] for row in rows], ylim=(0, 1.02), ylabel="plane alignment |cos|", xlim=(-0.6, len(rows) - 0.4))
+        ax.tick_params(axis="x", rotation=20)
+        ax.legend(loc="lower left")
+    return picture(figure, "Mean alignment of the colour planes before and after the cue, for each network.", "Mean alignment of the colour planes before and after the cue.")

@@ -1,0 +1,51 @@
+"""A whole discovery in seconds, for tests: a small network, few trials, and a subject with a hostile name.
+
+Every stage is the real one; only the sizes of the analyses are cut.
+"""
+
+import tempfile
+from functools import cache
+from pathlib import Path
+from unittest import mock
+
+import pandas as pd
+
+from lapsus.data import observer_path
+
+HOSTILE = '<script>alert("x")</script><img src=x onerror=alert(1)>/../../etc & \N{OCTOPUS} ' + "long" * 2500
+TINY = {"kind": "dendritic", "units": 6, "branching": [3]}
+
+
+def small_analyses():
+    """Analyses of the mechanism at sizes for tests."""
+    return mock.patch.multiple("lapsus.discovery.mechanism", DEGREES=(45, 165), ROTATIONS=1, SINGLE=600)
+
+
+def tiny_start(folder: Path) -> Path:
+    """A run folder with a small feature-cued network that has hardly been trained."""
+    from lapsus.training import Experiment, Run, train
+
+    described = Experiment.model_validate({
+        "name": "tiny", "task": {"kind": "feature-cued"}, "network": TINY, "behaviour": {"kind": "bns", "swap": {"kind": "smooth"}},
+        "stage": [{"updates": 4, "conditions": 8, "trials": 4}],
+    })  # fmt: skip
+    run = Run.create(folder / "tiny", described)
+    train(run, progress=False)
+    return run.path
+
+
+def table(trials: int = 200, subject: str = HOSTILE) -> pd.DataFrame:
+    """The first trials of the synthetic observer, under another name."""
+    rows = pd.read_csv(observer_path()).head(trials)
+    return rows.assign(subject=subject, **{"<b>column</b>": "x"})
+
+
+@cache
+def made() -> Path:
+    """The folder of a finished discovery; made once a session."""
+    from lapsus import discover
+
+    folder = Path(tempfile.mkdtemp(prefix="lapsus-test-"))
+    with small_analyses():
+        discover(table(), minutes=0.1, output=folder / "found", start_from=str(tiny_start(folder)), say=lambda text: None)
+    return folder / "found"
