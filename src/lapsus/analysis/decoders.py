@@ -15,6 +15,7 @@ import pandas as pd
 import xarray as xr
 
 from lapsus.analysis.activity import cue_onset, memory, require_trials, two_items
+from lapsus.errors import LapsusError
 
 __all__ = ["ErrorProjections", "attribute", "error_projections", "mechanism", "periodic_spline"]
 
@@ -172,6 +173,8 @@ def attribute(projections: ErrorProjections, *, repeats: int = 1000, seed: int =
     rows = {}
     for name in ALTERNATIVES:
         window = delay if name == "misbinding" else projections.time >= 0
+        if not window.any():
+            raise LapsusError(f"The dataset has no time bins {'in the delay before the cue' if window is delay else 'from cue offset on'}.")
         place = projections.values[name][:, window].mean(1)
         swap, correct = place[projections.swap], place[~projections.swap]
         drawn = _resampled_mean(swap, repeats, rng) - _resampled_mean(correct, repeats, rng)

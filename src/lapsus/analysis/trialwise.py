@@ -168,5 +168,5 @@ def swap_rate_by_alignment(table: pd.DataFrame, *, quantiles: int = 5) -> pd.Dat
         place = pd.qcut(own["alignment"], quantiles, labels=False, duplicates="drop")
         for quantile, part in own.groupby(place.to_numpy()):
             low, high = proportion_interval(part["swap"].sum(), len(part))
-            rows.append((part["probe_distance"].mean(), part["alignment"].mean(), part["swap"].mean(), float(low), float(high), len(part)))
+            rows.append((own["probe_distance"].mean(), part["alignment"].mean(), part["swap"].mean(), float(low), float(high), len(part)))
     return pd.DataFrame(rows, columns=["probe_distance", "alignment", "rate", "low", "high", "trials"])

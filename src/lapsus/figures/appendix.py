@@ -178,12 +178,13 @@ def cyclic_panel(ax: Axes, matrix: np.ndarray, colours: np.ndarray) -> Axes:
     """Mean |cos| of PC3 between fixed colours, which the margins show."""
     image = ax.imshow(matrix, cmap="viridis", vmin=0, vmax=1, origin="lower")
     ax.figure.colorbar(image, ax=ax, label="mean |cos| of PC3", shrink=0.8)
-    place = np.arange(len(colours))
-    for x, y in ((place, np.full(len(place), -1.1)), (np.full(len(place), -1.1), place)):
-        ax.scatter(x, y, c=wheel(colours), marker="s", s=18, clip_on=False, lw=0)
+    place, edge = np.arange(len(colours)), np.full(len(colours), -0.05)
+    for (x, y), kind in (((place, edge), "x"), ((edge, place), "y")):
+        transform = ax.get_xaxis_transform() if kind == "x" else ax.get_yaxis_transform()
+        ax.scatter(x, y, c=wheel(colours), marker="s", s=18, clip_on=False, lw=0, transform=transform)
     ax.set(xticks=[], yticks=[], xlim=(-0.5, len(colours) - 0.5), ylim=(-0.5, len(colours) - 0.5))
-    ax.set_xlabel("fixed colour", labelpad=12)
-    ax.set_ylabel("fixed colour", labelpad=12)
+    ax.set_xlabel("fixed colour", labelpad=14)
+    ax.set_ylabel("fixed colour", labelpad=14)
     return ax
 
 

@@ -104,6 +104,7 @@ def errors(ax: Axes, fit) -> Axes:
     _bars_and_band(ax, edges, _histogram(fit.trials.error, edges), _predicted(fit, lambda t: _histogram(t.error, edges)))
     _degree_axis(ax, True, "response − target (°)")
     ax.set_ylabel("density (per rad)")
+    ax.set_ylim(0, 1.25 * ax.get_ylim()[1])
     ax.legend(loc="upper right")
     ax.set_title(f"n = {len(fit.trials):,} trials", loc="left")
     return ax
@@ -139,6 +140,7 @@ def non_target_errors(ax: Axes, fit) -> Axes:
     ax.axhline(0, color="0.3", lw=0.6)
     _degree_axis(ax, True, "response − non-target (°)")
     ax.set_ylabel("density above chance (per rad)")
+    ax.set_ylim(top=1.3 * ax.get_ylim()[1])
     ax.legend(loc="upper right")
     return ax
 
@@ -178,8 +180,8 @@ def predictive(ax: Axes, fit) -> Axes:
     ax.plot(x, 100 * predicted[:, known].mean(0), color=VERMILION, label="fit, 95 % predictive")
     ax.plot(x, 100 * _nearest_share(trials, feature, edges)[known], "o", color="black", ms=3.5, label="data")
     ax.set(xticks=DEGREES, xlim=(-3, 183), ylabel="response nearest to it (%)", xlabel=f"non-target's {feature} distance (°)")
-    ax.set_ylim(bottom=0)
-    ax.legend(loc="best")
+    ax.set_ylim(0, 1.25 * ax.get_ylim()[1])
+    ax.legend(loc="upper right")
     return ax
 
 
@@ -192,7 +194,7 @@ def comparison(ax: Axes, table, chosen: str | None = None) -> Axes:
         mine = row["model"] == chosen
         ax.errorbar(row["elpd_difference"], at, xerr=row["difference_se"], fmt="o", ms=5, color=ORANGE if mine else GREY, ecolor=ORANGE if mine else GREY, capsize=2)
     ax.axvline(0, color="0.3", lw=0.6, ls=":")
-    ax.set(yticks=place, yticklabels=[m + (" (chosen)" if m == chosen else "") for m in table["model"]], xlabel="log predictive density below the best (nats, ± s.e.)")
+    ax.set(yticks=place, yticklabels=[m + (" (chosen)" if m == chosen else "") for m in table["model"]], xlabel="predictive density (nats)\nbelow the best, ± s.e.")
     ax.set_ylim(-0.6, len(table) - 0.4)
     return ax
 

@@ -171,7 +171,7 @@ def ring_scatter(ax, projected: RingProjection, *, fixed_cued: bool):
         getattr(ax, f"set_{axis}label")(f"PC{'xyz'.index(axis) + 1}", labelpad=-14, fontsize=6)
         getattr(ax, f"set_{axis}ticklabels")([])
     ax.view_init(elev=16, azim=-60)
-    ax.set_box_aspect((1.2, 1.2, 0.9), zoom=1.05)
+    ax.set_box_aspect((1.2, 1.2, 0.9), zoom=1.35)
     return ax
 
 
@@ -240,9 +240,9 @@ def figure(networks: Networks) -> Figure:
                     ax = ring_scatter(fig.add_subplot(cells[i, j], projection="3d"), rings(networks, probes)[0], fixed_cued=fixed_cued)
                 else:
                     ax = note(fig.add_subplot(cells[i, j]), f"no network {RINGS}")
-                ax.set_title(f"{name}: {role}", fontsize=6.5, pad=-2)
+                ax.set_title(f"{name}: {role}", fontsize=6.5, pad=2)
                 if i == j == 0:
-                    ax.annotate("C", (0.02, 1.0), xycoords="axes fraction", fontsize=9, fontweight="bold")
+                    ax.annotate("C", (-0.32, 0.98), xycoords="axes fraction", fontsize=9, fontweight="bold")
         key = fig.add_subplot(cells[:, 2])
         key.axis("off")
         wheel_key(key, (0.1, 0.5, 0.8, 0.3), "free item's colour")

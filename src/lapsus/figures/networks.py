@@ -42,11 +42,13 @@ def role_of(config: dict) -> str | None:
     target = last.get("behaviour") or config.get("behaviour") or {"kind": "bns"}
     if config["task"].get("kind") == "cue-combination" and target.get("kind") == "causal-inference" and objective["kind"] == "diffusion":
         return "cue-combination"
-    if task is None or target.get("kind") != "bns":
+    if task is None or target.get("kind") != "bns" or config.get("network", {}).get("kind", "dendritic") != "dendritic":
+        return None
+    steps, delay = (_last((last.get("task") or {}).get(name, config["task"].get(name, usual))) for name, usual in (("denoise", 40), ("delay", 15)))
+    if (steps, delay) != (40, 15):
         return None
     swap, pi_correct = target.get("swap") or {"kind": "none"}, target.get("pi_correct", 0.0)
     if objective["kind"] == "task-optimal":
-        steps = config["task"].get("denoise", 40)
         window = objective.get("window", 0) or steps
         return f"{task}-optimal" if window == steps else f"{task}-optimal-{window}"
     if objective["kind"] == "sample-mse":
@@ -58,6 +60,11 @@ def role_of(config: dict) -> str | None:
     if swap["kind"] == "smooth" and swap.get("width", 3.0) == 3.0:
         return f"{task}-smooth-{pi_correct:g}"
     return None
+
+
+def _last(value):
+    """A duration that grows within a stage is a list; what counts is where it ends."""
+    return value[-1] if isinstance(value, list | tuple) else value
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,10 +98,11 @@ class Networks:
     @classmethod
     def _of(cls, candidates: dict) -> "Networks":
         loaders, sources = {}, {}
-        for name, (config, loader) in candidates.items():
+        # Of several networks of one role, the one trained longest; of several seeds (network@seed), the first.
+        order = sorted(candidates.items(), key=lambda item: (-sum(stage["updates"] for stage in item[1][0]["stage"]), item[0].count("@"), item[0]))
+        for name, (config, loader) in order:
             role = role_of(config)
-            # A further seed of a network is named network@seed and leaves the first place to the network itself.
-            if role is not None and (role not in loaders or "@" in sources[role]):
+            if role is not None and role not in loaders:
                 loaders[role], sources[role] = cache(loader), name
         return cls(loaders, sources)
 

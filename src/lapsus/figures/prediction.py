@@ -40,7 +40,7 @@ def prediction_panel(ax: Axes, table: pd.DataFrame, test: AlignmentTest) -> Axes
     from matplotlib import colormaps
 
     rates = swap_rate_by_alignment(table)
-    groups = list(rates.groupby("probe_distance"))
+    groups = [(gap, rows.sort_values("alignment")) for gap, rows in rates.groupby("probe_distance", dropna=False)]
     for shade, (gap, rows) in zip(colormaps["viridis"](np.linspace(0, 0.92, max(len(groups), 2))), groups, strict=False):
         error = [rows["rate"] - rows["low"], rows["high"] - rows["rate"]]
         ax.errorbar(rows["alignment"], rows["rate"], error, color=shade, marker="o", ms=2.5, lw=1, label=f"{np.degrees(gap):.0f}°")
@@ -49,7 +49,7 @@ def prediction_panel(ax: Axes, table: pd.DataFrame, test: AlignmentTest) -> Axes
     ax.text(0.03, 0.97, f"odds ratio {test.odds_ratio:.2f} [{test.low:.2f}, {test.high:.2f}] a s.d., {p}\n{test.swaps:,} swaps in {test.trials:,} trials",
             transform=ax.transAxes, va="top", fontsize=5.5)  # fmt: skip
     ax.margins(y=0.3)
-    ax.set_ylim(0, ax.get_ylim()[1] * 1.15)
+    ax.set_ylim(0, ax.get_ylim()[1] * 1.3)
     return ax
 
 
@@ -67,7 +67,7 @@ def figure(networks: Networks) -> Figure:
             panel(ax, _panel, networks, role)
             ax.set_title(f"{role.split('-')[0]}-cued, {LABELS[role]}")
         if axes[0].get_legend_handles_labels()[0]:
-            axes[0].legend(title="probe distance", title_fontsize=5.5, fontsize=5.5, ncols=2, loc="center right", handlelength=1, columnspacing=0.8)
+            axes[0].legend(title="probe distance", title_fontsize=5.5, fontsize=5.5, ncols=5, loc="upper center", bbox_to_anchor=(0.5, 0.88), handlelength=0.6, columnspacing=0.5, handletextpad=0.2)
     return fig
 
 
