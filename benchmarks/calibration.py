@@ -55,10 +55,11 @@ def sbc(options):
         piece = calibrate(items, min(options.piece, options.fits - start), seed=options.seed + start, progress=False)
         if done is not None:
             piece = Calibration(
-                piece.distances, np.concatenate([done.truth, piece.truth]), np.concatenate([done.draws, piece.draws]), done.seconds + piece.seconds
+                piece.distances, np.concatenate([done.truth, piece.truth]), np.concatenate([done.draws, piece.draws]), done.seconds + piece.seconds,
+                done.not_converged + piece.not_converged,
             )
         done = piece
-        print(f"\n{len(done.truth)} fits of {options.trials} trials, {options.items} items, in {done.seconds:.0f} s", flush=True)
+        print(f"\n{len(done.truth)} fits of {options.trials} trials, {options.items} items, in {done.seconds:.0f} s; {done.not_converged} did not converge", flush=True)
         print("| posterior | 50 % | 80 % | 95 % | smallest p of uniform ranks, 9 distances | verdict |\n|---|---|---|---|---|---|")
         for name, result in (("as fitted", done), ("spread halved", done.overconfident(2.0))):
             cover = [f"{100 * r.coverage:.1f} ± {100 * r.se:.1f}" for r in result.coverage.itertuples()]

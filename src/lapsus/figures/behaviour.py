@@ -10,7 +10,8 @@ from lapsus.circular import difference
 from lapsus.figures.style import BLUE, GREY, ORANGE, TEXT_WIDTH, VERMILION, letter, note, style
 
 __all__ = [
-    "comparison", "errors", "non_target_errors", "overview", "predictive", "save_all", "subjects", "swap_function", "swap_probability",
+    "comparison", "errors", "non_target_errors", "overview", "predictive", "save_all", "subjects", "swap_function",
+    "swap_probability",
 ]  # fmt: skip
 
 DEGREES = (0, 45, 90, 135, 180)
@@ -59,7 +60,8 @@ def _map(ax, fit, value, label):
     table = fit.swap_function()
     side = int(np.sqrt(len(table)))
     axis = np.degrees(table["report_distance"].to_numpy()[:side])
-    image = ax.pcolormesh(axis, axis, table[value].to_numpy().reshape(side, side).T, shading="gouraud", cmap="viridis", rasterized=True)
+    values = table[value].to_numpy().reshape(side, side).T
+    image = ax.pcolormesh(axis, axis, values, shading="gouraud", cmap="viridis", rasterized=True)
     ticks = DEGREES if fit.model.even else (-180, -90, 0, 90, 180)
     ax.set(xticks=ticks, yticks=ticks, xlabel="probe distance (°)", ylabel="report distance (°)", aspect="equal")
     ax.figure.colorbar(image, ax=ax, label=label, shrink=0.85)
@@ -191,10 +193,11 @@ def comparison(ax: Axes, table, chosen: str | None = None) -> Axes:
         return note(ax, "One model was fitted, so there is nothing to compare.")
     place = np.arange(len(table))[::-1]
     for at, (_, row) in zip(place, table.iterrows()):
-        mine = row["model"] == chosen
-        ax.errorbar(row["elpd_difference"], at, xerr=row["difference_se"], fmt="o", ms=5, color=ORANGE if mine else GREY, ecolor=ORANGE if mine else GREY, capsize=2)
+        colour = ORANGE if row["model"] == chosen else GREY
+        ax.errorbar(row["elpd_difference"], at, xerr=row["difference_se"], fmt="o", ms=5, color=colour, capsize=2)
     ax.axvline(0, color="0.3", lw=0.6, ls=":")
-    ax.set(yticks=place, yticklabels=[m + (" (chosen)" if m == chosen else "") for m in table["model"]], xlabel="predictive density (nats)\nbelow the best, ± s.e.")
+    names = [m + (" (chosen)" if m == chosen else "") for m in table["model"]]
+    ax.set(yticks=place, yticklabels=names, xlabel="predictive density (nats)\nbelow the best, ± s.e.")
     ax.set_ylim(-0.6, len(table) - 0.4)
     return ax
 
@@ -204,7 +207,8 @@ def overview(fit):
     with style():
         figure, axes = plt.subplots(2, 3, figsize=(TEXT_WIDTH, 4.3), layout="constrained")
         panels = [
-            lambda ax: swap_function(ax, fit), lambda ax: swap_probability(ax, fit), lambda ax: comparison(ax, fit.comparison, fit.name),
+            lambda ax: swap_function(ax, fit), lambda ax: swap_probability(ax, fit),
+            lambda ax: comparison(ax, fit.comparison, fit.name),
             lambda ax: errors(ax, fit), lambda ax: non_target_errors(ax, fit), lambda ax: predictive(ax, fit),
         ]  # fmt: skip
         for ax, draw, name in zip(axes.flat, panels, "ABCDEF"):

@@ -23,6 +23,7 @@ class Calibration:
     truth: np.ndarray
     draws: np.ndarray
     seconds: float
+    not_converged: int = 0  # fits that said so themselves; they count like the others
 
     @property
     def position(self) -> np.ndarray:
@@ -32,7 +33,7 @@ class Calibration:
     def overconfident(self, factor: float) -> "Calibration":
         """The same fits with the posterior's spread divided by factor: what the check must flag."""
         centre = self.draws.mean(-1, keepdims=True)
-        return Calibration(self.distances, self.truth, centre + (self.draws - centre) / factor, self.seconds)
+        return Calibration(self.distances, self.truth, centre + (self.draws - centre) / factor, self.seconds, self.not_converged)
 
     @property
     def coverage(self) -> pd.DataFrame:
@@ -66,21 +67,26 @@ def calibrate(
 ) -> Calibration:  # fmt: skip
     """Simulate and fit `fits` data sets with the items of `design` (a Trials), and keep the true f and its posterior."""
     import time
+    import warnings
 
     from tqdm import tqdm
 
+    from lapsus.errors import LapsusWarning
     from lapsus.inference.emissions import EMISSIONS
     from lapsus.inference.fit import fit
     from lapsus.inference.model import Model
 
     distances = np.linspace(0, np.pi, 9) if distances is None else np.asarray(distances)
     prior, start = Model(design, model, EMISSIONS[emission](), uniform), time.perf_counter()
-    truths, draws = [], []
+    truths, draws, failed = [], [], 0
     for number in tqdm(range(fits), desc="calibration", disable=None if progress else True):
         rng = np.random.default_rng([seed, number])
         theta = rng.standard_normal(prior.dimension)
         truths.append(prior.f(theta[:, None], distances)[:, 0].numpy())
-        fitted = fit(prior.simulate(theta, rng), model, emission, uniform, seed=number, progress=False)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", LapsusWarning)  # counted below
+            fitted = fit(prior.simulate(theta, rng), model, emission, uniform, seed=number, progress=False)
+        failed += not fitted.converged
         # Runs that needed longer chains have more draws; as many are kept of each.
         draws.append(fitted.f(distances)[:, -768:])
-    return Calibration(distances, np.array(truths), np.array(draws), time.perf_counter() - start)
+    return Calibration(distances, np.array(truths), np.array(draws), time.perf_counter() - start, failed)

@@ -2,7 +2,8 @@
 
 An emission prepares what it needs of a block of trials once (`statistics`), then gives the density of the response
 under every item for S parameter vectors at a time (columns), and turns responsibilities (the gradient in the log
-densities) into the gradient in its parameters. Items are the first axis. Parameters are unconstrained, with a normal prior each (`names`, `means`, `scales`); `natural` says what they mean.
+densities) into the gradient in its parameters. Items are the first axis. Parameters are unconstrained, with a normal
+prior each (`names`, `means`, `scales`); `natural` says what they mean.
 """
 
 import math
@@ -33,7 +34,7 @@ class VonMises:
         return torch.mul(statistics[:, :, None], kappa).exp_().mul_(norm), 1 / (2 * math.pi), kappa
 
     def pull_back(self, statistics, responsibility, guess_responsibility, kappa):
-        """Gradient in the parameters [1, S], summed over trials, from responsibilities of items [N, T, S] and of a guess [T, S]."""
+        """Gradient in the parameters [1, S], summed over trials; responsibilities of items [N, T, S], of a guess [T, S]."""
         ratio = torch.special.i1e(kappa) / torch.special.i0e(kappa)
         flat = responsibility.reshape(-1, responsibility.shape[-1])
         slope = statistics.reshape(-1) @ flat + flat.sum(0) * (1 - ratio)
@@ -118,7 +119,7 @@ class Plane:
     def statistics(self, trials, rows):
         if trials.point is None:
             raise LapsusError(
-                f"{trials.source}: emission 'plane' needs the responses as points; add the columns response_x and response_y."
+                f"{trials.source}: emission 'plane' needs the responses as points; add columns response_x and response_y."
             )
         length = np.hypot(*trials.point[rows].T)
         return torch.tensor(length), torch.tensor(np.cos(trials.deviation[rows]).T.copy())

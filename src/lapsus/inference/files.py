@@ -15,15 +15,20 @@ from lapsus.trials import Trials
 __all__ = ["check_folder", "load_fit", "save_fit", "save_subjects"]
 
 
-def check_folder(folder, subjects: bool = False) -> Path:
+def _ours(path):
+    return (path / "fit.nc").exists() if path.is_dir() else path.stem in FILES or path.name in FILES
+
+
+def check_folder(folder) -> Path:
     """The folder as a path if a fit may be written there: absent, empty, or holding an earlier fit."""
     folder = Path(folder)
     if folder.is_file():
         raise LapsusError(f"{folder}: is a file; give a folder for the results.")
     if folder.is_dir() and any(folder.iterdir()):
-        foreign = sorted(p.name for p in folder.iterdir() if p.stem not in FILES and p.name not in FILES and not (p.is_dir() and (p / "fit.nc").exists()))
+        foreign = sorted(p.name for p in folder.iterdir() if not _ours(p))
         if foreign or not (folder / "summary.json").exists():
-            raise LapsusError(f"{folder}: holds other files ({', '.join(foreign[:3]) or 'no earlier fit'}); give a new or empty folder.")
+            found = ", ".join(foreign[:3]) or "no earlier fit"
+            raise LapsusError(f"{folder}: holds other files ({found}); give a new or empty folder.")
     return folder
 
 
@@ -41,7 +46,7 @@ def save_fit(fit: Fit, folder, plots=True) -> Path:
 
 
 def save_subjects(fits, folder, plots=True) -> Path:
-    folder = check_folder(folder, subjects=True)
+    folder = check_folder(folder)
     folder.mkdir(parents=True, exist_ok=True)
     for subject, fit in fits.items():
         save_fit(fit, folder / _safe(subject), plots=False)
@@ -87,7 +92,7 @@ def _dataset(fit):
         "hierarchical": model.hierarchical, "seed": fit.seed, "rhat": fit.rhat, "accepted": fit.accepted,
         "seconds": fit.seconds, "requested": fit.requested, "elbo": q.elbo, "iterations": q.iterations,
         "converged": q.converged, "message": q.message, "source": trials.source, "unit": trials.unit,
-        "comparison": None if fit.comparison is None else json.loads(fit.comparison.to_json(orient="records", double_precision=15)),
+        "comparison": None if fit.comparison is None else fit.comparison.to_dict(orient="records"),
     }  # fmt: skip
     dataset = xr.Dataset(data, attrs={"format": "lapsus fit 1", "settings": json.dumps(meta)})
     return dataset.assign_coords(component=list(responsibilities))
@@ -114,11 +119,14 @@ def load_fit(folder) -> Fit:
         source=meta["source"],
     )
     trials.unit = meta["unit"]
-    model = Model(trials, meta["model"], EMISSIONS[meta["emission"]](), meta["uniform"], meta["even"], meta["hierarchical"])
+    emission = EMISSIONS[meta["emission"]]()
+    model = Model(trials, meta["model"], emission, meta["uniform"], meta["even"], meta["hierarchical"])
     q = Variational(
-        dataset["q_mean"].to_numpy(), dataset["q_factor"].to_numpy(), meta["elbo"], meta["iterations"], meta["converged"], meta["message"]
-    )
-    fit = Fit(model, dataset["theta"].to_numpy(), q, meta["rhat"], meta["accepted"], dataset["restarts"].to_numpy(), meta["seed"])
+        dataset["q_mean"].to_numpy(), dataset["q_factor"].to_numpy(),
+        meta["elbo"], meta["iterations"], meta["converged"], meta["message"],
+    )  # fmt: skip
+    restarts = dataset["restarts"].to_numpy()
+    fit = Fit(model, dataset["theta"].to_numpy(), q, meta["rhat"], meta["accepted"], restarts, meta["seed"])
     fit.seconds, fit.requested = meta["seconds"], meta["requested"]
     fit.comparison = None if meta["comparison"] is None else pd.DataFrame(meta["comparison"])
     return fit

@@ -66,7 +66,9 @@ def fit(
         result.comparison, result.seconds = tables[None], time.perf_counter() - start
         result.requested = model
         return result
-    overall = comparison_table({n: _sum_loo([chosen[n, s].loo for s in subjects]) for n in names}) if len(names) > 1 else None
+    overall = None
+    if len(names) > 1:
+        overall = comparison_table({n: _sum_loo([chosen[n, s].loo for s in subjects]) for n in names})
     best = _choice(overall, names)
     results = SubjectFits({s: chosen[best, s] for s in subjects}, overall, time.perf_counter() - start)
     for subject in subjects:
@@ -161,7 +163,8 @@ def _check(emission, by, trials):
     if by == "subject":
         subjects, counts = np.unique(trials.subject, return_counts=True)
         if counts.min() < 10:
-            raise LapsusError(f"{trials.source}: subject {subjects[counts.argmin()]} has {counts.min()} trials; at least 10 are needed.")
+            few = subjects[counts.argmin()]
+            raise LapsusError(f"{trials.source}: subject {few} has {counts.min()} trials; at least 10 are needed.")
 
 
 def _choice(table, names):

@@ -66,7 +66,7 @@ class Model:
         self.latent = self.slices["mean"].stop
 
     def unpack(self, theta):
-        """theta [P, S] → dict: a, mean [1, S], scale [1, S], tau [features, S], emission [E, groups, S], guess [groups, S]."""
+        """theta [P, S] → a, mean and scale [1, S], tau [features, S], emission [E, groups, S], guess [groups, S]."""
         parts = {name: theta[part] for name, part in self.slices.items()}
         columns, count = theta.shape[1], len(self.emission.names) + self.uniform
         centre = torch.tensor([*self.emission.means, *[GUESS[0]] * self.uniform], dtype=torch.float64)[:, None, None]
@@ -99,7 +99,7 @@ class Model:
         return parts["mean"] + parts["scale"] * (basis @ (self.prior.spectrum(parts["tau"]).sqrt() * parts["a"]))
 
     def widths(self, theta):
-        """Prior s.d. of the Fourier coefficients of f, and of its mean [latent, S]: f is linear in widths · latent coordinates."""
+        """Prior s.d. of the Fourier coefficients of f, and of its mean [latent, S]: f is linear in widths · latent."""
         parts = self.unpack(theta)
         mean = torch.full((self.latent and 1, theta.shape[1]), MEAN[1], dtype=torch.float64)
         if self.prior is None:
@@ -137,7 +137,7 @@ class Model:
         inputs = [x for x in (f, parts["emission"], parts["guess"]) if x is not None]
         with torch.no_grad():
             value, on_f, on_emission, on_guess = self.likelihood.total(
-                None if f is None else f.detach(), parts["emission"].detach(), None if parts["guess"] is None else parts["guess"].detach()
+                *(None if part is None else part.detach() for part in (f, parts["emission"], parts["guess"]))
             )
         outputs = [x for x in (on_f, on_emission, on_guess) if x is not None]
         (gradient,) = torch.autograd.grad(inputs, theta, outputs)

@@ -84,7 +84,9 @@ class Fit:
         distances = np.asarray(distances, float)
         f = self.f(distances)
         p = 1 / (1 + np.exp(-f))
-        columns = {"distance": distances} if distances.ndim == 1 else {"distance": distances[:, 0], "report_distance": distances[:, 1]}
+        columns = {"distance": distances.reshape(len(distances), -1)[:, 0]}
+        if distances.ndim == 2:
+            columns["report_distance"] = distances[:, 1]
         return pd.DataFrame(columns | {"f": f.mean(1)} | _band(f, "") | {"p_swap": p.mean(1)} | _band(p, "p_"))
 
     def _thinned(self, count):
@@ -111,7 +113,8 @@ class Fit:
                 target = sums[group][1] / sums[group][0]
                 guess = np.zeros_like(target) if parts["guess"] is None else torch.sigmoid(parts["guess"][group]).numpy()
                 row = {"set_size": size, "subject": subject, "trials": sums[group][0]}
-                for name, value in (("target", (1 - guess) * target), ("non_target", (1 - guess) * (1 - target)), ("guess", guess)):
+                shares = {"target": (1 - guess) * target, "non_target": (1 - guess) * (1 - target), "guess": guess}
+                for name, value in shares.items():
                     row |= {name: value.mean()} | {f"{name}_{k}": v.item() for k, v in _band(value[None], "").items()}
                 rows.append(row)
         return pd.DataFrame(rows)
@@ -187,7 +190,8 @@ class Fit:
         logits = f.mean(1) if average == "mean" else np.log(p) - np.log1p(-p)
         if self.name == "both":
             logits = logits.reshape(72, 72)
-        table = TabulatedSwap(tuple(axis.tolist()), tuple(map(tuple, logits.tolist())) if logits.ndim == 2 else tuple(logits.tolist()))
+        rows = tuple(map(tuple, logits.tolist())) if logits.ndim == 2 else tuple(logits.tolist())
+        table = TabulatedSwap(tuple(axis.tolist()), rows)
         feature = self.name if self.name in ("report", "both") else "probe"
         return BNS(swap=table, feature=feature, uniform=uniform, radius=radius, spread=spread)
 
@@ -204,7 +208,7 @@ class Fit:
             "seconds": round(self.seconds, 3),
             "trials": len(self.trials),
             "subjects": len(np.unique(self.trials.subject)),
-            "emission": _records(self.emission) and {"kind": self.model.emission.name, "groups": _records(self.emission)},
+            "emission": {"kind": self.model.emission.name, "groups": _records(self.emission)},
             "weights": _records(self.weights),
             "comparison": None if self.comparison is None else _records(self.comparison),
             "swap_function": [] if self.name == "none" else _records(self.swap_function()),

@@ -40,7 +40,8 @@ def _comparison(table, name):
     if name == best["model"]:
         runner = table.iloc[1]
         lines.append(
-            f"It predicts left-out responses best: {-runner['elpd_difference']:.1f} ± {runner['difference_se']:.1f} nats above {runner['model']}."
+            f"It predicts left-out responses best: {-runner['elpd_difference']:.1f} ± {runner['difference_se']:.1f} nats "
+            f"above {runner['model']}."
         )
     else:
         lines.append(
@@ -49,7 +50,8 @@ def _comparison(table, name):
         )
     lines.append("model      elpd (LOO)   below the best")
     for _, row in table.iterrows():
-        lines.append(f"{row['model']:<9} {row['elpd']:>11.1f}   {-row['elpd_difference']:.1f} ± {row['difference_se']:.1f}")
+        below = "best" if row["model"] == best["model"] else f"{-row['elpd_difference']:.1f} ± {row['difference_se']:.1f}"
+        lines.append(f"{row['model']:<9} {row['elpd']:>11.1f}   {below}")
     high = int(chosen["pareto_k_above_0.7"])
     if high:
         lines.append(f"{high} trial{'s' * (high > 1)} with Pareto k above 0.7: the predictive density there is rough.")
@@ -66,8 +68,8 @@ def _weights(table):
         shown = table.groupby("set_size")[["target", "non_target", "guess"]].mean()
         for size, row in shown.iterrows():
             lines.append(
-                f"Set size {size}, mean of subjects: target {100 * row['target']:.1f} %, a non-target {100 * row['non_target']:.1f} %, "
-                f"guesses {100 * row['guess']:.1f} %."
+                f"Set size {size}, mean of subjects: target {100 * row['target']:.1f} %, "
+                f"a non-target {100 * row['non_target']:.1f} %, guesses {100 * row['guess']:.1f} %."
             )
         return lines
     for _, row in table.iterrows():
@@ -84,23 +86,30 @@ def _scatter(fit):
     table = fit.emission
     low, high = np.degrees(table["circular_sd"].min()), np.degrees(table["circular_sd"].max())
     spread = f"{low:.1f}°" if high - low < 0.05 else f"{low:.1f}° to {high:.1f}° over set sizes or subjects"
-    return [f"Responses scatter around the reported item with a circular s.d. of {spread} ({fit.model.emission.name.replace('_', ' ')})."]
+    kind = fit.model.emission.name.replace("_", " ")
+    return [f"Responses scatter around the reported item with a circular s.d. of {spread} ({kind})."]
+
+
+def _p_swap(row):
+    return f"{row['p_swap']:.3f} [{row['p_low']:.3f}, {row['p_high']:.3f}]"
 
 
 def _swap_function(fit):
     if fit.name == "constant":
         row = fit.swap_function([0.0]).iloc[0]
-        return [f"A single non-target is reported instead of the target with probability {row['p_swap']:.3f} [{row['p_low']:.3f}, {row['p_high']:.3f}]."]
+        return [f"A single non-target is reported instead of the target with probability {_p_swap(row)}."]
     if fit.name == "both":
         shown = fit.swap_function(np.array([[a, b] for a in (np.pi / 4, np.pi) for b in (np.pi / 4, np.pi)]))
         lines = ["p(swap) with one non-target, by its distances [95 % band]:", "probe    report"]
         for _, row in shown.iterrows():
-            lines.append(f"{np.degrees(row['distance']):>4.0f}°    {np.degrees(row['report_distance']):>4.0f}°    {row['p_swap']:.3f} [{row['p_low']:.3f}, {row['p_high']:.3f}]")
+            probe, report = np.degrees(row["distance"]), np.degrees(row["report_distance"])
+            lines.append(f"{probe:>4.0f}°    {report:>4.0f}°    {_p_swap(row)}")
         return lines
     steps = np.radians([45, 90, 135, 180] if fit.model.even else [-135, -90, -45, 45, 90, 135, 180])
     lines = [f"p(swap) with one non-target, by its {fit.name} distance [95 % band]:"]
     for _, row in fit.swap_function(steps).iterrows():
-        lines.append(f"  {np.degrees(row['distance']):>4.0f}°   {row['p_swap']:.3f} [{row['p_low']:.3f}, {row['p_high']:.3f}]   f = {row['f']:.2f} [{row['low']:.2f}, {row['high']:.2f}]")
+        f = f"f = {row['f']:.2f} [{row['low']:.2f}, {row['high']:.2f}]"
+        lines.append(f"  {np.degrees(row['distance']):>4.0f}°   {_p_swap(row)}   {f}")
     if fit.model.even:
         f = fit.f(np.radians([45, 180]))
         share = (f[0] > f[1]).mean()
@@ -110,7 +119,7 @@ def _swap_function(fit):
 
 def _diagnosis(fit):
     q = fit.variational
-    bound = f"The bound converged in {q.iterations} iterations (ELBO {q.elbo:.1f})" if q.converged else f"The bound did not converge in {q.iterations} iterations"
+    bound = f"The bound {'converged' if q.converged else 'did not converge'} in {q.iterations} iterations (ELBO {q.elbo:.1f})"
     chains = f"{fit.draws.shape[1]} posterior draws, R-hat at most {fit.rhat:.3f}"
     return f"{bound}; {chains}; {fit.seconds:.1f} s."
 
@@ -123,7 +132,8 @@ def describe_subjects(fits) -> str:
         table, total = fit.weights, fit.weights["trials"].sum()
         mean = {name: 100 * (table[name] * table["trials"]).sum() / total for name in ("target", "non_target", "guess")}
         sd = np.degrees((fit.emission["circular_sd"] * table["trials"]).sum() / total)
-        lines.append(f"{subject:<10} {total:>7}   {mean['target']:>5.1f} %       {mean['non_target']:>5.1f} %       {mean['guess']:>5.1f} %       {sd:>5.1f}°")
+        shares = "       ".join(f"{mean[name]:>5.1f} %" for name in ("target", "non_target", "guess"))
+        lines.append(f"{subject:<10} {total:>7}   {shares}       {sd:>5.1f}°")
     poor = [subject for subject, fit in fits.items() if not fit.converged]
     lines.append(f"Not converged: {', '.join(poor)}." if poor else "Every fit converged.")
     return "\n".join(lines)

@@ -102,7 +102,7 @@ def item_columns(table: pd.DataFrame, source: str) -> tuple[list[str], list[str]
     probes = sorted((n for n in table if re.fullmatch(r"non_target_probe_\d+", n)), key=_number)
     if "target_probe" not in table:
         if probes:
-            raise LapsusError(f"{source}: there are columns {probes[0]}, … but no target_probe, the cued item's probe feature.")
+            raise LapsusError(f"{source}: there is {probes[0]} but no target_probe, the cued item's probe feature.")
         return ["target", *others], []
     lacking = [n for n in others if n.replace("non_target_", "non_target_probe_") not in probes]
     if lacking:

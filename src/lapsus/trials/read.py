@@ -104,5 +104,6 @@ def _van_den_berg(variables, path):
         for values, first, others in ((colours, "target", "non_target_"), (angles, "target_probe", "non_target_probe_")):
             values = np.take_along_axis(values, order, axis=0)
             table |= {first if i == 0 else f"{others}{i}": values[i] for i in range(positions)}
-        tables.append(pd.DataFrame(table | {"session": path.stem, "recording": number, "rt": recording["RT"]}, index=range(trials)))
+        table |= {"session": path.stem, "recording": number, "rt": recording["RT"]}
+        tables.append(pd.DataFrame(table, index=range(trials)))
     return pd.concat(tables, ignore_index=True)
