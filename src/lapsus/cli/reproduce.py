@@ -8,7 +8,7 @@ from typing import Annotated, Optional
 import typer
 from typer.core import TyperGroup
 
-from lapsus.cli import reproduce_cue_combination
+from lapsus.cli import reproduce_cue_combination, reproduce_train
 
 
 class _FiguresUnlessNamed(TyperGroup):
@@ -27,6 +27,7 @@ app = typer.Typer(
 )
 
 
+app.command("train")(reproduce_train.command)
 app.command("cue-combination")(reproduce_cue_combination.command)
 
 

@@ -26,12 +26,15 @@ def command(
 ):
     """Train a network as an experiment file says, in a new run folder."""
     from lapsus.training import Run, read_experiment
+    from lapsus.training.train import check_options
 
     overrides = list(set_ or []) + ([f"seed={seed}"] if seed is not None else [])
     described = read_experiment(experiment, overrides)
     check(described)
+    options = {"steps": steps, "minutes": minutes, "engine": engine, "threads": threads, "micro_batch": micro_batch}
+    check_options(**options)
     run = Run.create(output or Path("runs") / f"{described.name}-{described.seed}", described)
-    go(run, steps=steps, minutes=minutes, engine=engine, threads=threads, micro_batch=micro_batch)
+    go(run, **options)
 
 
 def check(experiment) -> None:

@@ -7,11 +7,12 @@ import time
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from lapsus.engine import ENGINES
 from lapsus.errors import LapsusError
 from lapsus.training.loop import NonFinite, Training
 from lapsus.training.runs import Run
 
-__all__ = ["train", "Outcome"]
+__all__ = ["train", "check_options", "Outcome"]
 
 # Metrics, the excess among them, are taken every so many updates.
 _METRICS_EVERY = 20
@@ -48,6 +49,15 @@ def _polite_interrupt():
             signal.signal(number, old)
 
 
+def check_options(engine: str = "auto", **numbers: float | None) -> None:
+    """Refuse what cannot be trained with, before anything is made."""
+    if engine not in ENGINES:
+        raise LapsusError(f"engine must be one of {', '.join(ENGINES)}, not {engine!r}.")
+    for name, value in numbers.items():
+        if value is not None and not value > 0:
+            raise LapsusError(f"--{name.replace('_', '-')} must be positive, not {value}.")
+
+
 def train(run: Run, *, steps: int | None = None, minutes: float | None = None, engine: str = "auto",
           threads: int | None = None, micro_batch: int | None = None, progress: bool | None = None,
           checkpoint_seconds: float = 60.0) -> Outcome:  # fmt: skip
@@ -57,9 +67,7 @@ def train(run: Run, *, steps: int | None = None, minutes: float | None = None, e
     """
     from tqdm import tqdm
 
-    for name, value in (("--steps", steps), ("--minutes", minutes), ("--micro-batch", micro_batch), ("--threads", threads)):
-        if value is not None and not value > 0:
-            raise LapsusError(f"{name} must be positive, not {value}.")
+    check_options(steps=steps, minutes=minutes, engine=engine, threads=threads, micro_batch=micro_batch)
     training, seconds_before = run.training(engine=engine, threads=threads, micro_batch=micro_batch)
     total = run.experiment.updates
     until = total if steps is None else min(total, training.update + steps)
