@@ -1,0 +1,141 @@
+"""The report and the live page in headless Chromium with the network off: as a reader meets them."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from browser.chromium import EXECUTABLE, Chromium  # noqa: E402
+from made_discovery import made, tiny_start  # noqa: E402
+
+pytestmark = pytest.mark.skipif(EXECUTABLE is None, reason="no Chromium on this machine (Debian: apt-get install chromium)")
+ACCESSIBILITY = Path(__file__).with_name("accessibility.js").read_text()
+# Set to a folder to keep the screenshots.
+SHOTS = os.environ.get("LAPSUS_SCREENSHOTS")
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    chromium = Chromium(tmp_path_factory.mktemp("profile"))
+    yield chromium
+    chromium.close()
+
+
+@pytest.fixture
+def report(browser):
+    browser.offline()
+    browser.size(1280)
+    browser.open((made() / "report.html").as_uri())
+    return browser
+
+
+def shot(browser, name):
+    if SHOTS:
+        Path(SHOTS).mkdir(parents=True, exist_ok=True)
+        browser.screenshot(Path(SHOTS) / f"{name}.png")
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("dark", [False, True])
+def test_report_reads_well(browser, width, dark):
+    browser.offline()
+    browser.size(width, 844, dark, mobile=width < 500)
+    browser.open((made() / "report.html").as_uri())
+    assert browser.complaints() == []
+    images = browser.run("[...document.images].map(i => [i.complete && i.naturalWidth > 0, i.alt.length > 20])")
+    assert len(images) >= 5 and all(loaded and described for loaded, described in images)
+    assert browser.run("document.documentElement.scrollWidth") <= width
+    assert browser.run(ACCESSIBILITY) == []
+    shot(browser, f"report-{width}-{'dark' if dark else 'light'}")
+
+
+def test_nothing_moves_while_the_report_loads(browser):
+    browser.size(390, 844, mobile=True)
+    shift = """new Promise(done => { let sum = 0;
+        new PerformanceObserver(list => { for (const e of list.getEntries()) sum += e.value; }).observe({type: 'layout-shift', buffered: true});
+        setTimeout(() => done(sum), 800); })"""
+    browser.open((made() / "report.html").as_uri())
+    assert browser.run(shift) < 0.01
+
+
+def view(browser):
+    browser.run("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    return browser.run("document.querySelector('.viewer').dataset.view").split()
+
+
+def picture(browser):
+    return browser.run("document.querySelector('.viewer canvas').toDataURL()")
+
+
+def test_rings_turn_by_pointer_and_keyboard_and_move_through_time(report):
+    report.run("document.querySelector('.viewer').scrollIntoView({block: 'center', behavior: 'instant'})")
+    start, before = view(report), picture(report)
+    box = report.run("(r => [r.left, r.top, r.width, r.height])(document.querySelector('.viewer canvas').getBoundingClientRect())")
+    middle = (box[0] + box[2] / 2, box[1] + box[3] / 2)
+    report.drag(middle, (middle[0] + 60, middle[1] + 25))
+    dragged = view(report)
+    assert dragged[:2] != start[:2] and picture(report) != before
+    report.run("document.querySelector('.viewer canvas').focus()")
+    report.key("ArrowLeft")
+    report.key("ArrowUp")
+    turned = view(report)
+    assert float(turned[0]) == pytest.approx(float(dragged[0]) - 0.2, abs=0.002) and float(turned[1]) == pytest.approx(float(dragged[1]) + 0.15, abs=0.002)
+    before = picture(report)
+    report.run("document.querySelector('.viewer input').focus()")
+    for _ in range(3):
+        report.key("ArrowLeft")
+    report.run("(s => { s.value = 10; s.dispatchEvent(new Event('input')); })(document.querySelector('.viewer input'))")
+    assert view(report)[2] == "10" and picture(report) != before
+    assert re.match(r"step -?\d+, \w+", report.run("document.querySelector('.viewer output').textContent"))
+    report.run("document.querySelector('[data-action=reset]').click()")
+    assert view(report)[:2] == start[:2]
+    assert report.complaints() == []
+
+
+def test_every_control_is_reached_by_keyboard(report):
+    wanted = report.run("document.querySelectorAll('a[href], button, input, summary, [tabindex=\"0\"]').length")
+    reached = set()
+    report.run("document.activeElement.blur(); window.scrollTo(0, 0)")
+    for _ in range(wanted + 3):
+        report.send("Input.dispatchKeyEvent", type="keyDown", key="Tab", code="Tab", windowsVirtualKeyCode=9)
+        report.send("Input.dispatchKeyEvent", type="keyUp", key="Tab", code="Tab", windowsVirtualKeyCode=9)
+        reached.add(report.run("[...document.querySelectorAll('*')].indexOf(document.activeElement)"))
+    assert len(reached) >= wanted
+
+
+def test_report_prints(report):
+    data = report.send("Page.printToPDF", timeout=120, preferCSSPageSize=True)["data"]
+    assert len(data) > 50_000
+
+
+def test_hostile_names_run_nothing(report):
+    assert report.run("document.querySelectorAll('script').length") == 2
+    assert report.run("document.images.length && [...document.images].every(i => i.src.startsWith('data:'))")
+    assert "<script>alert" in report.run("document.querySelector('header').textContent")
+
+
+@pytest.fixture(scope="module")
+def live(tmp_path_factory):
+    path = tiny_start(tmp_path_factory.mktemp("live"))
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
+    process = subprocess.Popen([sys.executable, "-m", "lapsus", "watch", str(path), "--no-browser"], env=environment, stdout=subprocess.PIPE, text=True)
+    yield re.search(r"http://\S+", process.stdout.readline())[0]
+    process.terminate()
+    process.communicate(timeout=30)
+
+
+@pytest.mark.parametrize("width, dark", [(390, False), (1280, True)])
+def test_live_page(browser, live, width, dark):
+    browser.send("Network.emulateNetworkConditions", offline=False, latency=0, downloadThroughput=-1, uploadThroughput=-1)
+    browser.size(width, 844, dark, mobile=width < 500)
+    browser.open(live)
+    browser.wait(lambda: browser.run("document.getElementById('curve').childElementCount > 3 && document.getElementById('cloud').childElementCount > 300"), 90)
+    assert "update" in browser.run("document.getElementById('status').textContent")
+    assert browser.complaints() == []
+    assert browser.run("document.documentElement.scrollWidth") <= width
+    assert browser.run(ACCESSIBILITY) == []
+    shot(browser, f"live-{width}-{'dark' if dark else 'light'}")

@@ -1,0 +1,275 @@
+"""From trials to a mechanism: every stage, what is skipped, what is refused, and what is said."""
+
+import json
+import shutil
+from types import SimpleNamespace
+from unittest import mock
+
+import numpy as np
+import pytest
+import torch
+from made_discovery import HOSTILE, made, small_analyses, table
+
+from lapsus import Discovery, check_task, discover, streams
+from lapsus.behaviour import BNS, ConstantSwap, NoSwap, SmoothSwap, TabulatedSwap
+from lapsus.circular import distance, embed, wrap
+from lapsus.data import make_observer, observer_f, observer_path
+from lapsus.discovery import words
+from lapsus.discovery.discover import Interrupted, _default_folder
+from lapsus.discovery.folder import STAGES
+from lapsus.discovery.matching import bin_edges, compare
+from lapsus.discovery.target import FeatureCuedLike, behaviour_table, nearest_start, task_like
+from lapsus.errors import LapsusError
+from lapsus.training.build import build
+from lapsus.trials import Trials, read_trials
+
+
+@pytest.fixture
+def copy(tmp_path):
+    """A finished discovery that a test may spoil."""
+    return shutil.copytree(made(), tmp_path / "found")
+
+
+def again(folder, **changed):
+    settings = json.loads((folder / "stages.json").read_text())["settings"]
+    arguments = {"minutes": settings["minutes"], "start_from": settings["start_from"], "output": folder, "say": lambda text: None}
+    return discover(table(), **(arguments | changed))
+
+
+def undo(folder, *stages):
+    stored = json.loads((folder / "stages.json").read_text())
+    for stage in stages:
+        del stored["done"][stage]
+    (folder / "stages.json").write_text(json.dumps(stored))
+
+
+def test_the_parts_of_a_discovery():
+    found = Discovery(made())
+    assert list(found.done) == list(STAGES)
+    facts = json.loads((made() / "discovery.json").read_text())
+    assert {"seconds", "model", "swap_curve_mad_fit", "matched", "sentences", "checks"} <= set(facts)
+    assert len(found.sentences) == 5 and all(s.endswith(".") for s in found.sentences)
+    assert facts["seconds"] == pytest.approx(sum(found.done.values()), abs=1)
+    assert len(found.trials) == 200 and found.fit.name == facts["model"] and found.fit.comparison is not None
+    assert found.trials.subject[0] == HOSTILE
+    assert len(found.models) == len(found.runs) == len(found.matches) == len(found.mechanisms) == 1
+    assert found.matched == facts["matched"] == (not found.matches[0]["where"])
+    assert found.report.is_file() and "rings_path" in found.arrays()
+    # The network was asked for the swap curve of the fit, on the distances of the data.
+    network, conditions = found.models[0], found.models[0].task.sample(400, streams.generator("test"))
+    assert set(np.round(np.degrees(distance(*conditions["probe"].numpy().T)))) <= set(range(45, 181, 15))
+    if found.fit.name != "none":
+        gap = np.radians([45.0, 120.0])
+        p = 1 / (1 + np.exp(-found.fit.f(gap)))
+        pair = {"report": torch.zeros(2, 2), "probe": torch.tensor(np.stack([np.zeros(2), gap], 1)), "cued": torch.zeros(2, dtype=torch.long)}
+        if found.fit.name != "both":
+            assert network.behaviour.weights(pair)[:, 1].numpy() == pytest.approx(p.mean(1), abs=0.01)
+
+
+def test_what_is_done_is_skipped():
+    before = {p: p.stat().st_mtime_ns for p in made().rglob("*") if p.is_file()}
+    found = again(made())
+    assert found.sentences and {p: p.stat().st_mtime_ns for p in made().rglob("*") if p.is_file()} == before
+
+
+def test_only_what_is_missing_is_done_again(copy):
+    undo(copy, "report")
+    (copy / "report.html").unlink()
+    with mock.patch("lapsus.inference.fit", side_effect=AssertionError("fitted again")), mock.patch("lapsus.training.train", side_effect=AssertionError("trained again")):
+        assert again(copy).report.is_file()
+
+
+def test_interrupted_training_keeps_the_fit_and_goes_on(copy):
+    undo(copy, "train", "evaluate", "analyse", "report")
+    for part in ("evaluation.json", "analysis.json", "report.html", "discovery.json"):
+        (copy / part).unlink()
+    network = next((copy / "networks").iterdir())
+    kept = (network / "config.toml").read_bytes()
+    for spare in (*network.glob("checkpoint*"), network / "metrics.jsonl"):
+        spare.unlink()
+    stopped = SimpleNamespace(reason="interrupted")
+    with mock.patch("lapsus.training.train", return_value=stopped), pytest.raises(Interrupted):
+        again(copy)
+    with pytest.raises(LapsusError, match="not done yet"):
+        Discovery(copy).matches
+    assert "fit" in Discovery(copy).done and "train" not in Discovery(copy).done
+    with small_analyses(), mock.patch("lapsus.inference.fit", side_effect=AssertionError("fitted again")):
+        found = again(copy)
+    assert len(found.done) == len(STAGES) and (network / "config.toml").read_bytes() == kept and found.runs[0].update > 0
+
+
+def test_nothing_foreign_is_touched(tmp_path, copy):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.txt").write_text("years")
+    with pytest.raises(LapsusError, match="is not a discovery"):
+        again(copy, output=tmp_path / "mine")
+    assert [p.name for p in (tmp_path / "mine").iterdir()] == ["thesis.txt"]
+    with pytest.raises(LapsusError, match=r"other settings \(minutes\)"):
+        again(copy, minutes=7)
+    with pytest.raises(LapsusError, match="other trials"):
+        discover(table().iloc[:-1], minutes=0.1, output=copy, start_from=Discovery(copy).settings["start_from"])
+    run = next((copy / "networks").iterdir())
+    with pytest.raises(LapsusError, match="is not a discovery"):
+        again(copy, output=run)
+
+
+@pytest.mark.parametrize("arguments, sentence", [
+    ({"subject": "nobody"}, "there is no subject"), ({"set_size": 5}, "no trial has set size 5"), ({"minutes": 0}, "--minutes must be positive"),
+    ({"networks": 0}, "--networks"), ({"cueing": "smell"}, "--cueing is feature"), ({"start_from": "nowhere"}, "nowhere"),
+])  # fmt: skip
+def test_mistakes_are_sentences(tmp_path, arguments, sentence):
+    with mock.patch("lapsus.inference.fit", return_value=Discovery(made()).fit), pytest.raises(LapsusError, match=sentence):
+        discover(table(), output=tmp_path / "out", **arguments)
+
+
+def test_one_item_and_few_trials_are_refused(tmp_path):
+    single = Trials(np.zeros(50), np.zeros((50, 1)))
+    with pytest.raises(LapsusError, match="every trial has one item"):
+        discover(single, output=tmp_path / "out")
+    with pytest.raises(LapsusError, match="too few"):
+        discover(table(12), output=tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_folder_is_named_without_harm():
+    for name in ("../../etc/passwd", "<b>", "\N{OCTOPUS}", "a" * 10_000, ""):
+        path = _default_folder(name)
+        assert path.parts[0] == "runs" and len(path.parts) == 2 and len(path.name) < 60 and path.name.isascii()
+
+
+# --- The target ---
+
+
+def test_the_task_has_the_distances_of_the_data():
+    trials = read_trials(observer_path())
+    task = build("task", task_like(trials, "feature"))
+    check_task(task)
+    drawn = task.sample(20_000, streams.generator("test"))
+    for name in ("probe", "report"):
+        mine, own = np.sort(distance(*drawn[name].numpy().T)), np.sort(np.abs(trials.distance(name)[:, 1]))
+        levels = np.linspace(0.05, 0.95, 7)
+        assert np.quantile(mine, levels) == pytest.approx(np.quantile(own, levels), abs=0.14)
+    assert isinstance(task, FeatureCuedLike)
+    with pytest.raises(LapsusError, match="task.items must be 2"):
+        FeatureCuedLike(items=3)
+
+
+@pytest.mark.parametrize("behaviour", [
+    BNS(NoSwap()), BNS(ConstantSwap(0.2), uniform=0.1), BNS(TabulatedSwap((-3.0, 0.0, 1.0), (-1.0, 0.5, -2.0)), spread=0.3),
+    BNS(TabulatedSwap((-2.0, 1.0), ((-1.0, 0.0), (0.5, -3.0))), feature="both"),
+])  # fmt: skip
+def test_a_behaviour_survives_the_experiment_file(behaviour, tmp_path):
+    import tomllib
+
+    from lapsus.training.experiment import to_toml
+
+    read = build("behaviour", tomllib.loads(to_toml({"behaviour": behaviour_table(behaviour)}))["behaviour"])
+    conditions = FeatureCuedLike(probe_distances=(0.5, 2.0), report_distances=(1.0, 3.0)).sample(50, streams.generator("test"))
+    assert torch.equal(read.weights(conditions), behaviour.weights(conditions)) and read.spread == behaviour.spread
+
+
+def test_the_nearest_network_is_the_start():
+    def shipped(kind, swap, objective="diffusion", pi=0.0):
+        target = {"kind": "bns", "swap": swap, "pi_correct": pi}
+        return {"config": {"name": "n", "task": {"kind": kind}, "network": {"kind": "dendritic"}, "behaviour": target, "stage": [{"objective": {"kind": objective}}]}}
+
+    zoo = {
+        "none": shipped("feature-cued", {"kind": "none"}), "smooth-0": shipped("feature-cued", {"kind": "smooth"}), "smooth-2": shipped("feature-cued", {"kind": "smooth"}, pi=2.0),
+        "optimal": shipped("feature-cued", {"kind": "smooth"}, "task-optimal", 1.8), "index": shipped("index-cued", {"kind": "constant", "p": 0.1}),
+    }  # fmt: skip
+    task = task_like(read_trials(observer_path()), "feature")
+    with mock.patch("lapsus.zoo.shipped", return_value=zoo):
+        order = [start.name for start in nearest_start(BNS(SmoothSwap(), pi_correct=1.8), task, "feature")]
+        assert order == ["smooth-2", "none", "smooth-0"]
+        assert nearest_start(BNS(SmoothSwap(), pi_correct=0.2), task, "feature")[0].name == "smooth-0"
+        with pytest.raises(LapsusError, match="cannot be the start"):
+            nearest_start(BNS(NoSwap()), task, "feature", "index")
+    with mock.patch("lapsus.zoo.shipped", return_value={}):
+        assert nearest_start(BNS(NoSwap()), task, "feature") == []
+
+
+# --- Matched or not ---
+
+
+def answers(report, gap, f, scatter, repeats, seed):
+    """Responses drawn with NumPy alone: [repeats, T]."""
+    rng = np.random.default_rng(seed)
+    swap = rng.uniform(size=(repeats, len(gap))) < 1 / (1 + np.exp(-f(gap)))
+    return wrap(np.where(swap, report[:, 1], report[:, 0]) + scatter * rng.standard_normal(swap.shape))
+
+
+@pytest.fixture(scope="module")
+def shown():
+    rng = np.random.default_rng(5)
+    first = rng.uniform(-np.pi, np.pi, 1500)
+    gap = np.radians(rng.choice(np.arange(45, 181, 15), 1500))
+    return wrap(np.stack([first, first + rng.uniform(0.8, 5.4, 1500)], 1)), gap
+
+
+def test_the_same_behaviour_is_matched(shown):
+    report, gap = shown
+    network, fitted, data = (answers(report, gap, observer_f, 0.15, k, seed) for seed, k in enumerate((8, 16, 1)))
+    found = compare(report, gap, bin_edges(gap), network, fitted, data[0])
+    assert found["matched"] and found["where"] == [] and found["swap_curve_mad_fit"] < 0.015 and found["fit_explains_data"]
+    # The curve is the one that was put in: nothing is lost between bins and trials.
+    truth = [1 / (1 + np.exp(-observer_f(d))) for d in found["distance"]]
+    assert found["fit"] == pytest.approx(truth, abs=0.03)
+    assert found["scatter"]["network"] == pytest.approx(0.15, rel=0.1)
+
+
+def test_another_behaviour_is_not_and_it_says_where(shown):
+    report, gap = shown
+    fitted, data = (answers(report, gap, observer_f, 0.15, k, seed) for seed, k in enumerate((16, 1)))
+    never = compare(report, gap, bin_edges(gap), answers(report, gap, lambda d: -9 + 0 * d, 0.15, 8, 9), fitted, data[0])
+    assert not never["matched"] and any("swap curve" in w and "52°" in w or "45°" in w for w in never["where"])
+    assert any("predictive interval" in w for w in never["where"])
+    wide = compare(report, gap, bin_edges(gap), answers(report, gap, observer_f, 0.3, 8, 9), fitted)
+    assert not wide["matched"] and any("scatter" in w for w in wide["where"]) and "data" not in wide
+
+
+def test_predictive_intervals_hold_their_level(shown):
+    report, gap = shown
+    fitted = answers(report, gap, observer_f, 0.15, 16, 1)
+    network = answers(report, gap, observer_f, 0.15, 8, 2)
+    outside = [any(compare(report, gap, bin_edges(gap), network, fitted, answers(report, gap, observer_f, 0.15, 1, 50 + k)[0])["predictive_network"]["outside"]) for k in range(25)]
+    # 5 % of data sets may have a bin outside; the network's own sampling error adds a little.
+    assert np.mean(outside) <= 0.24
+
+
+# --- The embedded observer ---
+
+
+def test_the_observer_is_made_by_its_script_and_does_what_it_says(tmp_path):
+    assert make_observer(tmp_path / "observer.csv").read_bytes() == observer_path().read_bytes()
+    trials = read_trials(observer_path())
+    gap = np.abs(trials.distance("probe")[:, 1])
+    swap = np.abs(trials.deviation[:, 1]) < np.abs(trials.deviation[:, 0])
+    for low, high in ((0.7, 1.2), (1.2, 2.0), (2.0, 3.2)):
+        rows = (gap >= low) & (gap < high)
+        expected = (1 / (1 + np.exp(-observer_f(gap[rows])))).mean()
+        assert swap[rows].mean() == pytest.approx(expected, abs=3.5 * np.sqrt(expected / rows.sum()))
+    assert np.hypot(*embed(trials.error[~swap]).mean(0)) == pytest.approx(1 - 1 / (2 * 25), abs=0.01)
+
+
+# --- Words ---
+
+
+def described(model, **changed):
+    curve = [{"distance": d, "p_swap": 0.3 - 0.08 * d, "p_low": 0.1, "p_high": 0.4} for d in np.linspace(0, np.pi, 20)]
+    comparison = [{"model": m, "elpd": -100.0 - 9 * k, "elpd_difference": -9.0 * k, "difference_se": 3.0, "pareto_k_above_0.7": 0} for k, m in enumerate(dict.fromkeys((model, "probe", "constant", "none")))]
+    weights = [{"set_size": 2, "trials": 400, "target": 0.9, "non_target": 0.1, "guess": 0.0}]
+    return {"model": model, "trials": 400, "subjects": 1, "weights": weights, "comparison": comparison, "swap_function": [] if model == "none" else curve, "converged": True, "rhat": 1.0} | changed
+
+
+@pytest.mark.parametrize("model", ["none", "constant", "probe", "report", "both"])
+def test_five_sentences_and_failures_first(model):
+    found = Discovery(made())
+    networks = found.networks()
+    facts = {"set_size": 2, "start": "x", "start_distance": 0.0, "train_seconds": 60.0, "cueing": "feature", "networks": 1, "uniform_fit": 0.001, "uniform_target": 0.0, "truth": None}
+    fit = described(model)
+    assert len(words.five_sentences(fit, networks, facts)) == 5
+    order = [c["status"] for c in words.checks(fit, networks, facts)]
+    assert order == sorted(order, key=["failed", "not checked", "passed"].index)
+    few = words.checks(described(model, weights=[{"set_size": 2, "trials": 400, "target": 0.97, "non_target": 0.03, "guess": 0.0}]), networks, facts)
+    assert any(c["name"] == "Enough swaps" and c["status"] == "failed" and "rests on its prior" in c["text"] for c in few)
+    assert "six" not in words.methods(fit, facts, "1") and "6-item" in words.methods(fit, facts | {"set_size": 6}, "1")

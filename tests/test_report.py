@@ -1,0 +1,108 @@
+"""The report as a file: one, small, self-contained, and nothing from outside is executed."""
+
+import json
+import re
+from html.parser import HTMLParser
+
+import pytest
+from made_discovery import HOSTILE, TINY, made, small_analyses
+
+from lapsus.errors import LapsusError
+from lapsus.report.page import _script_json, runs_page, shortened
+from lapsus.report.plots import _dark
+from lapsus.training import Experiment, Run, train
+
+
+class Elements(HTMLParser):
+    """Every start tag with its attributes."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags = []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append((tag, dict(attributes)))
+
+
+@pytest.fixture(scope="module")
+def page():
+    return (made() / "report.html").read_text()
+
+
+def check_page(text):
+    assert len(text.encode()) < 8e6
+    tags = Elements(text).tags
+    for tag, attributes in tags:
+        for name in ("src", "srcset", "href", "action", "data", "poster"):
+            if attributes.get(name):
+                assert attributes[name].startswith(("data:", "#")), f"{tag} {name}={attributes[name][:80]}"
+        assert not any(name.startswith("on") for name in attributes), f"{tag} has an inline handler"
+    images = [a for t, a in tags if t == "img"]
+    assert images and all(a.get("alt", "").strip() and a["width"] and a["height"] for a in images)
+    assert not re.search(r"(?:url\(|@import|fetch\(|XMLHttpRequest|WebSocket)", text)
+    return tags
+
+
+def test_one_self_contained_page(page):
+    tags = check_page(page)
+    assert sum(t == "script" for t, _ in tags) == 2 and any(t == "canvas" for t, _ in tags)
+    heads = re.findall(r"<h2[^>]*>([^<]+)", page)
+    assert heads == ["What was found", "The data", "The behaviour fit", "Network against data", "The mechanism", "How sure we are", "Methods", "How this was made"]
+    facts = json.loads((made() / "discovery.json").read_text())
+    statuses = re.findall(r'class="status">(.) ', page)
+    assert statuses == sorted(statuses, key="✗?✓".index) and len(statuses) == len(facts["checks"])
+
+
+def test_hostile_names_are_text(page):
+    assert HOSTILE not in page and "<script>alert" not in page and "<img src=x" not in page and "<b>column" not in page
+    assert "&lt;script&gt;alert(" in page and "longlong" * 40 not in page
+
+
+def test_data_cannot_end_its_script_element():
+    text = str(_script_json({"x": "</script><script>alert(1)</script><!-- &"}))
+    assert "<" not in text and ">" not in text and json.loads(text)["x"].startswith("</script>")
+
+
+def test_names_are_shortened_and_made_visible():
+    assert len(shortened("x" * 10_000)) == 120 and shortened("a\x00\nb\u202e") == "a\ufffd\ufffdb\ufffd"
+
+
+def test_greys_turn_over_on_dark_pages_and_colours_stay():
+    svg = '<svg width="1"><path style="fill: #ffffff; stroke: #000000"/><path style="fill: #d55e00"/></svg>'
+    dark = _dark(svg)
+    white, black = re.search(r"fill: #(..)", dark)[1], re.search(r"stroke: #(..)", dark)[1]
+    assert int(white, 16) < 40 and int(black, 16) > 200 and "#d55e00" in dark and 'fill="#ececec"' in dark
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("<b>runs &")
+    made_runs = []
+    for seed, swap in ((1, {"kind": "smooth"}), (2, {"kind": "none"})):
+        described = Experiment.model_validate({
+            "name": "<i>tiny", "seed": seed, "task": {"kind": "feature-cued"}, "network": TINY, "behaviour": {"kind": "bns", "swap": swap},
+            "stage": [{"updates": 3, "conditions": 8, "trials": 4}],
+        })  # fmt: skip
+        run = Run.create(folder / f"<script>run-{seed}", described)
+        train(run, progress=False)
+        made_runs.append(run)
+    return made_runs
+
+
+def test_any_runs_side_by_side(runs, tmp_path):
+    with small_analyses():
+        path = runs_page([str(run.path) for run in runs], tmp_path / "two.html")
+    text = path.read_text()
+    check_page(text)
+    assert text.count("<canvas") == 2 and "<script>run" not in text and "<i>tiny" not in text and "network 2" in text
+    assert "The data" not in re.findall(r"<h2[^>]*>([^<]+)", text)
+
+
+def test_files_of_others_are_not_overwritten(runs, tmp_path):
+    (tmp_path / "mine.html").write_text("years of work")
+    with pytest.raises(LapsusError, match="not a report of ours"):
+        runs_page([str(runs[0].path)], tmp_path / "mine.html")
+    assert (tmp_path / "mine.html").read_text() == "years of work"
+    with pytest.raises(LapsusError, match="nowhere"):
+        runs_page([str(tmp_path / "nowhere")], tmp_path / "x.html")
