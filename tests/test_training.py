@@ -301,3 +301,33 @@ def test_mistakes_in_an_experiment_name_the_field(change, message):
 
     with pytest.raises(LapsusError, match=message):
         check(read_experiment(TINY | change))
+
+
+def test_mse_against_samples_averages_the_modes():
+    """The control that must fail: with 40 % swaps, squared error on samples puts responses between the modes, on neither."""
+    from lapsus import circular
+    from lapsus.training.evaluate import respond
+
+    experiment = read_experiment({
+        "name": "control", "task": {"kind": "index-cued", "prestimulus": 0, "stimulus": 3, "delay": 0, "cue": 3, "denoise": 10},
+        "network": {"kind": "dendritic", "units": 10, "branching": [6, 5], "alpha": 0.3, "input_scale": 6.0},
+        "behaviour": {"kind": "bns", "swap": {"kind": "constant", "p": 0.4}},
+        "stage": [{"updates": 600, "objective": {"kind": "sample-mse", "window": 3}, "learning_rate": 4e-3,
+                   "final_learning_rate": 1e-3, "clip": 5.0, "average": 0.99}],
+    })  # fmt: skip
+    training = Training(experiment, Model.of(experiment))
+    for _ in training.run():
+        pass
+    training.flat.copy_(training.average)
+    conditions = training.model.task.sample(256, streams.generator("control"))
+    far = circular.distance(conditions["report"][:, 0], conditions["report"][:, 1]) > 1.8
+    conditions = {name: values[far] for name, values in conditions.items()}
+    x_T = respond(training.model, conditions, 32, seed=3)
+    target = training.model.behaviour.mixture(conditions)
+    mean = (target.weights[..., None] * target.means).sum(1).T[..., None]
+    near_mean = float(((x_T - mean).norm(dim=0) < 0.75).double().mean())
+    near_mode = max(float(((x_T - target.means[:, m].T[..., None]).norm(dim=0) < 0.75).double().mean()) for m in range(2))
+    assert near_mean > 0.6 and near_mode < 0.05, (near_mean, near_mode)
+    # What the target itself would give, so that the measure can tell the two apart.
+    ideal = training.model.behaviour.sample(conditions, 32, streams.generator("ideal"))
+    assert float(((ideal - mean).norm(dim=0) < 0.75).double().mean()) < 0.05
