@@ -2,24 +2,32 @@
 VENV ?= .venv
 PYTHON ?= python3
 BIN := $(VENV)/bin
+SOURCES := $(shell find src native -type f -not -name '*.pyc' -not -name '*.so' 2>/dev/null)
 
-.PHONY: discover test install native sanitize bench clean
+.PHONY: discover test install sanitize bench clean
 
-$(VENV)/.installed: pyproject.toml constraints.txt CMakeLists.txt $(wildcard native/*) $(wildcard src/lapsus/*.py src/lapsus/*/*)
+# The package itself is installed last and alone, so that a change of ours does not look for dependencies again.
+$(VENV)/.installed: pyproject.toml constraints.txt CMakeLists.txt $(SOURCES)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install -q -c constraints.txt "torch==2.13.0"
-	$(BIN)/python -m pip install -q -c constraints.txt ".[test]"
+	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt "torch==2.13.0"
+	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt ".[test]"
 	@touch $@
 
 install: $(VENV)/.installed
 
+# The embedded example, from a trial table to a report; going on where it stopped if it was interrupted.
 discover: install
-	$(BIN)/lapsus train index-quick -o runs/discover 2>&1 || $(BIN)/lapsus resume runs/discover
-	$(BIN)/lapsus evaluate runs/discover
-	@echo "The trained network and its metrics are in runs/discover"
+	$(BIN)/lapsus discover -o runs/discover
 
 test: install
 	$(BIN)/python -m pytest
 
+# The kernel under the address, undefined-behaviour and thread sanitizers.
+sanitize:
+	sh native/sanitize.sh
+
+bench: install
+	$(BIN)/lapsus bench engine
+
 clean:
-	rm -rf $(VENV) build runs
+	rm -rf $(VENV) build
