@@ -25,9 +25,14 @@ class _AsShown(nn.Module):
 
 @dataclass(frozen=True)
 class CueCombination:
-    """Cues [s_v, s_a], each uniform within ±limit (in units of the behaviour's `unit`); no delay between cues and response."""
+    """Cues [s_v, s_a], each uniform within ±limit (in units of the behaviour's `unit`); no delay between cues and response.
+
+    gain: how strongly cues drive the untrained network. Its noise is of order one in every step, and a memory that is to
+    resolve a tenth of a unit must be larger than that; input weights would get there by themselves, in many more updates.
+    """
 
     limit: float = 3.0
+    gain: float = 1.0
     prestimulus: int = 3
     stimulus: int = 5
     denoise: int = 40
@@ -35,8 +40,9 @@ class CueCombination:
     response_size = 1
 
     def __post_init__(self):
-        if not self.limit > 0:
-            raise LapsusError(f"task.limit must be positive, not {self.limit}.")
+        for name in ("limit", "gain"):
+            if not getattr(self, name) > 0:
+                raise LapsusError(f"task.{name} must be positive, not {getattr(self, name)}.")
         check_durations(self.epochs)
 
     @property
@@ -53,7 +59,7 @@ class CueCombination:
         return {"s_v": values.repeat_interleave(size), "s_a": values.repeat(size)}
 
     def stimuli(self, conditions: dict[str, Tensor]) -> dict[str, Tensor]:
-        return {"stimulus": torch.stack([conditions["s_v"], conditions["s_a"]], 1)}
+        return {"stimulus": self.gain * torch.stack([conditions["s_v"], conditions["s_a"]], 1)}
 
     def encoder(self, generator: torch.Generator) -> nn.Module:
         return _AsShown()
