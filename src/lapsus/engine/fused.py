@@ -7,6 +7,7 @@ order that depends neither on the number of threads nor on who finishes first. S
 from __future__ import annotations
 
 import os
+from importlib import import_module
 
 import torch
 from torch import Tensor
@@ -16,10 +17,11 @@ from lapsus.engine.timeline import Timeline
 from lapsus.errors import LapsusError
 
 try:
-    from lapsus.engine import _native
+    _native = import_module("lapsus.engine._native")
+except ModuleNotFoundError:
+    _native, _reason = None, "the kernel was not built, for want of a C++ compiler when lapsus was installed"
 except ImportError as error:
-    _native = None
-    _reason = f"the kernel was not built ({error})"
+    _native, _reason = None, f"the kernel does not load ({error})"
 
 __all__ = ["fill_normal", "instruction_set", "instruction_sets", "rollout", "unbuilt", "why_not"]
 
