@@ -181,13 +181,14 @@ def figure(networks: Networks, recording: xr.Dataset | None = None) -> Figure:
         key.text(0.5, 0.2, "○ item 1 cued\n□ item 2 cued", transform=key.transAxes, ha="center", va="top", fontsize=6)
         for spec, roles, draw, name in ((middle, INDEX_NETWORKS, _index_panel, "C"), (bottom, FEATURE_NETWORKS, _feature_panel, "D")):
             row = spec.subgridspec(1, 4, wspace=0.14)
+            first = next((role for role in roles if role in networks), None)
             for k, role in enumerate(roles):
                 ax = fig.add_subplot(row[k])
                 panel(ax, draw, networks, role, *((recording,) if name == "C" else ()))
-                if k:
+                if role != first:
                     ax.set_ylabel("")
                     ax.tick_params(labelleft=False)
-                else:
+                if k == 0:
                     letter(ax, name, y=1.06)
                     ax.text(0, 1.2, "index-cued" if name == "C" else "feature-cued", transform=ax.transAxes, fontsize=7, fontweight="bold")
             if name == "D" and ax.lines:

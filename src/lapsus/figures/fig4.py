@@ -231,7 +231,7 @@ def figure(networks: Networks) -> Figure:
             else:
                 ax.tick_params(labelleft=False)
             if k == 2 and ax.lines:
-                ax.legend(loc="center right")
+                ax.legend(loc="center left", bbox_to_anchor=(0.08, 0.62))
         cells = third.subgridspec(2, 3, width_ratios=(1, 1, 0.38), wspace=0.0, hspace=0.08)
         for i, (name, probes) in enumerate(CONFIGURATIONS.items()):
             for j, fixed_cued in enumerate((True, False)):
@@ -248,8 +248,8 @@ def figure(networks: Networks) -> Figure:
         wheel_key(key, (0.1, 0.5, 0.8, 0.3), "free item's colour")
         key.scatter([0.3], [0.3], color=wheel(FIXED), s=40, transform=key.transAxes)
         key.text(0.42, 0.3, "fixed", transform=key.transAxes, va="center", fontsize=6)
-        count = rings(networks, CONFIGURATIONS["close, 45°"])[1] if RINGS in networks else 0
-        key.text(0.5, 0.2, f"• correct   × swap\nn = {count:,} a row\n{LABELS[RINGS]}", transform=key.transAxes, ha="center", va="top", fontsize=6)
+        count = f"n = {rings(networks, CONFIGURATIONS['close, 45°'])[1]:,} a row\n" if RINGS in networks else ""
+        key.text(0.5, 0.2, f"• correct   × swap\n{count}{LABELS[RINGS]}", transform=key.transAxes, ha="center", va="top", fontsize=6)
         row = bottom.subgridspec(1, 2, wspace=0.28, width_ratios=(1.5, 1))
         d = panel(fig.add_subplot(row[0]), _histogram, networks)
         letter(d, "D")

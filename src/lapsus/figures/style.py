@@ -96,6 +96,8 @@ def note(ax: Axes, text: str) -> Axes:
     """Say in the panel why it is empty."""
     ax.text(0.5, 0.5, _wrapped(text), transform=ax.transAxes, ha="center", va="center", fontsize=6, color=GREY)
     ax.set(xticks=[], yticks=[])
+    for spine in ax.spines.values():
+        spine.set_visible(False)
     return ax
 
 

@@ -1,0 +1,81 @@
+"""A recording given as plain NumPy arrays and a table, through every analysis.
+
+Your own data take the place of `load_recording`: spike rates or calcium signals as activity[trial, time, unit], one row a trial in the
+table (which item was cued, both items' colours in radians, the response) and, for each time bin, its time from cue offset and its epoch.
+Here the recording is made up: a population whose swap errors are misselections, so the answers are known.
+"""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from lapsus.analysis import alignment, decoders, rings, swaps, trialwise
+from lapsus.analysis.activity import activity_dataset, memory, two_items
+from lapsus.analysis.synthetic import synthetic_population
+
+
+def load_recording() -> tuple[np.ndarray, pd.DataFrame, np.ndarray, np.ndarray]:
+    """activity [trial, time, unit], the trial table, time and epoch of each bin."""
+    made = synthetic_population("misselection", trials=1500, swap_probability=0.15, before=1.3, after=0.2, seed=1)
+    table = made[["cued", "report_1", "report_2", "response"]].to_dataframe().reset_index(drop=True)
+    return made["activity"].to_numpy(), table, made["time"].to_numpy(), made["epoch"].to_numpy()
+
+
+def main(output: Path) -> None:
+    activity, table, time, epoch = load_recording()
+    data = activity_dataset(activity, table, time=time, epoch=epoch)
+    rate, low, high = swaps.swap_rate(data)
+    print(f"{data.sizes['trial']} trials, {data.sizes['unit']} units; swap rate {rate:.3f} [{low:.3f}, {high:.3f}]")
+
+    shown = data.isel(time=np.flatnonzero(data["epoch"].to_numpy() != "prestimulus"))
+    for name, options in (("as published", {}), ("distractor's colour removed", {"adjust": True})):
+        before, after = alignment.pre_and_post_cue(alignment.plane_alignment(shown, **options))
+        print(f"Plane alignment, {name}: {before[0]:.2f} before the cue, {after[0]:.2f} after")
+    before, after = alignment.pre_and_post_cue(alignment.panichello_alignment(shown))
+    print(f"Plane alignment, four colour bins: {before[0]:.2f} before the cue, {after[0]:.2f} after")
+    late = shown.isel(time=[-1])
+    null = alignment.shuffle_null(late, repeats=99).to_numpy()
+    observed = alignment.plane_alignment(late).to_numpy()
+    print(f"At the response: {observed.item():.2f}; shuffled colours {null.mean():.2f}, p = {(1 + (null >= observed).sum()) / 100:.2f}")
+    resampled = alignment.bootstrap_alignment(late, repeats=99).to_numpy()
+    print(f"  95 % interval {np.quantile(resampled, 0.025):.2f} to {np.quantile(resampled, 0.975):.2f}")
+    fit = alignment.sigmoid_against_flat(shown["time"].to_numpy(), alignment.plane_alignment(shown).to_numpy())
+    print(f"Sigmoid against flat: rise {fit.y_scale:.2f} at t = {fit.x_offset:.1f}, MSE {fit.flat_mse:.4f} flat, {fit.sigmoid_mse:.4f} sigmoid")
+
+    projections = decoders.error_projections(data)
+    print("\nPlace of swap and correct trials on the line from correct (0) to each error (1):")
+    print(decoders.attribute(projections).round(3).to_string())
+    print(f"The swaps are: {decoders.mechanism(projections)}")
+
+    # Rings: in place of a fixed colour, trials whose first item is close to one. PC3 as it is, and how it separates swaps.
+    items = two_items(data)
+    near = (np.abs(items.report[:, 0]) < np.pi / 4) & (items.cued == 0)
+    m = memory(data.isel(trial=near, time=[-1]))[:, 0]
+    fitted = rings.fit_rings(m)
+    area = rings.roc_area((m - fitted.mean) @ fitted.components[2], items.swap[near])
+    print(f"\nRings: {near.sum()} trials, PC3 explains {fitted.variance[2]:.1%}, ROC area {max(area, 1 - area):.2f}")
+
+    test = trialwise.alignment_predicts_swaps(trialwise.trial_alignment(data))
+    print(f"Alignment before the cue and swaps: odds ratio {test.odds_ratio:.2f} [{test.low:.2f}, {test.high:.2f}], p = {test.p:.3f}")
+
+    import matplotlib
+
+    matplotlib.use("agg")
+    from matplotlib import pyplot as plt
+
+    from lapsus.figures import fig3, fig4
+    from lapsus.figures.style import style
+
+    with style():
+        fig, axes = plt.subplots(1, 3, figsize=(6.9, 2.1), layout="constrained")
+        fig3.alignment_over_time(axes[0], fig3.with_bootstrap(shown))
+        for ax, name in zip(axes[1:], ("misbinding", "misselection"), strict=True):
+            fig4.error_panel(ax, projections.table(repeats=200), name, projections.onset)
+        fig.savefig(output, dpi=200)
+    print(f"\nFigure in {output}")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1] if len(sys.argv) > 1 else "recording.png"))
