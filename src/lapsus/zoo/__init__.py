@@ -43,7 +43,7 @@ def load_shipped(name: str):
 
 def ship(run, folder: Path | None = None) -> Path:
     """Evaluate a finished run and export its weights, config, evaluation and learning curve; returns the JSON's path."""
-    from safetensors.torch import save_file
+    from safetensors.torch import save
 
     from lapsus.training import evaluate
 
@@ -62,7 +62,8 @@ def ship(run, folder: Path | None = None) -> Path:
     }  # fmt: skip
     name = experiment.name if experiment.seed == 1 else f"{experiment.name}@{experiment.seed}"
     target = (folder or _folder()) / f"{name}.json"
-    save_file({key: value.contiguous() for key, value in model.state_dict().items()}, target.with_suffix(".safetensors"))
+    weights = save({key: value.contiguous() for key, value in model.state_dict().items()})
+    target.with_suffix(".safetensors").write_bytes(weights)
     target.write_text(json.dumps(facts, indent=1) + "\n")
     return target
 
@@ -79,6 +80,8 @@ def summary() -> list[dict]:
         found = facts["evaluation"]
         row = {"name": facts["config"]["name"], "seed": facts["config"]["seed"]}
         row |= {key: found.get(key) for key in ("excess", "swap_curve_mad", "swap_curve_max", "median_error", "away")}
+        if facts["config"]["stage"][-1]["objective"]["kind"] != "diffusion":
+            row["excess"] = None  # it was never asked to denoise
         # Training uses both cores of the machine it was measured on.
         rows.append(row | {"trials_seen": facts["trials_seen"], "core_minutes": 2 * facts["minutes"]})
     return rows
