@@ -5,6 +5,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -87,6 +88,7 @@ NB_MODULE(_native, m) {
             if (instruction_set_usable(*name)) usable.push_back(*name);
         return usable;
     });
+    m.def("zero", [](Address address, std::size_t bytes) { std::memset(at<void>(address), 0, bytes); });
     m.def("normal", [](const std::string &isa, std::uint32_t key0, std::uint32_t key1, std::uint32_t stream,
                        Index first_condition, Index conditions, Index rows, Index trials, Address out, int threads) {
         nb::gil_scoped_release release;

@@ -6,7 +6,12 @@
     analysis, figures      the mechanism
 """
 
+import os
 from importlib import import_module
+
+# Where torch is not loaded yet: its threads otherwise spin for milliseconds after every operation, on the cores that the
+# kernel needs next. This alone makes training half as fast again.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 _PUBLIC = {
     "LapsusError": "lapsus.errors", "LapsusWarning": "lapsus.errors",

@@ -175,7 +175,7 @@ class _Rollout(torch.autograd.Function):
         grad = grad.contiguous()
         native = call.native(trajectory, *tensors)
         native.set_masks(_address(ctx.masks))
-        in_r0, in_drives = torch.empty_like(r0), torch.zeros_like(drives)
+        in_r0, in_drives = torch.empty_like(r0), _zeros_like(drives)
         in_leaf, *in_rest = (_sum_for(tensor, leaf) for tensor, leaf in zip((leaf_weight, *rest), call.leaves))
         count = len(call.nodes) - 1
         native.backward(
@@ -192,7 +192,14 @@ class _Rollout(torch.autograd.Function):
 def _sum_for(tensor: Tensor, leaf: Tensor | None) -> Tensor:
     """Where the kernel adds up the gradient: the leaf's own .grad, or new zeros."""
     if leaf is None:
-        return torch.zeros_like(tensor)
+        return _zeros_like(tensor)
     if leaf.grad is None or not leaf.grad.is_contiguous():
-        leaf.grad = torch.zeros_like(tensor) if leaf.grad is None else leaf.grad.contiguous()
+        leaf.grad = _zeros_like(tensor) if leaf.grad is None else leaf.grad.contiguous()
     return leaf.grad
+
+
+def _zeros_like(tensor: Tensor) -> Tensor:
+    """Zeros without waking torch's threads, which would then spin beside the kernel's."""
+    zeros = torch.empty_like(tensor)
+    _native.zero(zeros.data_ptr(), zeros.nbytes)
+    return zeros
