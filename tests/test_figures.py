@@ -25,6 +25,7 @@ from lapsus.figures.style import WHEEL, style  # noqa: E402
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
     """Sizes that take seconds; what is drawn is the same."""
+    monkeypatch.setattr(fig2, "FITTED_TRIALS", 0)
     monkeypatch.setattr(fig3, "ROTATIONS", 2)
     monkeypatch.setattr(fig3, "DEGREES", (45, 165))
     monkeypatch.setattr(prediction, "DEGREES", (45, 165))
@@ -171,6 +172,12 @@ def test_style_leaves_the_users_settings_alone():
     with style():
         schematics.noise_schedule(plt.figure().add_subplot())
     assert dict(matplotlib.rcParams) == before
+
+
+def test_fitted_swap_function_recovers_the_target(networks, monkeypatch):
+    monkeypatch.setattr(fig2, "FITTED_TRIALS", 600)
+    found = fig2.fitted_swap_function(networks, "feature-constant-30")
+    assert found["p_low"].mean() < 0.3 < found["p_high"].mean() and found["p_swap"].mean() == pytest.approx(0.3, abs=0.07)
 
 
 def test_swap_curves_accept_and_return_axes(networks):

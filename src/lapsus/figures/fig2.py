@@ -15,7 +15,7 @@ from lapsus.figures.designs import MARGIN, pair
 from lapsus.figures.networks import LABELS, Networks
 from lapsus.figures.style import TEXT_WIDTH, colour_of, letter, note, panel, style, wheel, wheel_key
 
-__all__ = ["ablations", "cloud", "figure", "swap_curves", "swap_function", "tables"]
+__all__ = ["ablations", "cloud", "figure", "fitted_swap_function", "swap_curves", "swap_function", "tables"]
 
 SWAP_NETWORKS = (
     "feature-none", "feature-constant-30", "feature-constant-05", "feature-smooth-0", "feature-smooth-2", "feature-smooth-1",
@@ -25,6 +25,8 @@ DISTANCES = {"π/6": np.pi / 6, "π/20": np.pi / 20, "π/50": np.pi / 50, "π/10
 NOISES = (2, 5, 10, 15)
 SNAPSHOTS = (0, 8, 16, 24, 32, 40)
 SAMPLES = 512
+# Trials, one a condition, to which BNS is fitted for the solid lines of panel A; 0 leaves the fit out.
+FITTED_TRIALS = 2048
 
 
 # --- Numbers ---
@@ -40,6 +42,17 @@ def swap_function(networks: Networks, role: str, *, conditions: int = 4096, tria
     place = np.searchsorted(edges, gap, side="right") - 1
     table["target"] = [chance[place == k].mean() for k in np.unique(place)]
     return table
+
+
+@lru_cache(maxsize=64)
+def fitted_swap_function(networks: Networks, role: str) -> pd.DataFrame:
+    """p(swap) by probe distance from BNS fitted to a network's responses, as in the paper: distance, p_swap, p_low, p_high."""
+    from lapsus.inference import fit
+
+    dataset = networks.responses(role, FITTED_TRIALS, 1, seed=4)
+    columns = ["cued", "report_1", "report_2", "probe_1", "probe_2", "response"]
+    found = fit(dataset[columns].to_dataframe().reset_index(drop=True), model="probe", progress=False)
+    return found.swap_function(np.linspace(MARGIN, np.pi, 25))
 
 
 @lru_cache(maxsize=64)
@@ -67,6 +80,9 @@ def tables(networks: Networks) -> dict[str, pd.DataFrame]:
     curves = [swap_function(networks, role).assign(network=role) for role in SWAP_NETWORKS if role in networks]
     if curves:
         found["A-swap-functions"] = pd.concat(curves, ignore_index=True)
+        if FITTED_TRIALS:
+            fits = [fitted_swap_function(networks, role).assign(network=role) for role in SWAP_NETWORKS if role in networks]
+            found["A-fitted"] = pd.concat(fits, ignore_index=True)
     clouds = []
     for role in CLOUD_NETWORKS:
         for name, gap in (("close", np.pi / 4), ("far", np.pi)):
@@ -83,17 +99,24 @@ def tables(networks: Networks) -> dict[str, pd.DataFrame]:
 # --- Panels ---
 
 
-def swap_curves(ax: Axes, curves: dict[str, pd.DataFrame]) -> Axes:
-    """Swap rate against probe distance (solid, with 95 % interval) and its target (dotted), one colour a network."""
+def swap_curves(ax: Axes, curves: dict[str, pd.DataFrame], fitted: dict[str, pd.DataFrame] | None = None) -> Axes:
+    """Swap rate against probe distance, one colour a network: counted by nearest item (dots, 95 % interval), target (dotted) and,
+    where given, p(swap) of a fitted BNS model with its 95 % band (solid)."""
     for role, table in curves.items():
-        colour = colour_of(role)
-        ax.plot(np.degrees(table["distance"]), table["rate"], color=colour, label=LABELS.get(role, role))
-        ax.fill_between(np.degrees(table["distance"]), table["low"], table["high"], color=colour, alpha=0.25, lw=0)
+        colour, where = colour_of(role), np.degrees(table["distance"])
+        error = np.maximum([table["rate"] - table["low"], table["high"] - table["rate"]], 0)
+        line = "" if fitted else "-"
+        ax.errorbar(where, table["rate"], error, color=colour, fmt="o" + line, ms=2, elinewidth=0.7, label=LABELS.get(role, role))
+        if fitted:
+            own = fitted[role]
+            ax.plot(np.degrees(own["distance"]), own["p_swap"], color=colour)
+            ax.fill_between(np.degrees(own["distance"]), own["p_low"], own["p_high"], color=colour, alpha=0.2, lw=0)
         if "target" in table:
-            ax.plot(np.degrees(table["distance"]), table["target"], color=colour, ls=(0, (1, 1.2)))
+            ax.plot(where, table["target"], color=colour, ls=(0, (1, 1.2)), lw=1.4)
     trials = max(int(table["trials"].sum()) for table in curves.values())
     ax.set(xlabel="probe distance (°)", ylabel="swap rate", ylim=(-0.01, None), xticks=[45, 90, 135, 180])
-    ax.set_title(f"solid: network (n = {trials:,} each), dotted: target", fontsize=6)
+    solid = f", solid: BNS fit (n = {FITTED_TRIALS:,})" if fitted else ""
+    ax.set_title(f"dots: nearest item (n = {trials:,}), dotted: target{solid}", fontsize=6)
     ax.legend(ncols=2, loc="upper right", columnspacing=0.8, handlelength=1.2)
     return ax
 
@@ -125,7 +148,7 @@ def _swap_panel(ax: Axes, networks: Networks) -> Axes:
     curves = {role: swap_function(networks, role) for role in SWAP_NETWORKS if role in networks}
     if not curves:
         raise LapsusError("no feature-cued diffusion network")
-    return swap_curves(ax, curves)
+    return swap_curves(ax, curves, {role: fitted_swap_function(networks, role) for role in curves} if FITTED_TRIALS else None)
 
 
 def _samples_panel(ax: Axes, networks: Networks, role: str, gap: float, noise: float = 1.0) -> Axes:
