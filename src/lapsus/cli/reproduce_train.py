@@ -31,7 +31,7 @@ def command(
         typer.echo(_table(jobs, job, what), err=True)
 
     stopped = None
-    for job, outcome in train_all(jobs, minutes, told, engine=engine, threads=threads):
+    for job, outcome in train_all(jobs, minutes, told, engine=engine, threads=threads, say=lambda line: typer.echo(line, err=True)):
         stopped = None if outcome.reason == "done" else outcome
         if ship is not None and outcome.reason == "done":
             export(Run(job.path), ship)

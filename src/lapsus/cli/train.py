@@ -53,7 +53,7 @@ def go(run, **options) -> None:
     from lapsus.training import train
 
     typer.echo(f"Training {run.experiment.name} in {run.path} ({run.experiment.updates:,} updates).", err=True)
-    outcome = train(run, **options)
+    outcome = train(run, say=lambda line: typer.echo(line, err=True), **options)
     place = f"update {outcome.update:,} of {outcome.updates:,}"
     if outcome.reason == "done":
         typer.echo(f"Trained in {outcome.seconds / 60:.1f} min. `lapsus evaluate {run.path}` measures it.")

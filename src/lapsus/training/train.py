@@ -4,6 +4,7 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -60,10 +61,11 @@ def check_options(engine: str = "auto", **numbers: float | None) -> None:
 
 def train(run: Run, *, steps: int | None = None, minutes: float | None = None, engine: str = "auto",
           threads: int | None = None, micro_batch: int | None = None, progress: bool | None = None,
-          checkpoint_seconds: float = 60.0) -> Outcome:  # fmt: skip
+          checkpoint_seconds: float = 60.0, say: Callable[[str], None] | None = None) -> Outcome:  # fmt: skip
     """Train the run from where it stands to the end of its stages, or for so many more updates or minutes.
 
-    A bar shows loss, excess over the Bayes denoiser and trials per second; metrics.jsonl keeps them. Interrupting saves.
+    A bar shows loss, excess over the Bayes denoiser and trials per second; metrics.jsonl keeps them. Where there is no
+    terminal, `say` gets a line of them with every checkpoint. Interrupting saves.
     """
     from tqdm import tqdm
 
@@ -104,6 +106,8 @@ def train(run: Run, *, steps: int | None = None, minutes: float | None = None, e
                 if now - saved > checkpoint_seconds:
                     run.save(training, seconds_before + now - started)
                     saved = now
+                    if say and not show:
+                        say(f"update {state.update:,} of {until:,}: " + ", ".join(f"{k} {v}" for k, v in shown.items()))
         except NonFinite as error:
             raise LapsusError(f"{error} The last good checkpoint, at update {run.update}, is kept in {run.path}.") from error
     seconds = seconds_before + time.monotonic() - started
