@@ -265,7 +265,8 @@ def described(model, **changed):
 def test_five_sentences_and_failures_first(model):
     found = Discovery(made())
     networks = found.networks()
-    facts = {"set_size": 2, "start": "x", "start_distance": 0.0, "train_seconds": 60.0, "cueing": "feature", "networks": 1, "uniform_fit": 0.001, "uniform_target": 0.0, "truth": None}
+    facts = {"set_size": 2, "start": "x", "start_distance": 0.0, "train_seconds": 60.0, "cueing": "feature", "networks": 1, "uniform_fit": 0.001, "uniform_target": 0.0, "truth": None,
+             "shipped": True, "architecture": "16 units"}  # fmt: skip
     fit = described(model)
     assert len(words.five_sentences(fit, networks, facts)) == 5
     order = [c["status"] for c in words.checks(fit, networks, facts)]

@@ -1,10 +1,11 @@
 """From a trial table to a mechanism in one call: fit, target, training, comparison, analyses, report.
 
-    discover(trials)   → Discovery     (discover.py)
+    discover(trials)   → Discovery     (discover.py, result.py)
 
-Read in this order: folder, target, matching, mechanism, words, discover.
+Read in this order: discover, folder, target, matching, mechanism, words, result.
 """
 
-from lapsus.discovery.discover import Discovery, discover
+from lapsus.discovery.discover import discover
+from lapsus.discovery.result import Discovery
 
 __all__ = ["Discovery", "discover"]

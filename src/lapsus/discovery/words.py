@@ -201,7 +201,8 @@ def checks(fit: dict, networks: list[dict], facts: dict) -> list[dict]:
 
 def methods(fit: dict, facts: dict, version: str) -> str:
     """A paragraph to paste."""
-    start = (f"started from the trained network “{facts['start']}” that ships with lapsus, the one whose target swap curve is nearest (mean difference {facts['start_distance']:.3f}),"
+    origin = "the one among those that ship with lapsus whose target swap curve is nearest" if facts["shipped"] else "chosen by the user"
+    start = (f"started from the trained network “{facts['start']}” ({origin}; mean difference of the swap curves {facts['start_distance']:.3f}),"
              if facts["start"] else "trained from scratch (a task-optimal preamble with a growing horizon, then no swaps),")  # fmt: skip
     items = "" if facts["set_size"] == 2 else (
         f" The fitted swap function of {facts['set_size']}-item trials was applied to a two-item task: the network holds two items, so it models the competition "
@@ -213,7 +214,7 @@ def methods(fit: dict, facts: dict, version: str) -> str:
         f"Responses were analysed with lapsus {version}. The Bayesian non-parametric swap model (Radmard et al. 2025) was fitted to {fit['trials']:,} trials with a Gaussian-process prior on the swap function, "
         f"von Mises scatter and uniform guesses; models without swaps, with constant swaps, and with swaps that depend on the probe distance, the report distance or both were compared by leave-one-out "
         f"predictive density (Vehtari et al. 2017), keeping the simplest within one standard error of the best ({fit['model']}). The posterior mean of the swap probability became the target of "
-        f"{'a recurrent network' if facts['networks'] == 1 else str(facts['networks']) + ' recurrent networks'} with dendritic trees (16 units, 10 × 10 dendrites each), {start} and trained for "
+        f"{'a recurrent network' if facts['networks'] == 1 else str(facts['networks']) + ' recurrent networks'} ({facts['architecture']}), {start} and trained for "
         f"{facts['train_seconds'] / 60:.1f} min to answer by denoising diffusion through its own dynamics (Ho et al. 2020). The task was {cueing}; items had the distances of the data.{items} "
         f"The target's scatter was set so that, with the scatter of the network's own memory, responses scatter as the subjects' do.{guesses} The network was then compared with the fitted model and, "
         f"shown the subjects' own trials, with the data (95 % predictive intervals, corrected for the number of bins). Mechanism: alignment of the two items' colour planes over time "

@@ -152,7 +152,7 @@ def _finish(page: str, path: Path) -> Path:
 def discovery_page(discovery) -> Path:
     """Write report.html of a discovery; returns its path."""
     from lapsus.data import observer_f
-    from lapsus.discovery.discover import facts_of
+    from lapsus.discovery.result import facts_of
     from lapsus.discovery.words import REFERENCES, methods
 
     fit, trials, networks = discovery.fit, discovery.trials, discovery.networks()
@@ -169,7 +169,7 @@ def discovery_page(discovery) -> Path:
     used = [["total", f"{sum(outcome['stages'].values()):.0f} s"], *([f"stage: {name}", text] for name, text in stages)]
     page = render({
         "title": f"lapsus discovery: {source}", "subtitle": _about(trials, settings, facts), "sections": list(_SECTIONS.items()),
-        "sentences": outcome["sentences"], "verdict": _verdict(networks), "data": _data(trials, discovery._folder.json("notes.json")),
+        "sentences": outcome["sentences"], "verdict": _verdict(networks), "data": _data(trials, summary, discovery._folder.json("notes.json")),
         "fit": {"picture": plots.behaviour_fit(fit, observer_f if settings["example"] else None), "comparison": _comparison(summary), "summary": summary["summary"]},
         "networks": parts, "match_table": _match_table(networks), "mechanism_table": _mechanism_table([(f"network {k}", n["mechanism"]) for k, n in enumerate(networks, 1)]),
         "overview": None, "checks": outcome["checks"], "sure": _sure(outcome["checks"]), "methods": methods(summary, facts, _version()), "references": REFERENCES,
@@ -196,17 +196,32 @@ def _about(trials, settings, facts) -> str:
     return f"{len(trials):,} trials, {who}, {settings['set_size']} items; {facts['networks']} {network}; budget {settings['minutes']:g} min."
 
 
-def _data(trials, notes) -> dict:
+def _data(trials, summary: dict, notes: list[str]) -> dict:
     subjects, counts = np.unique(trials.subject.astype(str), return_counts=True)
     text = f"{len(trials):,} trials of {len(subjects)} subject{'s' * (len(subjects) != 1)} with {trials.report.shape[1]} items"
     text += f"; angles were given in {trials.unit} and are radians inside." if trials.unit != "radians" else "."
     if trials.probe is None:
         text += " The table has no probe feature, so swaps could not be related to it."
+    notes = [*notes, _power(trials, summary)]
     rows = None
     if len(subjects) > 1:
         body = [[shortened(s, 60), f"{n:,}", _number(np.degrees(np.median(np.abs(trials.error[trials.subject == s]))), ".1f")] for s, n in zip(subjects[:40], counts)]
         rows = _table("Subjects", ["subject", "trials", "median error (°)"], body)
     return {"text": text, "notes": notes, "picture": plots.data_overview(trials), "subjects": rows}
+
+
+def _power(trials, summary: dict) -> str:
+    """What so many trials could show about swaps at all."""
+    p = sum(row["trials"] * row["non_target"] for row in summary["weights"]) / len(trials)
+    each = max(p, 1 / len(trials)) / (trials.report.shape[1] - 1)
+    half = len(trials) * (trials.report.shape[1] - 1) / 2
+    # Two shares from equal halves, 5 % level, 80 % power: 1.96 + 0.84 standard errors of their difference.
+    least = 2.8 * np.sqrt(each * (1 - each) * 2 / half)
+    text = f"The fit puts the swap rate at {100 * p:.1f} %, about {p * len(trials):.0f} trials. "
+    if least >= 2 * each:
+        return text + "So few swaps cannot show what they depend on: even if only the closer half of the non-targets were ever reported, these data would be unlikely to show it."
+    return text + (f"Data of this size show (with 80 % power) that closer non-targets are reported more often than distant ones if the two rates for one non-target differ by {least:.3f} "
+                   f"or more, around a mean of {each:.3f}; a smaller difference may be there unseen.")  # fmt: skip
 
 
 def _comparison(summary: dict) -> dict | None:
@@ -259,8 +274,8 @@ def runs_page(sources: list[str], output: Path | None = None, seed: int = 1) -> 
         discovery = Discovery(sources[0])
         if "analyse" not in discovery.done:
             raise LapsusError(f"{shortened(sources[0])} is a discovery that is not done; `lapsus discover` with the same arguments goes on with it.")
-        from lapsus.discovery.discover import summary
         from lapsus.discovery.folder import write_json
+        from lapsus.discovery.result import summary
 
         write_json(discovery.path / "discovery.json", summary(discovery))
         discovery.facts = discovery._folder.json("discovery.json")
