@@ -95,9 +95,9 @@ class SyntheticNetworks(Networks):
         late = (time > -5).astype(float)
         m = shown[None, :, None] * (spatial(lean) @ memory_axes[:3])[:, None]
         m = m + late[None, :, None] * ((0.8 * spatial(lean_after)) @ memory_axes[:3] + ring @ memory_axes[3:7])[:, None]
-        m = m + late[None, :, None] * (0.5 * rises * (place[:, None] * embed(colours[:, 0] / 2)) @ memory_axes[7:9])[:, None]
+        m = m + late[None, :, None] * (0.4 * rises * (place[:, None] * embed(colours[:, 0] / 2)) @ memory_axes[7:9])[:, None]
         m = m + late[None, :, None] * ((cued == 0)[:, None] * memory_axes[9])[:, None]
-        m = m + 0.15 * rng.standard_normal((*m.shape[:2], UNITS - 2)) @ memory_axes
+        m = m + 0.1 * rng.standard_normal((*m.shape[:2], UNITS - 2)) @ memory_axes
         progress = np.clip(time / 40, 0, 1)[None, :, None]
         x = progress * data["x_T"].to_numpy()[:, None] + (1 - progress) * rng.standard_normal((*m.shape[:2], 2))
         activity = (m + x @ readout).astype(np.float32)

@@ -75,6 +75,8 @@ def one_mode(networks: Networks) -> Interval:
 def averaging_slope(networks: Networks) -> Interval:
     table = appendix.averaging_by_condition(networks)
     p, mean = table["probability"].to_numpy(), table["mean"].to_numpy()
+    if np.ptp(p) < 1e-6:
+        raise LapsusError("the target's swap probability is the same in all conditions")
 
     def statistic(rows):
         x = p[rows] - p[rows].mean(-1, keepdims=True)

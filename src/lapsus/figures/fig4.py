@@ -38,6 +38,12 @@ def projections(networks: Networks, role: str = DECODED) -> ErrorProjections:
     return error_projections(networks.simulate(role, DECODED_TRIALS, 1, seed=21))
 
 
+@lru_cache(maxsize=4)
+def projection_table(networks: Networks) -> pd.DataFrame:
+    """Mean, SEM and p-value of these places at each time step."""
+    return projections(networks).table()
+
+
 @lru_cache(maxsize=8)
 def rings(networks: Networks, probes: tuple[float, float], role: str = RINGS) -> tuple[RingProjection, int]:
     """Trials of one pair of locations and one fixed colour in their components, and how many there are."""
@@ -110,9 +116,8 @@ def tables(networks: Networks) -> dict[str, pd.DataFrame]:
     found = {}
     if DECODED in networks:
         try:
-            places = projections(networks)
-            found["B-decoders"] = places.table()
-            found["B-attribution"] = attribute(places).rename_axis("error").reset_index()
+            found["B-decoders"] = projection_table(networks)
+            found["B-attribution"] = attribute(projections(networks)).rename_axis("error").reset_index()
         except LapsusError:
             pass
     if RINGS in networks:
@@ -200,8 +205,7 @@ def roc_panel(ax: Axes, scores: np.ndarray, swap: np.ndarray, areas: np.ndarray)
 
 
 def _errors(ax: Axes, networks: Networks, name: str) -> Axes:
-    places = projections(networks)
-    return error_panel(ax, places.table(), name, places.onset)
+    return error_panel(ax, projection_table(networks), name, projections(networks).onset)
 
 
 def _histogram(ax: Axes, networks: Networks) -> Axes:
