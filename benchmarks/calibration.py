@@ -27,9 +27,9 @@ def design(count, sizes, seed):
     return Trials(rng.uniform(-np.pi, np.pi, count), report, probe)
 
 
-def answered(trials, f, feature, kappa=12.0, guess=0.05, seed=0):
+def answered(trials, f, kappa=12.0, guess=0.05, seed=0):
     """Responses of the swap model with a known f (of probe and report distance), written independently of the package."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng([seed, 1])  # not the stream of the items
     logits = f(np.abs(trials.distance("probe")), np.abs(trials.distance("report")))
     logits = np.where(np.isfinite(trials.report), logits, -np.inf)
     logits[:, 0] = 0.0
@@ -73,7 +73,7 @@ def recovery(options):
         for count in options.counts:
             rows = []
             for seed in range(options.repeats):
-                trials = answered(design(count, [2], seed), TRUTHS[name], name, seed=seed)
+                trials = answered(design(count, [2], seed), TRUTHS[name], seed=seed)
                 result = fit(trials, name, progress=False)
                 grid = np.stack([GRID, GRID], 1) if name == "both" else GRID
                 table = result.swap_function(grid)
@@ -92,7 +92,7 @@ def recovery(options):
 def speed(options):
     print("| trials | set sizes | model | wall s | CPU s |\n|---|---|---|---|---|")
     for count, sizes in ((10_000, [2]), (20_000, list(range(1, 9)))):
-        trials = answered(design(count, sizes, 0), TRUTHS["probe"], "probe")
+        trials = answered(design(count, sizes, 0), TRUTHS["probe"])
         for name in options.models:
             wall, cpu = time.perf_counter(), time.process_time()
             fit(trials, name, progress=False)

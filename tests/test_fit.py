@@ -155,7 +155,7 @@ def test_posterior_against_long_hamiltonian_chains():
 
 def test_calibration_passes_and_flags_overconfidence():
     report, probe = items(120, seed=7)
-    result = calibrate(Trials(np.zeros(120), report, probe), 24, progress=False, distances=np.linspace(0, np.pi, 5))
+    result = calibrate(Trials(np.zeros(120), report, probe), 20, progress=False, distances=np.linspace(0, np.pi, 5))
     assert result.passed, result.coverage
     assert not result.overconfident(3.0).passed
     assert abs(result.position.mean() - 0.5) < 0.15
@@ -165,7 +165,7 @@ def test_responsibilities_name_the_reported_item():
     report, probe = items(400, seed=8)
     trials = observed(report, probe, flat, kappa=60.0, guess=0.0)
     table = fit(trials, "constant").responsibilities
-    np.testing.assert_allclose(table.sum(1), 1)
+    np.testing.assert_allclose(table.sum(axis=1), 1)
     apart = np.abs(wrap(report[:, 0] - report[:, 1])) > 1.2
     nearest = np.abs(trials.deviation).argmin(1)
     close = np.abs(trials.deviation).min(1) < 0.2

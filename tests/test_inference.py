@@ -118,7 +118,7 @@ def test_gradients_against_differences(name, emission, hierarchical):
     trials = some_trials(emission)
     trials.subject[::2] = "other"
     model = Model(trials, name, EMISSIONS[emission](), hierarchical=hierarchical, harmonics=3)
-    conditional = Conditional(model, np.zeros(model.dimension), np.eye(model.latent), np.ones(model.latent))
+    conditional = Conditional(model, np.zeros(model.dimension), np.eye(model.dimension), np.ones(model.dimension))
     for density in (model.log_joint, conditional.log_joint):
         x = 0.3 * torch.tensor(np.random.default_rng(3).standard_normal((model.dimension, 1)))
         _, gradient = density(x)
@@ -127,9 +127,10 @@ def test_gradients_against_differences(name, emission, hierarchical):
         torch.testing.assert_close(gradient[:, 0], difference, rtol=1e-5, atol=1e-5)
 
 
-def test_conditional_coordinates_keep_volume():
-    model = Model(some_trials(), "probe", EMISSIONS["von_mises"](), harmonics=3)
-    conditional = Conditional(model, np.zeros(model.dimension), 3 * np.eye(model.latent), np.ones(model.latent))
+@pytest.mark.parametrize("hierarchical", [False, True])
+def test_conditional_coordinates_keep_volume(hierarchical):
+    model = Model(some_trials(), "probe", EMISSIONS["von_mises"](), harmonics=3, hierarchical=hierarchical)
+    conditional = Conditional(model, np.zeros(model.dimension), 3 * np.eye(model.dimension), np.ones(model.dimension))
     x = torch.tensor(np.random.default_rng(4).standard_normal((model.dimension, 1)))
     jacobian = torch.autograd.functional.jacobian(lambda v: conditional.theta(v[:, None])[0][:, 0], x[:, 0])
     torch.testing.assert_close(conditional.theta(x)[1][0], torch.linalg.slogdet(jacobian)[1])
@@ -189,7 +190,7 @@ def test_the_bound_is_below_the_evidence_and_close():
     model = Model(trials, "constant", EMISSIONS["von_mises"](), uniform=False)
     theta, gradient, _ = maximum_a_posteriori(model, [model.initial(-2.0)])
     precision = curvature(model.log_joint, theta)
-    q = maximise(model, Conditional(model, theta, precision[:1, :1] - 1, gradient[:1]), theta, precision)
+    q = maximise(model, Conditional(model, theta, precision - np.eye(model.dimension), gradient), theta, precision)
     grid = np.linspace(-6, 6, 4001)
     columns = np.repeat(q.theta[:, None], len(grid), 1)
     columns[0] = grid

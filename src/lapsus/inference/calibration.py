@@ -73,7 +73,7 @@ def calibrate(
 
     from lapsus.errors import LapsusWarning
     from lapsus.inference.emissions import EMISSIONS
-    from lapsus.inference.fit import fit
+    from lapsus.inference.fitting import fit
     from lapsus.inference.model import Model
 
     distances = np.linspace(0, np.pi, 9) if distances is None else np.asarray(distances)

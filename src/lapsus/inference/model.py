@@ -73,9 +73,8 @@ class Model:
         width = torch.tensor([*self.emission.scales, *[GUESS[1]] * self.uniform], dtype=torch.float64)[:, None, None]
         z = parts["groups"].reshape(count, len(self.labels), columns)
         if self.hierarchical:
-            middle = centre + width * parts["population"].reshape(count, -1, columns)
-            sd = torch.exp(POPULATION[0] + POPULATION[1] * parts["population_sd"])[:, None]
-            groups = middle[:, self._size_of_group] + sd * z
+            middle, sd = self.population(theta)
+            groups = middle + sd * z
         else:
             groups = centre + width * z
         return {
@@ -86,6 +85,15 @@ class Model:
             "emission": groups[: len(self.emission.names)],
             "guess": groups[-1] if self.uniform else None,
         }
+
+    def population(self, theta):
+        """Mean of each group's parameters in its population [E + 1, groups, S], and s.d. [E + 1, 1, S]; "hierarchical" only."""
+        count, columns = len(self.emission.names) + self.uniform, theta.shape[1]
+        centre = torch.tensor([*self.emission.means, *[GUESS[0]] * self.uniform], dtype=torch.float64)[:, None, None]
+        width = torch.tensor([*self.emission.scales, *[GUESS[1]] * self.uniform], dtype=torch.float64)[:, None, None]
+        middle = centre + width * theta[self.slices["population"]].reshape(count, -1, columns)
+        sd = torch.exp(POPULATION[0] + POPULATION[1] * theta[self.slices["population_sd"]])[:, None]
+        return middle[:, self._size_of_group], sd
 
     def f_at_sites(self, parts):
         """f where the data need it [G, S], or None for the model without swaps."""

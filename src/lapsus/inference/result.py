@@ -280,6 +280,8 @@ class SubjectFits(dict):
 
 
 def _band(values, prefix):
+    if np.isneginf(values).all():  # no swaps: quantiles of −inf would be NaN
+        return {f"{prefix}low": values[..., 0], f"{prefix}high": values[..., 0]}
     low, high = np.quantile(values, BAND, axis=-1)
     return {f"{prefix}low": low, f"{prefix}high": high}
 

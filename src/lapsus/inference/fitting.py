@@ -88,11 +88,10 @@ def _fit_one(trials, name, emission, uniform, even, hierarchical, seed, bar, wit
     theta, gradient, tries = maximum_a_posteriori(model, starts, pilot)
     bar.update(0.2)
     precision = curvature(model.log_joint, theta)
-    latent = model.latent
-    conditional = Conditional(model, theta, precision[:latent, :latent] - np.eye(latent), gradient[:latent])
+    conditional = Conditional(model, theta, precision - np.eye(model.dimension), gradient)
     variational = maximise(model, conditional, theta, precision)
     bar.update(0.2)
-    centre = np.concatenate([np.zeros(latent), variational.theta[latent:]])
+    centre = conditional.start(variational.theta)
     chains = sample(
         conditional, centre, curvature(conditional.log_joint, centre), rng, target_rhat=RHAT, progress=bar.step(0.5)
     )
