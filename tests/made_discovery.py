@@ -21,12 +21,12 @@ def small_analyses():
     return mock.patch.multiple("lapsus.discovery.mechanism", DEGREES=(45, 165), ROTATIONS=1, SINGLE=600)
 
 
-def tiny_start(folder: Path) -> Path:
-    """A run folder with a small feature-cued network that has hardly been trained."""
+def tiny_start(folder: Path, task: str = "feature-cued") -> Path:
+    """A run folder with a small network that has hardly been trained."""
     from lapsus.training import Experiment, Run, train
 
     described = Experiment.model_validate({
-        "name": "tiny", "task": {"kind": "feature-cued"}, "network": TINY, "behaviour": {"kind": "bns", "swap": {"kind": "smooth"}},
+        "name": "tiny", "task": {"kind": task}, "network": TINY, "behaviour": {"kind": "bns", "swap": {"kind": "smooth"}},
         "stage": [{"updates": 4, "conditions": 8, "trials": 4}],
     })  # fmt: skip
     run = Run.create(folder / "tiny", described)
@@ -47,5 +47,7 @@ def made() -> Path:
 
     folder = Path(tempfile.mkdtemp(prefix="lapsus-test-"))
     with small_analyses():
-        discover(table(), minutes=0.1, output=folder / "found", start_from=str(tiny_start(folder)), say=lambda text: None)
+        discover(
+            table(), minutes=0.1, output=folder / "found", start_from=str(tiny_start(folder)), say=lambda text: None
+        )
     return folder / "found"

@@ -8,7 +8,7 @@ from unittest import mock
 import numpy as np
 import pytest
 import torch
-from made_discovery import HOSTILE, made, small_analyses, table
+from made_discovery import HOSTILE, made, small_analyses, table, tiny_start
 
 from lapsus import Discovery, check_task, discover, streams
 from lapsus.behaviour import BNS, ConstantSwap, NoSwap, SmoothSwap, TabulatedSwap
@@ -32,7 +32,12 @@ def copy(tmp_path):
 
 def again(folder, **changed):
     settings = json.loads((folder / "stages.json").read_text())["settings"]
-    arguments = {"minutes": settings["minutes"], "start_from": settings["start_from"], "output": folder, "say": lambda text: None}
+    arguments = {
+        "minutes": settings["minutes"],
+        "start_from": settings["start_from"],
+        "output": folder,
+        "say": lambda text: None,
+    }
     return discover(table(), **(arguments | changed))
 
 
@@ -61,7 +66,11 @@ def test_the_parts_of_a_discovery():
     if found.fit.name != "none":
         gap = np.radians([45.0, 120.0])
         p = 1 / (1 + np.exp(-found.fit.f(gap)))
-        pair = {"report": torch.zeros(2, 2), "probe": torch.tensor(np.stack([np.zeros(2), gap], 1)), "cued": torch.zeros(2, dtype=torch.long)}
+        pair = {
+            "report": torch.zeros(2, 2),
+            "probe": torch.tensor(np.stack([np.zeros(2), gap], 1)),
+            "cued": torch.zeros(2, dtype=torch.long),
+        }
         if found.fit.name != "both":
             assert network.behaviour.weights(pair)[:, 1].numpy() == pytest.approx(p.mean(1), abs=0.01)
 
@@ -75,7 +84,10 @@ def test_what_is_done_is_skipped():
 def test_only_what_is_missing_is_done_again(copy):
     undo(copy, "report")
     (copy / "report.html").unlink()
-    with mock.patch("lapsus.inference.fit", side_effect=AssertionError("fitted again")), mock.patch("lapsus.training.train", side_effect=AssertionError("trained again")):
+    with (
+        mock.patch("lapsus.inference.fit", side_effect=AssertionError("fitted again")),
+        mock.patch("lapsus.training.train", side_effect=AssertionError("trained again")),
+    ):
         assert again(copy).report.is_file()
 
 
@@ -95,7 +107,18 @@ def test_interrupted_training_keeps_the_fit_and_goes_on(copy):
     assert "fit" in Discovery(copy).done and "train" not in Discovery(copy).done
     with small_analyses(), mock.patch("lapsus.inference.fit", side_effect=AssertionError("fitted again")):
         found = again(copy)
-    assert len(found.done) == len(STAGES) and (network / "config.toml").read_bytes() == kept and found.runs[0].update > 0
+    assert (
+        len(found.done) == len(STAGES) and (network / "config.toml").read_bytes() == kept and found.runs[0].update > 0
+    )
+
+
+def test_a_half_written_fit_is_made_again(copy):
+    fit = Discovery(copy).fit
+    undo(copy, "fit")
+    (copy / "fit" / "summary.json").unlink()
+    with mock.patch("lapsus.inference.fit", return_value=fit):
+        assert again(copy).fit.name == fit.name
+    assert (copy / "fit" / "summary.json").is_file()
 
 
 def test_nothing_foreign_is_touched(tmp_path, copy):
@@ -118,7 +141,10 @@ def test_nothing_foreign_is_touched(tmp_path, copy):
     ({"networks": 0}, "--networks"), ({"cueing": "smell"}, "--cueing is feature"), ({"start_from": "nowhere"}, "nowhere"),
 ])  # fmt: skip
 def test_mistakes_are_sentences(tmp_path, arguments, sentence):
-    with mock.patch("lapsus.inference.fit", return_value=Discovery(made()).fit), pytest.raises(LapsusError, match=sentence):
+    with (
+        mock.patch("lapsus.inference.fit", return_value=Discovery(made()).fit),
+        pytest.raises(LapsusError, match=sentence),
+    ):
         discover(table(), output=tmp_path / "out", **arguments)
 
 
@@ -135,6 +161,32 @@ def test_a_folder_is_named_without_harm():
     for name in ("../../etc/passwd", "<b>", "\N{OCTOPUS}", "a" * 10_000, ""):
         path = _default_folder(name)
         assert path.parts[0] == "runs" and len(path.parts) == 2 and len(path.name) < 60 and path.name.isascii()
+
+
+def three_items(count=120):
+    """Trials with three items, of a subject who reports any of the others in a tenth of trials."""
+    rng = np.random.default_rng(8)
+    report, probe = rng.uniform(-np.pi, np.pi, (2, count, 3))
+    item = np.where(rng.uniform(size=count) < 0.1, rng.integers(1, 3, count), 0)
+    return Trials(wrap(report[np.arange(count), item] + 0.2 * rng.standard_normal(count)), report, probe)
+
+
+@pytest.mark.parametrize("case", ["no probe", "three items"])
+def test_other_tables_run_to_a_report(case, tmp_path):
+    from lapsus.inference import fit
+
+    task = "index-cued" if case == "no probe" else "feature-cued"
+    trials = three_items() if case == "three items" else table(120, "S").drop(columns=["target_probe", "non_target_probe_1"])
+    quick = lambda used, seed: fit(used, "constant", seed=seed)  # noqa: E731
+    with small_analyses(), mock.patch("lapsus.inference.fit", quick):
+        found = discover(trials, minutes=0.05, output=tmp_path / "out", start_from=str(tiny_start(tmp_path, task)))
+    page, match = found.report.read_text(), found.matches[0]
+    if case == "no probe":
+        assert found.plan["cueing"] == "index" and match["feature"] == "report" and "no probe feature" in page
+        assert found.models[0].behaviour.swap.p == pytest.approx(found.fit.swap_function([0.0])["p_swap"][0], abs=1e-3)
+    else:
+        assert "data" not in match and "applied to a two-item task" in page and "compared with the fitted model" in page
+        assert any(c["name"] == "Network matches the data" and c["status"] == "not checked" for c in found.checks)
 
 
 # --- The target ---
@@ -164,14 +216,24 @@ def test_a_behaviour_survives_the_experiment_file(behaviour, tmp_path):
     from lapsus.training.experiment import to_toml
 
     read = build("behaviour", tomllib.loads(to_toml({"behaviour": behaviour_table(behaviour)}))["behaviour"])
-    conditions = FeatureCuedLike(probe_distances=(0.5, 2.0), report_distances=(1.0, 3.0)).sample(50, streams.generator("test"))
+    conditions = FeatureCuedLike(probe_distances=(0.5, 2.0), report_distances=(1.0, 3.0)).sample(
+        50, streams.generator("test")
+    )
     assert torch.equal(read.weights(conditions), behaviour.weights(conditions)) and read.spread == behaviour.spread
 
 
 def test_the_nearest_network_is_the_start():
     def shipped(kind, swap, objective="diffusion", pi=0.0):
         target = {"kind": "bns", "swap": swap, "pi_correct": pi}
-        return {"config": {"name": "n", "task": {"kind": kind}, "network": {"kind": "dendritic"}, "behaviour": target, "stage": [{"objective": {"kind": objective}}]}}
+        return {
+            "config": {
+                "name": "n",
+                "task": {"kind": kind},
+                "network": {"kind": "dendritic"},
+                "behaviour": target,
+                "stage": [{"objective": {"kind": objective}}],
+            }
+        }
 
     zoo = {
         "none": shipped("feature-cued", {"kind": "none"}), "smooth-0": shipped("feature-cued", {"kind": "smooth"}), "smooth-2": shipped("feature-cued", {"kind": "smooth"}, pi=2.0),
@@ -210,7 +272,9 @@ def test_the_same_behaviour_is_matched(shown):
     report, gap = shown
     network, fitted, data = (answers(report, gap, observer_f, 0.15, k, seed) for seed, k in enumerate((8, 16, 1)))
     found = compare(report, gap, bin_edges(gap), network, fitted, data[0])
-    assert found["matched"] and found["where"] == [] and found["swap_curve_mad_fit"] < 0.015 and found["fit_explains_data"]
+    assert (
+        found["matched"] and found["where"] == [] and found["swap_curve_mad_fit"] < 0.015 and found["fit_explains_data"]
+    )
     # The curve is the one that was put in: nothing is lost between bins and trials.
     truth = [1 / (1 + np.exp(-observer_f(d))) for d in found["distance"]]
     assert found["fit"] == pytest.approx(truth, abs=0.03)
@@ -220,7 +284,9 @@ def test_the_same_behaviour_is_matched(shown):
 def test_another_behaviour_is_not_and_it_says_where(shown):
     report, gap = shown
     fitted, data = (answers(report, gap, observer_f, 0.15, k, seed) for seed, k in enumerate((16, 1)))
-    never = compare(report, gap, bin_edges(gap), answers(report, gap, lambda d: -9 + 0 * d, 0.15, 8, 9), fitted, data[0])
+    never = compare(
+        report, gap, bin_edges(gap), answers(report, gap, lambda d: -9 + 0 * d, 0.15, 8, 9), fitted, data[0]
+    )
     assert not never["matched"] and any("swap curve" in w and "52°" in w or "45°" in w for w in never["where"])
     assert any("predictive interval" in w for w in never["where"])
     wide = compare(report, gap, bin_edges(gap), answers(report, gap, observer_f, 0.3, 8, 9), fitted)
@@ -231,7 +297,14 @@ def test_predictive_intervals_hold_their_level(shown):
     report, gap = shown
     fitted = answers(report, gap, observer_f, 0.15, 16, 1)
     network = answers(report, gap, observer_f, 0.15, 8, 2)
-    outside = [any(compare(report, gap, bin_edges(gap), network, fitted, answers(report, gap, observer_f, 0.15, 1, 50 + k)[0])["predictive_network"]["outside"]) for k in range(25)]
+    outside = [
+        any(
+            compare(report, gap, bin_edges(gap), network, fitted, answers(report, gap, observer_f, 0.15, 1, 50 + k)[0])[
+                "predictive_network"
+            ]["outside"]
+        )
+        for k in range(25)
+    ]
     # 5 % of data sets may have a bin outside; the network's own sampling error adds a little.
     assert np.mean(outside) <= 0.24
 
@@ -256,9 +329,21 @@ def test_the_observer_is_made_by_its_script_and_does_what_it_says(tmp_path):
 
 def described(model, **changed):
     curve = [{"distance": d, "p_swap": 0.3 - 0.08 * d, "p_low": 0.1, "p_high": 0.4} for d in np.linspace(0, np.pi, 20)]
-    comparison = [{"model": m, "elpd": -100.0 - 9 * k, "elpd_difference": -9.0 * k, "difference_se": 3.0, "pareto_k_above_0.7": 0} for k, m in enumerate(dict.fromkeys((model, "probe", "constant", "none")))]
+    comparison = [
+        {"model": m, "elpd": -100.0 - 9 * k, "elpd_difference": -9.0 * k, "difference_se": 3.0, "pareto_k_above_0.7": 0}
+        for k, m in enumerate(dict.fromkeys((model, "probe", "constant", "none")))
+    ]
     weights = [{"set_size": 2, "trials": 400, "target": 0.9, "non_target": 0.1, "guess": 0.0}]
-    return {"model": model, "trials": 400, "subjects": 1, "weights": weights, "comparison": comparison, "swap_function": [] if model == "none" else curve, "converged": True, "rhat": 1.0} | changed
+    return {
+        "model": model,
+        "trials": 400,
+        "subjects": 1,
+        "weights": weights,
+        "comparison": comparison,
+        "swap_function": [] if model == "none" else curve,
+        "converged": True,
+        "rhat": 1.0,
+    } | changed
 
 
 @pytest.mark.parametrize("model", ["none", "constant", "probe", "report", "both"])
@@ -271,6 +356,12 @@ def test_five_sentences_and_failures_first(model):
     assert len(words.five_sentences(fit, networks, facts)) == 5
     order = [c["status"] for c in words.checks(fit, networks, facts)]
     assert order == sorted(order, key=["failed", "not checked", "passed"].index)
-    few = words.checks(described(model, weights=[{"set_size": 2, "trials": 400, "target": 0.97, "non_target": 0.03, "guess": 0.0}]), networks, facts)
-    assert any(c["name"] == "Enough swaps" and c["status"] == "failed" and "rests on its prior" in c["text"] for c in few)
+    few = words.checks(
+        described(model, weights=[{"set_size": 2, "trials": 400, "target": 0.97, "non_target": 0.03, "guess": 0.0}]),
+        networks,
+        facts,
+    )
+    assert any(
+        c["name"] == "Enough swaps" and c["status"] == "failed" and "rests on its prior" in c["text"] for c in few
+    )
     assert "six" not in words.methods(fit, facts, "1") and "6-item" in words.methods(fit, facts | {"set_size": 6}, "1")

@@ -48,7 +48,16 @@ def test_one_self_contained_page(page):
     tags = check_page(page)
     assert sum(t == "script" for t, _ in tags) == 2 and any(t == "canvas" for t, _ in tags)
     heads = re.findall(r"<h2[^>]*>([^<]+)", page)
-    assert heads == ["What was found", "The data", "The behaviour fit", "Network against data", "The mechanism", "How sure we are", "Methods", "How this was made"]
+    assert heads == [
+        "What was found",
+        "The data",
+        "The behaviour fit",
+        "Network against data",
+        "The mechanism",
+        "How sure we are",
+        "Methods",
+        "How this was made",
+    ]
     facts = json.loads((made() / "discovery.json").read_text())
     statuses = re.findall(r'class="status">(.) ', page)
     assert statuses == sorted(statuses, key="✗?✓".index) and len(statuses) == len(facts["checks"])

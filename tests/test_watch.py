@@ -38,7 +38,11 @@ def test_state_is_what_training_wrote(run):
     assert state["seconds_left"] is None or state["seconds_left"] >= 0
     watch.measure()
     shown = watch.state()["measured"]
-    assert shown["update"] == 40 and len(shown["cloud"]) == 300 and {"rate", "target", "distance"} <= set(shown["curve"][0])
+    assert (
+        shown["update"] == 40
+        and len(shown["cloud"]) == 300
+        and {"rate", "target", "distance"} <= set(shown["curve"][0])
+    )
     json.dumps(watch.state())
 
 
@@ -71,7 +75,13 @@ def ask(port, path, host=None, method="GET"):
 def watching(run):
     """`lapsus watch` as a process of its own, on a free port."""
     environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
-    process = subprocess.Popen([sys.executable, "-m", "lapsus", "watch", str(run.path), "--no-browser"], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "lapsus", "watch", str(run.path), "--no-browser"],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     line = process.stdout.readline()
     found = re.search(r"http://127\.0\.0\.1:(\d+)/", line)
     assert found, line + process.stderr.read()
@@ -84,10 +94,22 @@ def watching(run):
 def test_two_addresses_and_nothing_else(watching):
     _, port = watching
     answer, body = ask(port, "/")
-    assert answer.status == 200 and b"<title>lapsus" in body and "default-src 'none'" in answer.headers["Content-Security-Policy"]
+    assert (
+        answer.status == 200
+        and b"<title>lapsus" in body
+        and "default-src 'none'" in answer.headers["Content-Security-Policy"]
+    )
     answer, body = ask(port, "/state.json")
     assert answer.status == 200 and json.loads(body)["update"] == 40
-    for path in ("/config.toml", "/../config.toml", "/%2e%2e/%2e%2e/etc/passwd", "//etc/passwd", "/state.json/../config.toml", "/state.json?x", "/" + "a" * 5000):
+    for path in (
+        "/config.toml",
+        "/../config.toml",
+        "/%2e%2e/%2e%2e/etc/passwd",
+        "//etc/passwd",
+        "/state.json/../config.toml",
+        "/state.json?x",
+        "/" + "a" * 5000,
+    ):
         assert ask(port, path)[0].status == 404, path
     assert ask(port, "/state.json", host="evil.example")[0].status == 403
     assert ask(port, "/", method="POST")[0].status == 501
@@ -97,7 +119,9 @@ def test_two_addresses_and_nothing_else(watching):
 def test_only_the_loopback_address_listens(watching):
     process, port = watching
     with open(f"/proc/{process.pid}/net/tcp") as file:
-        listening = [line.split()[1] for line in file if line.split()[3] == "0A" and line.split()[1].endswith(f":{port:04X}")]
+        listening = [
+            line.split()[1] for line in file if line.split()[3] == "0A" and line.split()[1].endswith(f":{port:04X}")
+        ]
     assert listening == [f"0100007F:{port:04X}"]
 
 

@@ -9,7 +9,9 @@ import subprocess
 import time
 from pathlib import Path
 
-EXECUTABLE = next((found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), None)
+EXECUTABLE = next(
+    (found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), None
+)
 FLAGS = (
     "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage", "--disable-extensions", "--hide-scrollbars", "--remote-debugging-pipe",
@@ -87,12 +89,17 @@ class Chromium:
         """The value of a JavaScript expression (promises awaited)."""
         result = self.send("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
         if "exceptionDetails" in result:
-            raise RuntimeError(result["exceptionDetails"].get("exception", {}).get("description", "exception in the page"))
+            raise RuntimeError(
+                result["exceptionDetails"].get("exception", {}).get("description", "exception in the page")
+            )
         return result["result"].get("value")
 
     def size(self, width: int, height: int = 900, dark: bool = False, mobile: bool = False) -> None:
         self.send("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=mobile)
-        self.send("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
+        self.send(
+            "Emulation.setEmulatedMedia",
+            features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}],
+        )
 
     def offline(self) -> None:
         self.send("Network.emulateNetworkConditions", offline=True, latency=0, downloadThroughput=0, uploadThroughput=0)
@@ -110,7 +117,9 @@ class Chromium:
     def screenshot(self, path: Path, whole: bool = True) -> None:
         size = self.send("Page.getLayoutMetrics")["cssContentSize"]
         clip = {"x": 0, "y": 0, "width": size["width"], "height": min(size["height"], 12000), "scale": 1}
-        shot = self.send("Page.captureScreenshot", format="png", captureBeyondViewport=whole, **({"clip": clip} if whole else {}))
+        shot = self.send(
+            "Page.captureScreenshot", format="png", captureBeyondViewport=whole, **({"clip": clip} if whole else {})
+        )
         Path(path).write_bytes(base64.b64decode(shot["data"]))
 
     def complaints(self) -> list[str]:
@@ -125,7 +134,9 @@ class Chromium:
                 found.append(str(params["args"]))
             elif method == "Log.entryAdded" and params["entry"]["level"] in ("error", "warning"):
                 found.append(params["entry"]["text"])
-            elif method == "Network.requestWillBeSent" and not params["request"]["url"].startswith(("data:", "file:", "http://127.0.0.1:", "about:")):
+            elif method == "Network.requestWillBeSent" and not params["request"]["url"].startswith(
+                ("data:", "file:", "http://127.0.0.1:", "about:")
+            ):
                 found.append("request to " + params["request"]["url"])
         return found
 

@@ -12,7 +12,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from browser.chromium import EXECUTABLE, Chromium  # noqa: E402
 from made_discovery import made, tiny_start  # noqa: E402
 
-pytestmark = pytest.mark.skipif(EXECUTABLE is None, reason="no Chromium on this machine (Debian: apt-get install chromium)")
+pytestmark = pytest.mark.skipif(
+    EXECUTABLE is None, reason="no Chromium on this machine (Debian: apt-get install chromium)"
+)
 ACCESSIBILITY = Path(__file__).with_name("accessibility.js").read_text()
 # Set to a folder to keep the screenshots.
 SHOTS = os.environ.get("LAPSUS_SCREENSHOTS")
@@ -74,7 +76,9 @@ def picture(browser):
 def test_rings_turn_by_pointer_and_keyboard_and_move_through_time(report):
     report.run("document.querySelector('.viewer').scrollIntoView({block: 'center', behavior: 'instant'})")
     start, before = view(report), picture(report)
-    box = report.run("(r => [r.left, r.top, r.width, r.height])(document.querySelector('.viewer canvas').getBoundingClientRect())")
+    box = report.run(
+        "(r => [r.left, r.top, r.width, r.height])(document.querySelector('.viewer canvas').getBoundingClientRect())"
+    )
     middle = (box[0] + box[2] / 2, box[1] + box[3] / 2)
     report.drag(middle, (middle[0] + 60, middle[1] + 25))
     dragged = view(report)
@@ -83,7 +87,9 @@ def test_rings_turn_by_pointer_and_keyboard_and_move_through_time(report):
     report.key("ArrowLeft")
     report.key("ArrowUp")
     turned = view(report)
-    assert float(turned[0]) == pytest.approx(float(dragged[0]) - 0.2, abs=0.002) and float(turned[1]) == pytest.approx(float(dragged[1]) + 0.15, abs=0.002)
+    assert float(turned[0]) == pytest.approx(float(dragged[0]) - 0.2, abs=0.002) and float(turned[1]) == pytest.approx(
+        float(dragged[1]) + 0.15, abs=0.002
+    )
     before = picture(report)
     report.run("document.querySelector('.viewer input').focus()")
     for _ in range(3):
@@ -98,8 +104,10 @@ def test_rings_turn_by_pointer_and_keyboard_and_move_through_time(report):
 
 def test_every_control_is_reached_by_keyboard(report):
     # What a closed part hides is not there to be reached.
-    wanted = set(report.run("""(all => all.filter(e => e.matches('a[href], button, input, summary, [tabindex="0"]') && e.checkVisibility())
-        .map(e => all.indexOf(e)))([...document.querySelectorAll('*')])"""))
+    wanted = set(
+        report.run("""(all => all.filter(e => e.matches('a[href], button, input, summary, [tabindex="0"]') && e.checkVisibility())
+        .map(e => all.indexOf(e)))([...document.querySelectorAll('*')])""")
+    )
     reached = set()
     report.run("document.activeElement.blur(); window.scrollTo(0, 0)")
     for _ in range(len(wanted) + 3):
@@ -124,7 +132,12 @@ def test_hostile_names_run_nothing(report):
 def live(tmp_path_factory):
     path = tiny_start(tmp_path_factory.mktemp("live"))
     environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
-    process = subprocess.Popen([sys.executable, "-m", "lapsus", "watch", str(path), "--no-browser"], env=environment, stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "lapsus", "watch", str(path), "--no-browser"],
+        env=environment,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
     yield re.search(r"http://\S+", process.stdout.readline())[0]
     process.terminate()
     process.communicate(timeout=30)
@@ -132,10 +145,17 @@ def live(tmp_path_factory):
 
 @pytest.mark.parametrize("width, dark", [(390, False), (1280, True)])
 def test_live_page(browser, live, width, dark):
-    browser.send("Network.emulateNetworkConditions", offline=False, latency=0, downloadThroughput=-1, uploadThroughput=-1)
+    browser.send(
+        "Network.emulateNetworkConditions", offline=False, latency=0, downloadThroughput=-1, uploadThroughput=-1
+    )
     browser.size(width, 844, dark, mobile=width < 500)
     browser.open(live)
-    browser.wait(lambda: browser.run("document.getElementById('curve').childElementCount > 3 && document.getElementById('cloud').childElementCount > 300"), 90)
+    browser.wait(
+        lambda: browser.run(
+            "document.getElementById('curve').childElementCount > 3 && document.getElementById('cloud').childElementCount > 300"
+        ),
+        90,
+    )
     assert "update" in browser.run("document.getElementById('status').textContent")
     assert browser.complaints() == []
     assert browser.run("document.documentElement.scrollWidth") <= width

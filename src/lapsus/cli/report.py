@@ -7,8 +7,16 @@ import typer
 
 
 def command(
-    runs: Annotated[list[str], typer.Argument(help="Run folders or shipped networks, several side by side; or the folder of a discovery.")],
-    output: Annotated[Optional[Path], typer.Option("-o", "--output", help="HTML file to write.", show_default="report.html in the run, or here for several")] = None,
+    runs: Annotated[
+        list[str],
+        typer.Argument(help="Run folders or shipped networks, several side by side; or the folder of a discovery."),
+    ],
+    output: Annotated[
+        Optional[Path],
+        typer.Option(
+            "-o", "--output", help="HTML file to write.", show_default="report.html in the run, or here for several"
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(help="Seed of fresh conditions and noise.")] = 1,
 ):
     """Write one self-contained page about trained networks: behaviour, mechanism, and how sure it is."""

@@ -1,5 +1,6 @@
 """discover(trials): every stage in turn, each written to the folder when it is done and skipped when it is there."""
 
+import shutil
 import sys
 import time
 from pathlib import Path
@@ -46,7 +47,9 @@ def discover(
         "source": source, "example": example, "set_size": int(used.set_size[0]), "cueing": cueing, "minutes": float(minutes),
         "networks": int(networks), "start_from": None if start_from is None else str(start_from), "seed": int(seed),
     }  # fmt: skip
-    folder = Folder.open(output if output is not None else _default_folder(source), fingerprint(used, settings), settings)
+    folder = Folder.open(
+        output if output is not None else _default_folder(source), fingerprint(used, settings), settings
+    )
     discovery = Discovery(folder.path)
     work = _Work(discovery, used, notes, started, say)
     for number, stage in enumerate(STAGES, 1):
@@ -57,7 +60,10 @@ def discover(
         getattr(work, stage)()
         discovery._folder.finish(stage, time.monotonic() - began)
         if stage == "report":
-            write_json(folder / "discovery.json", folder.json("discovery.json") | {"seconds": round(sum(discovery.done.values()), 1)})
+            write_json(
+                folder / "discovery.json",
+                folder.json("discovery.json") | {"seconds": round(sum(discovery.done.values()), 1)},
+            )
     return Discovery(folder.path)
 
 
@@ -100,7 +106,9 @@ def _read(trials, subject, set_size, unit, probe_unit):
     if set_size is None:
         several = sizes[sizes >= 2]
         if not len(several):
-            raise LapsusError(f"{source}: every trial has one item, so there are no swaps to explain; `lapsus fit` describes such data.")
+            raise LapsusError(
+                f"{source}: every trial has one item, so there are no swaps to explain; `lapsus fit` describes such data."
+            )
         set_size = int(several[0])
     if set_size not in sizes:
         raise LapsusError(f"{source}: no trial has set size {set_size}; the table has {', '.join(map(str, sizes))}.")
@@ -108,7 +116,9 @@ def _read(trials, subject, set_size, unit, probe_unit):
         raise LapsusError(f"{source}: with set size {set_size} there is nothing to swap; choose one of 2 or more.")
     kept = int(counts[sizes == set_size][0])
     if len(sizes) > 1:
-        notes.append(f"The table has set sizes {', '.join(map(str, sizes))}; the {kept:,} trials with {set_size} items were used.")
+        notes.append(
+            f"The table has set sizes {', '.join(map(str, sizes))}; the {kept:,} trials with {set_size} items were used."
+        )
     if kept < _MINIMUM:
         raise LapsusError(f"{source}: {kept} trials with {set_size} items are too few; at least {_MINIMUM} are needed.")
     return table[table.set_size == set_size], source, notes
@@ -116,7 +126,9 @@ def _read(trials, subject, set_size, unit, probe_unit):
 
 def _cueing(cueing: str, trials) -> str:
     if cueing == "feature" and trials.probe is None:
-        raise LapsusError("--cueing feature needs a probe feature (target_probe, non_target_probe_1, …); the table has none. --cueing index does without.")
+        raise LapsusError(
+            "--cueing feature needs a probe feature (target_probe, non_target_probe_1, …); the table has none. --cueing index does without."
+        )
     return ("feature" if trials.probe is not None else "index") if cueing == "auto" else cueing
 
 
@@ -129,9 +141,9 @@ class _Work:
         self.settings = discovery.settings
 
     def announce(self, number: int, stage: str) -> None:
-        spent = sum(self.folder.done.values())
-        left = max(0.0, 60 * self.settings["minutes"] - spent)
-        self.say(f"[{number}/{len(STAGES)}] {STAGES[stage]} (about {left / 60:.1f} min left in all)")
+        left = 60 * self.settings["minutes"] - sum(self.folder.done.values())
+        when = f"about {left / 60:.1f} min left in all" if left > 6 else "the budget is used up, finishing"
+        self.say(f"[{number}/{len(STAGES)}] {STAGES[stage]} ({when})")
 
     def trials(self) -> None:
         self.used.to_csv(self.folder / "trials.csv")
@@ -141,11 +153,20 @@ class _Work:
         from lapsus.inference import fit
 
         found = fit(self.used, seed=self.settings["seed"])
+        # A fit that was cut off while it was written is ours to throw away: this stage was not done.
+        shutil.rmtree(self.folder / "fit", ignore_errors=True)
         found.save(self.folder / "fit", plots=False)
         self.discovery.fit = found
 
     def target(self) -> None:
-        from lapsus.discovery.target import LEAST_GUESS, experiment, fitted_behaviour, nearest_start, task_like, updates_within
+        from lapsus.discovery.target import (
+            LEAST_GUESS,
+            experiment,
+            fitted_behaviour,
+            nearest_start,
+            task_like,
+            updates_within,
+        )
         from lapsus.training import Run
 
         settings, fit = self.settings, self.discovery.fit
@@ -154,7 +175,9 @@ class _Work:
         task = task_like(self.used, cueing)
         starts = nearest_start(fitted, task, cueing, settings["start_from"])
         if not starts:
-            self.say("      No trained network ships for this task yet, so training starts from scratch; ten minutes are short for that.")
+            self.say(
+                "      No trained network ships for this task yet, so training starts from scratch; ten minutes are short for that."
+            )
         # The nearest network and, for further networks, its other seeds.
         family = [s for s in starts if s.config["name"] == starts[0].config["name"]] or [None]
         spent = sum(self.folder.done.values())
@@ -190,7 +213,9 @@ class _Work:
             left = plan["seconds"] - used
             if run.update >= run.experiment.updates or (left <= 1 and run.update > 0):
                 continue
-            self.say(f"      network {number} of {len(plan['networks'])}: up to {run.experiment.updates:,} updates in {max(left, 1) / 60:.1f} min")
+            self.say(
+                f"      network {number} of {len(plan['networks'])}: up to {run.experiment.updates:,} updates in {max(left, 1) / 60:.1f} min"
+            )
             outcome = train(run, minutes=max(left, 1) / 60)
             if outcome.reason == "interrupted":
                 raise Interrupted

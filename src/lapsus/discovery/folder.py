@@ -90,7 +90,9 @@ class Folder:
             exists = path.exists()
             occupied = exists and (not path.is_dir() or any(path.iterdir()))
         except OSError as error:
-            raise LapsusError(f"{_short(path)} cannot be a folder here: {error.strerror}; -o names another one.") from error
+            raise LapsusError(
+                f"{_short(path)} cannot be a folder here: {error.strerror}; -o names another one."
+            ) from error
         if occupied:
             table = cls.read(path)
             if table is None:

@@ -108,7 +108,9 @@ def compare(report, gap, edges, network, fitted, data=None, seed: int = 0) -> di
     if not 0.8 <= ratio <= 1.25:
         problems.append(f"responses scatter {ratio:.2f} times as much as the fitted model's")
     if abs(found["stray"]["network"] - found["stray"]["fit"]) > TOLERANCE:
-        problems.append(f"{100 * found['stray']['network']:.1f} % of responses are far from both items, where the fitted model has {100 * found['stray']['fit']:.1f} %")
+        problems.append(
+            f"{100 * found['stray']['network']:.1f} % of responses are far from both items, where the fitted model has {100 * found['stray']['fit']:.1f} %"
+        )
     found["matched_fit"] = not problems
     if data is not None:
         own = statistics(report, gap, data, edges)

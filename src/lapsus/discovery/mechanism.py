@@ -72,7 +72,9 @@ def _alignment(model, index: bool, seed: int):
         curves.append(plane_alignment(dataset.isel(time=shown), groups=None if index else "configuration"))
     time, onset = curves[0]["time"].to_numpy(), cue_onset(dataset)
     mean = np.stack([curve.mean("group").to_numpy() for curve in curves])
-    before, after = (np.array(values) for values in zip(*((a.mean(), b.mean()) for a, b in map(pre_and_post_cue, curves))))
+    before, after = (
+        np.array(values) for values in zip(*((a.mean(), b.mean()) for a, b in map(pre_and_post_cue, curves)))
+    )
     rise = sigmoid_against_flat(time, mean)
     found = {
         "degrees": [180] if index else list(DEGREES), "before": before, "after": after, "mean_before": before.mean(), "mean_after": after.mean(),

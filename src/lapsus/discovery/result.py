@@ -30,7 +30,9 @@ class Discovery:
         self.path = Path(path)
         table = Folder.read(self.path)
         if table is None:
-            raise LapsusError(f"{self.path} is not the folder of a discovery; `lapsus discover TRIALS -o {self.path.name}` makes one.")
+            raise LapsusError(
+                f"{self.path} is not the folder of a discovery; `lapsus discover TRIALS -o {self.path.name}` makes one."
+            )
         self._folder = Folder(self.path, table)
 
     def __repr__(self):
@@ -47,7 +49,9 @@ class Discovery:
 
     def _part(self, name: str, stage: str):
         if stage not in self.done:
-            raise LapsusError(f"{self.path}: the stage “{STAGES[stage]}” is not done yet; the same `lapsus discover` goes on with it.")
+            raise LapsusError(
+                f"{self.path}: the stage “{STAGES[stage]}” is not done yet; the same `lapsus discover` goes on with it."
+            )
         return self._folder.json(name)
 
     @cached_property

@@ -16,7 +16,16 @@ from lapsus.training.build import build
 from lapsus.training.evaluate import respond
 from lapsus.training.loop import Training
 
-__all__ = ["FeatureCuedLike", "Start", "behaviour_table", "experiment", "fitted_behaviour", "nearest_start", "task_like", "updates_within"]
+__all__ = [
+    "FeatureCuedLike",
+    "Start",
+    "behaviour_table",
+    "experiment",
+    "fitted_behaviour",
+    "nearest_start",
+    "task_like",
+    "updates_within",
+]
 
 RADIUS, LEAST_SPREAD = 2.5, 0.2
 # Guesses rarer than this are left out of the target: the uniform component costs a quarter of the training time.
@@ -76,7 +85,9 @@ def fitted_behaviour(fit, set_size: int, cueing: str) -> BNS:
                 if fit.name != "constant"]  # fmt: skip
         gaps = [torch.tensor(g[np.isfinite(g)]) for g in gaps] or [torch.zeros(1)]
         p = float(torch.sigmoid(fitted.swap(*gaps)).mean())
-        return BNS(swap=ConstantSwap(min(max(p, 1e-4), 1 - 1e-4)), uniform=fitted.uniform, radius=RADIUS, spread=fitted.spread)
+        return BNS(
+            swap=ConstantSwap(min(max(p, 1e-4), 1 - 1e-4)), uniform=fitted.uniform, radius=RADIUS, spread=fitted.spread
+        )
     return fitted
 
 
@@ -90,7 +101,14 @@ def behaviour_table(behaviour: BNS) -> dict:
         table = {"kind": "constant", "p": swap.p}
     else:
         table = {"kind": "none"}
-    return {"kind": "bns", "swap": table, "feature": behaviour.feature, "uniform": behaviour.uniform, "radius": behaviour.radius, "spread": behaviour.spread}
+    return {
+        "kind": "bns",
+        "swap": table,
+        "feature": behaviour.feature,
+        "uniform": behaviour.uniform,
+        "radius": behaviour.radius,
+        "spread": behaviour.spread,
+    }
 
 
 # --- Where to start ---
@@ -107,7 +125,9 @@ class Start:
 
     @property
     def spread(self) -> float:
-        return float((self.config["stage"][-1].get("behaviour") or self.config["behaviour"]).get("spread", LEAST_SPREAD))
+        return float(
+            (self.config["stage"][-1].get("behaviour") or self.config["behaviour"]).get("spread", LEAST_SPREAD)
+        )
 
 
 def _swap_probability(behaviour: BNS, conditions: dict[str, Tensor]) -> Tensor:
@@ -123,7 +143,11 @@ def nearest_start(fitted: BNS, task: dict, cueing: str, start_from: str | None =
         from lapsus.zoo import shipped
 
         facts = shipped()
-        config = facts[start_from]["config"] if start_from in facts else Run(start_from).experiment.model_dump(exclude_none=True)
+        config = (
+            facts[start_from]["config"]
+            if start_from in facts
+            else Run(start_from).experiment.model_dump(exclude_none=True)
+        )
         candidates[str(start_from)] = config
     else:
         from lapsus.zoo import shipped
@@ -139,7 +163,9 @@ def nearest_start(fitted: BNS, task: dict, cueing: str, start_from: str | None =
         if not right or (last.get("objective") or {"kind": "diffusion"})["kind"] != "diffusion":
             if start_from is not None:
                 kind = config["task"].get("kind")
-                raise LapsusError(f"{name} cannot be the start: it is a {kind} network; this needs a {cueing}-cued one trained by diffusion.")
+                raise LapsusError(
+                    f"{name} cannot be the start: it is a {kind} network; this needs a {cueing}-cued one trained by diffusion."
+                )
             continue
         gap = float((_swap_probability(build("behaviour", target), conditions) - wanted).abs().mean())
         found.append(Start(name, name.rstrip("/").rsplit("/", 1)[-1], config, gap))
@@ -168,9 +194,20 @@ def experiment(fitted: BNS, task: dict, start: Start | None, seed: int, name: st
     last = {"name": "fitted target", "updates": updates, "objective": diffusion, "learning_rate": 3e-3, "final_learning_rate": 2e-4,
             "warmup": min(100, updates // 10), "beta_2": 0.999, "average": average}  # fmt: skip
     stages = [last] if start is not None else [*_from_scratch(updates), last | {"updates": int(0.35 * updates)}]
-    table = {"name": name, "description": "Made by lapsus discover.", "seed": seed, "task": task, "behaviour": behaviour_table(target), "stage": stages}
+    table = {
+        "name": name,
+        "description": "Made by lapsus discover.",
+        "seed": seed,
+        "task": task,
+        "behaviour": behaviour_table(target),
+        "stage": stages,
+    }
     if start is not None:
-        table |= {"start_from": start.source, "network": start.config["network"], "noise": start.config.get("noise", {})}
+        table |= {
+            "start_from": start.source,
+            "network": start.config["network"],
+            "noise": start.config.get("noise", {}),
+        }
     return Experiment.model_validate(table)
 
 

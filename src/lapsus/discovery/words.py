@@ -36,7 +36,13 @@ def _deg(radians: float) -> str:
 
 def five_sentences(fit: dict, networks: list[dict], facts: dict) -> list[str]:
     """What was found. fit: Fit.to_dict(); networks: evaluation and mechanism of each; facts: the rest."""
-    return [_data(fit, facts), _swap_function(fit), _network(networks, facts), _decoded(networks[0]["mechanism"]), _geometry(networks[0]["mechanism"])]
+    return [
+        _data(fit, facts),
+        _swap_function(fit),
+        _network(networks, facts),
+        _decoded(networks[0]["mechanism"]),
+        _geometry(networks[0]["mechanism"]),
+    ]
 
 
 def _data(fit, facts):
@@ -80,7 +86,11 @@ def _network(networks, facts):
     start = f"started from {facts['start']}" if facts["start"] else "trained from scratch"
     text = (f"{many} {start} and trained for {facts['train_seconds'] / 60:.1f} min {verb} within {mad:.3f} of the fitted swap curve on average; "
             f"its behaviour is ")  # fmt: skip
-    against = "the fitted model and the raw data" if "data" in match else "the fitted model (the raw trials have more items than the network can be shown)"
+    against = (
+        "the fitted model and the raw data"
+        if "data" in match
+        else "the fitted model (the raw trials have more items than the network can be shown)"
+    )
     if match["matched"]:
         return text + f"matched to {against}."
     more = len(match["where"]) - 1
@@ -114,8 +124,14 @@ def _geometry(mechanism):
         if len(part["degrees"]) > 1:
             text += f" ({part['before'][0]:.2f} for items {part['degrees'][0]}° apart and {part['before'][-1]:.2f} for {part['degrees'][-1]}°, before it)"
     if rings.get("distance") is not None:
-        return text + f"; at the response, swaps and correct trials lie on two rings {rings['distance']:.1f} s.d. apart (ROC area {rings['roc_area']:.2f})."
-    return text + f"; whether swaps lie on a ring of their own cannot be said ({rings.get('reason') or rings.get('separation_reason')})."
+        return (
+            text
+            + f"; at the response, swaps and correct trials lie on two rings {rings['distance']:.1f} s.d. apart (ROC area {rings['roc_area']:.2f})."
+        )
+    return (
+        text
+        + f"; whether swaps lie on a ring of their own cannot be said ({rings.get('reason') or rings.get('separation_reason')})."
+    )
 
 
 # --- How sure are we ---
@@ -131,19 +147,50 @@ def network_checks(networks: list[dict]) -> list[dict]:
     for number, network in enumerate(networks, 1):
         which = f" (network {number})" if len(networks) > 1 else ""
         done, of = network["update"], network["updates"]
-        found.append(_check("Training reached its end", done >= of, f"{done:,} of {of:,} updates{which}." + ("" if done >= of else " The time was up first; the learning rate had not yet fallen to its last value.")))
+        found.append(
+            _check(
+                "Training reached its end",
+                done >= of,
+                f"{done:,} of {of:,} updates{which}."
+                + (
+                    ""
+                    if done >= of
+                    else " The time was up first; the learning rate had not yet fallen to its last value."
+                ),
+            )
+        )
         excess = network["evaluation"].get("excess")
         if excess is not None:
-            found.append(_check("Denoising", excess < 0.2, f"Excess loss over the exact Bayes denoiser {excess:.3f}{which} (0 is perfect; below 0.2 passes)."))
-        for part, why in ((p, network["mechanism"][p].get("reason")) for p in ("alignment", "rings", "decoders", "prediction")):
+            found.append(
+                _check(
+                    "Denoising",
+                    excess < 0.2,
+                    f"Excess loss over the exact Bayes denoiser {excess:.3f}{which} (0 is perfect; below 0.2 passes).",
+                )
+            )
+        for part, why in (
+            (p, network["mechanism"][p].get("reason")) for p in ("alignment", "rings", "decoders", "prediction")
+        ):
             if why:
                 found.append(_check(f"Analysis: {part}", False, f"It could not be computed{which}: {why}."))
     verdicts = [n["mechanism"]["decoders"].get("mechanism") for n in networks]
     if len(networks) > 1:
         same = len(set(verdicts)) == 1
-        found.append(_check("Networks agree", same, f"The {len(networks)} networks' swaps are decoded as: {', '.join(str(v) for v in verdicts)}."))
+        found.append(
+            _check(
+                "Networks agree",
+                same,
+                f"The {len(networks)} networks' swaps are decoded as: {', '.join(str(v) for v in verdicts)}.",
+            )
+        )
     else:
-        found.append(_check("Networks agree", None, "One network was trained, so nothing is known of how much networks differ; --networks 3 would say."))
+        found.append(
+            _check(
+                "Networks agree",
+                None,
+                "One network was trained, so nothing is known of how much networks differ; --networks 3 would say.",
+            )
+        )
     return found
 
 
@@ -152,8 +199,16 @@ def checks(fit: dict, networks: list[dict], facts: dict) -> list[dict]:
     found = []
     if facts.get("truth"):
         covered = facts["truth"]["covered"]
-        found.append(_check("Truth recovered", covered >= 0.9, f"The true swap function of the synthetic observer lies in the 95 % band at {100 * covered:.0f} % of distances (mean deviation {facts['truth']['mad']:.3f})."))
-    found.append(_check("Fit converged", fit["converged"], f"R-hat of the posterior draws is at most {fit['rhat']:.3f}."))
+        found.append(
+            _check(
+                "Truth recovered",
+                covered >= 0.9,
+                f"The true swap function of the synthetic observer lies in the 95 % band at {100 * covered:.0f} % of distances (mean deviation {facts['truth']['mad']:.3f}).",
+            )
+        )
+    found.append(
+        _check("Fit converged", fit["converged"], f"R-hat of the posterior draws is at most {fit['rhat']:.3f}.")
+    )
     swaps = sum(row["trials"] * row["non_target"] for row in fit["weights"])
     found.append(_check("Enough swaps", swaps >= FEW_SWAPS, f"About {swaps:.0f} swap trials in the data" + (
         "." if swaps >= FEW_SWAPS else f": too few (below {FEW_SWAPS}) to say what swaps depend on. The shape of the swap function rests on its prior.")))  # fmt: skip
@@ -169,11 +224,29 @@ def checks(fit: dict, networks: list[dict], facts: dict) -> list[dict]:
                 "." if gap > 2 * error else ": the data do not tell them apart.")))  # fmt: skip
         else:
             best = table[0]
-            found.append(_check("Swaps were looked for", True, f"No model with swaps predicts better by more than one standard error (best: {best['model']}, {best['elpd'] - chosen['elpd']:.1f} ± {chosen['difference_se']:.1f} nats above)."))
+            found.append(
+                _check(
+                    "Swaps were looked for",
+                    True,
+                    f"No model with swaps predicts better by more than one standard error (best: {best['model']}, {best['elpd'] - chosen['elpd']:.1f} ± {chosen['difference_se']:.1f} nats above).",
+                )
+            )
         rough = int(chosen["pareto_k_above_0.7"])
-        found.append(_check("Predictive density is reliable", rough == 0, f"{rough} trial{'s' * (rough != 1)} with Pareto k above 0.7."))
+        found.append(
+            _check(
+                "Predictive density is reliable",
+                rough == 0,
+                f"{rough} trial{'s' * (rough != 1)} with Pareto k above 0.7.",
+            )
+        )
     if fit["subjects"] > 1:
-        found.append(_check("Subjects alike", None, f"{fit['subjects']} subjects were fitted together, as if they were one; `lapsus fit --by subject` looks at each."))
+        found.append(
+            _check(
+                "Subjects alike",
+                None,
+                f"{fit['subjects']} subjects were fitted together, as if they were one; `lapsus fit --by subject` looks at each.",
+            )
+        )
     for number, network in enumerate(networks, 1):
         which = f" (network {number})" if len(networks) > 1 else ""
         match = network["match"]
@@ -186,11 +259,29 @@ def checks(fit: dict, networks: list[dict], facts: dict) -> list[dict]:
             found.append(_check("Network matches the data", not lost, (f"The subject's swap rates lie within the network's predictive intervals at every distance{which}." if not lost
                                 else f"The subject's swap rate lies outside the network's predictive interval{which} at " + ", ".join(_deg(match["distance"][k]) for k in lost) + ".")))  # fmt: skip
         elif number == 1:
-            found.append(_check("Network matches the data", None, f"The trials have {facts['set_size']} items and the network holds two, so it was compared with the fitted model's prediction for two items only."))
+            found.append(
+                _check(
+                    "Network matches the data",
+                    None,
+                    f"The trials have {facts['set_size']} items and the network holds two, so it was compared with the fitted model's prediction for two items only.",
+                )
+            )
         mad = match["swap_curve_mad_fit"]
-        found.append(_check("Network matches the fit: swaps", mad <= TOLERANCE, f"Mean deviation of the swap curve {mad:.3f}{which} (at most {TOLERANCE} passes), largest {match['swap_curve_max_fit']:.3f}."))
+        found.append(
+            _check(
+                "Network matches the fit: swaps",
+                mad <= TOLERANCE,
+                f"Mean deviation of the swap curve {mad:.3f}{which} (at most {TOLERANCE} passes), largest {match['swap_curve_max_fit']:.3f}.",
+            )
+        )
         ratio = match["scatter"]["network"] / max(match["scatter"]["fit"], 1e-9)
-        found.append(_check("Network matches the fit: precision", 0.8 <= ratio <= 1.25, f"Responses scatter {ratio:.2f} times as much as the fitted model's{which} (0.8 to 1.25 passes)."))
+        found.append(
+            _check(
+                "Network matches the fit: precision",
+                0.8 <= ratio <= 1.25,
+                f"Responses scatter {ratio:.2f} times as much as the fitted model's{which} (0.8 to 1.25 passes).",
+            )
+        )
     found += network_checks(networks)
     order = {"failed": 0, "not checked": 1, "passed": 2}
     return sorted(found, key=lambda check: order[check["status"]])
@@ -201,7 +292,11 @@ def checks(fit: dict, networks: list[dict], facts: dict) -> list[dict]:
 
 def methods(fit: dict, facts: dict, version: str) -> str:
     """A paragraph to paste."""
-    origin = "the one among those that ship with lapsus whose target swap curve is nearest" if facts["shipped"] else "chosen by the user"
+    origin = (
+        "the one among those that ship with lapsus whose target swap curve is nearest"
+        if facts["shipped"]
+        else "chosen by the user"
+    )
     start = (f"started from the trained network “{facts['start']}” ({origin}; mean difference of the swap curves {facts['start_distance']:.3f}),"
              if facts["start"] else "trained from scratch (a task-optimal preamble with a growing horizon, then no swaps),")  # fmt: skip
     items = "" if facts["set_size"] == 2 else (
@@ -209,7 +304,11 @@ def methods(fit: dict, facts: dict, version: str) -> str:
         "between the cued item and one non-target, not memory for all items.")  # fmt: skip
     cueing = ("feature-cued: both features of two items are shown conjunctively and the probe feature of one is the cue" if facts["cueing"] == "feature"
               else "index-cued: the network is told which of two ordered items to report, and not where items are")  # fmt: skip
-    guesses = "" if facts["uniform_target"] or facts["uniform_fit"] == 0 else f" Guesses ({_percent(facts['uniform_fit'])}) were left out of the target."
+    guesses = (
+        ""
+        if facts["uniform_target"] or facts["uniform_fit"] == 0
+        else f" Guesses ({_percent(facts['uniform_fit'])}) were left out of the target."
+    )
     return (
         f"Responses were analysed with lapsus {version}. The Bayesian non-parametric swap model (Radmard et al. 2025) was fitted to {fit['trials']:,} trials with a Gaussian-process prior on the swap function, "
         f"von Mises scatter and uniform guesses; models without swaps, with constant swaps, and with swaps that depend on the probe distance, the report distance or both were compared by leave-one-out "

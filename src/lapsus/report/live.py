@@ -68,9 +68,21 @@ class Watch:
         shown = {"update": update, "curve": found.get("swap_curve", []), "cloud": [], "items": []}
         if set(conditions) == {"report", "probe", "cued"} and model.behaviour.response_size == 2:
             two = conditions["report"].shape[1] == 2
-            one = {"report": torch.tensor([[0.0, -2 * np.pi / 3]]), "probe": torch.tensor([[0.0, np.pi / 4]]), "cued": torch.tensor([0])} if two else {k: v[:1] for k, v in conditions.items()}
+            one = (
+                {
+                    "report": torch.tensor([[0.0, -2 * np.pi / 3]]),
+                    "probe": torch.tensor([[0.0, np.pi / 4]]),
+                    "cued": torch.tensor([0]),
+                }
+                if two
+                else {k: v[:1] for k, v in conditions.items()}
+            )
             x = respond(model, one, _CLOUD, 1, threads=1)[:, 0].T
-            shown |= {"cloud": np.round(x.numpy(), 3).tolist(), "items": one["report"][0].tolist(), "radius": float(getattr(model.behaviour, "radius", 2.5))}
+            shown |= {
+                "cloud": np.round(x.numpy(), 3).tolist(),
+                "items": one["report"][0].tolist(),
+                "radius": float(getattr(model.behaviour, "radius", 2.5)),
+            }
         self.measured = shown
 
     def keep_measuring(self, stop: threading.Event, every: float = 15.0) -> None:

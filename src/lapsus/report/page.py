@@ -30,7 +30,9 @@ def render(context: dict) -> str:
     from markupsafe import Markup
 
     here = Path(__file__).parent
-    environment = Environment(loader=FileSystemLoader(here), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment = Environment(
+        loader=FileSystemLoader(here), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
     own = {"css": Markup((here / "page.css").read_text()), "script": Markup((here / "page.js").read_text())}
     return environment.get_template("page.html").render(context | own)
 
@@ -60,7 +62,13 @@ def _network_part(number: int, name: str, mechanism: dict, arrays: dict, run, pi
     """Pictures, words and the turning figure of one network."""
     from lapsus.discovery.words import _decoded, _geometry
 
-    shown = {"short": f"network {number}", "label": f"network {number}: {name}", "rings": None, "config": config, "match_pictures": pictures}
+    shown = {
+        "short": f"network {number}",
+        "label": f"network {number}: {name}",
+        "rings": None,
+        "config": config,
+        "match_pictures": pictures,
+    }
     made = []
     if "reason" not in mechanism["alignment"]:
         made.append(plots.alignment(mechanism["alignment"], arrays))
@@ -109,8 +117,21 @@ def _mechanism_table(rows: list[tuple[str, dict]]) -> dict:
             name, m["decoders"].get("mechanism", "–"), *(_number(errors.get(e), ".2f") for e in ("misbinding", "misselection", "misinterpretation")),
             _number(m["alignment"].get("mean_before"), ".2f"), _number(m["alignment"].get("mean_after"), ".2f"), _number(m["rings"].get("distance"), ".2f"),
         ])  # fmt: skip
-    head = ["network", "swaps are", "misbinding", "misselection", "misinterpretation", "alignment before", "after", "rings apart (s.d.)"]
-    return _table("The mechanism in numbers (swap minus correct trials on the line to each error; |cos| of the colour planes)", head, body)
+    head = [
+        "network",
+        "swaps are",
+        "misbinding",
+        "misselection",
+        "misinterpretation",
+        "alignment before",
+        "after",
+        "rings apart (s.d.)",
+    ]
+    return _table(
+        "The mechanism in numbers (swap minus correct trials on the line to each error; |cos| of the colour planes)",
+        head,
+        body,
+    )
 
 
 def _versions(experiment) -> list[list[str]]:
@@ -123,7 +144,12 @@ def _versions(experiment) -> list[list[str]]:
             rows.append([name, version(name)])
         except PackageNotFoundError:
             continue
-    return [*rows, ["Python", platform.python_version()], ["machine", f"{platform.machine()}, {platform.system()}"], ["seed", str(experiment.seed)]]
+    return [
+        *rows,
+        ["Python", platform.python_version()],
+        ["machine", f"{platform.machine()}, {platform.system()}"],
+        ["seed", str(experiment.seed)],
+    ]
 
 
 def _version() -> str:
@@ -163,7 +189,11 @@ def discovery_page(discovery) -> Path:
         match = network["match"]
         far = np.pi if match["feature"] == "report" else float(np.nanmax(match["distance"]))
         pictures = [plots.match(match), plots.clouds(model, network["mechanism"]["probe_distance"], far)]
-        parts.append(_network_part(number, network["name"], network["mechanism"], discovery.arrays(number - 1), run, pictures, _config(run)))
+        parts.append(
+            _network_part(
+                number, network["name"], network["mechanism"], discovery.arrays(number - 1), run, pictures, _config(run)
+            )
+        )
     source = shortened(settings["source"])
     stages = [[stage, f"{seconds:.1f} s"] for stage, seconds in outcome["stages"].items()]
     used = [["total", f"{sum(outcome['stages'].values()):.0f} s"], *([f"stage: {name}", text] for name, text in stages)]
@@ -205,7 +235,14 @@ def _data(trials, summary: dict, notes: list[str]) -> dict:
     notes = [*notes, _power(trials, summary)]
     rows = None
     if len(subjects) > 1:
-        body = [[shortened(s, 60), f"{n:,}", _number(np.degrees(np.median(np.abs(trials.error[trials.subject == s]))), ".1f")] for s, n in zip(subjects[:40], counts)]
+        body = [
+            [
+                shortened(s, 60),
+                f"{n:,}",
+                _number(np.degrees(np.median(np.abs(trials.error[trials.subject == s]))), ".1f"),
+            ]
+            for s, n in zip(subjects[:40], counts)
+        ]
         rows = _table("Subjects", ["subject", "trials", "median error (°)"], body)
     return {"text": text, "notes": notes, "picture": plots.data_overview(trials), "subjects": rows}
 
@@ -219,7 +256,10 @@ def _power(trials, summary: dict) -> str:
     least = 2.8 * np.sqrt(each * (1 - each) * 2 / half)
     text = f"The fit puts the swap rate at {100 * p:.1f} %, about {p * len(trials):.0f} trials. "
     if least >= 2 * each:
-        return text + "So few swaps cannot show what they depend on: even if only the closer half of the non-targets were ever reported, these data would be unlikely to show it."
+        return (
+            text
+            + "So few swaps cannot show what they depend on: even if only the closer half of the non-targets were ever reported, these data would be unlikely to show it."
+        )
     return text + (f"Data of this size show (with 80 % power) that closer non-targets are reported more often than distant ones if the two rates for one non-target differ by {least:.3f} "
                    f"or more, around a mean of {each:.3f}; a smaller difference may be there unseen.")  # fmt: skip
 
@@ -229,7 +269,11 @@ def _comparison(summary: dict) -> dict | None:
         return None
     body = [[row["model"] + (" (chosen)" if row["model"] == summary["model"] else ""), _number(row["elpd"], ".1f"),
              "best" if row["elpd_difference"] == 0 else f"{-row['elpd_difference']:.1f} ± {row['difference_se']:.1f}", row["pareto_k_above_0.7"]] for row in summary["comparison"]]  # fmt: skip
-    return _table("Behaviour models by leave-one-out predictive density", ["model", "elpd", "below the best (nats ± s.e.)", "Pareto k > 0.7"], body)
+    return _table(
+        "Behaviour models by leave-one-out predictive density",
+        ["model", "elpd", "below the best (nats ± s.e.)", "Pareto k > 0.7"],
+        body,
+    )
 
 
 def _match_table(networks: list[dict]) -> dict:
@@ -239,22 +283,38 @@ def _match_table(networks: list[dict]) -> dict:
             *(["predictive interval"] if "data" in first and not several else [])]  # fmt: skip
     body = []
     for k, gap in enumerate(first["distance"]):
-        row = [f"{np.degrees(gap):.0f}°", *([_number(first["data"][k])] if "data" in first else []), _number(first["fit"][k]), *(_number(n["match"]["network"][k]) for n in networks)]
+        row = [
+            f"{np.degrees(gap):.0f}°",
+            *([_number(first["data"][k])] if "data" in first else []),
+            _number(first["fit"][k]),
+            *(_number(n["match"]["network"][k]) for n in networks),
+        ]
         if "data" in first and not several:
             band = first["predictive_network"]
             row.append(f"{band['low'][k]:.3f} to {band['high'][k]:.3f}" + (" ✗" if band["outside"][k] else ""))
         body.append(row)
-    for key, label, scale in (("scatter", "scatter around the item (°)", 180 / np.pi), ("stray", "far from every item (%)", 100)):
+    for key, label, scale in (
+        ("scatter", "scatter around the item (°)", 180 / np.pi),
+        ("stray", "far from every item (%)", 100),
+    ):
         row = [label, *([_number(scale * first[key]["data"], ".1f")] if "data" in first else []), _number(scale * first[key]["fit"], ".1f"),
                *(_number(scale * n["match"][key]["network"], ".1f") for n in networks)]  # fmt: skip
         body.append(row + [""] * (len(head) - len(row)))
-    return _table(f"Share of responses nearest to the non-target, by {first['feature']} distance, on {first['scope']}", head, body)
+    return _table(
+        f"Share of responses nearest to the non-target, by {first['feature']} distance, on {first['scope']}", head, body
+    )
 
 
 def _verdict(networks: list[dict]) -> dict:
     match = networks[0]["match"]
-    against = "the fitted model and to the data" if "data" in match else "the fitted model; the trials themselves have more items than the network can be shown"
-    problems = [f"network {k}: {p}" if len(networks) > 1 else p for k, n in enumerate(networks, 1) for p in n["match"]["where"]]
+    against = (
+        "the fitted model and to the data"
+        if "data" in match
+        else "the fitted model; the trials themselves have more items than the network can be shown"
+    )
+    problems = [
+        f"network {k}: {p}" if len(networks) > 1 else p for k, n in enumerate(networks, 1) for p in n["match"]["where"]
+    ]
     if not problems:
         return {"matched": True, "text": f"The network's responses are matched to {against}."}
     return {"matched": False, "text": "Where: " + "; ".join(problems) + "."}
@@ -273,14 +333,22 @@ def runs_page(sources: list[str], output: Path | None = None, seed: int = 1) -> 
     if len(sources) == 1 and Folder.read(Path(sources[0])) is not None:
         discovery = Discovery(sources[0])
         if "analyse" not in discovery.done:
-            raise LapsusError(f"{shortened(sources[0])} is a discovery that is not done; `lapsus discover` with the same arguments goes on with it.")
+            raise LapsusError(
+                f"{shortened(sources[0])} is a discovery that is not done; `lapsus discover` with the same arguments goes on with it."
+            )
         from lapsus.discovery.folder import write_json
         from lapsus.discovery.result import summary
 
         write_json(discovery.path / "discovery.json", summary(discovery))
         discovery.facts = discovery._folder.json("discovery.json")
         return discovery_page(discovery)
-    path = output if output is not None else (Path(sources[0]) / "report.html" if len(sources) == 1 and Path(sources[0]).is_dir() else Path("report.html"))
+    path = (
+        output
+        if output is not None
+        else (
+            Path(sources[0]) / "report.html" if len(sources) == 1 and Path(sources[0]).is_dir() else Path("report.html")
+        )
+    )
     if path.is_dir():
         raise LapsusError(f"{path} is a folder; -o names the HTML file to write.")
     if path.exists() and "Made by lapsus" not in path.read_text(errors="replace")[-4000:]:
@@ -327,7 +395,9 @@ def _runs(sources: list[str], seed: int) -> str:
         curve = evaluation["swap_curve"]
         apart = max(curve, key=lambda p: p["target"])["distance"] if curve else np.pi / 4
         mechanism, arrays = analyse(model, max(apart, np.pi / 12), seed)
-        pictures = ([plots.swap_target(evaluation)] if curve else []) + [plots.clouds(model, mechanism["probe_distance"], np.pi)]
+        pictures = ([plots.swap_target(evaluation)] if curve else []) + [
+            plots.clouds(model, mechanism["probe_distance"], np.pi)
+        ]
         rows.append({
             "name": name, "short": f"network {number}", "update": run.update, "updates": run.experiment.updates, "evaluation": evaluation,
             "mechanism": mechanism, "seconds": (run.metrics() or [{"seconds": 0.0}])[-1].get("seconds", 0.0), "experiment": run.experiment,

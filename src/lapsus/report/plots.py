@@ -63,7 +63,10 @@ def data_overview(trials) -> Picture:
         edges = np.linspace(-180, 180, 61)
         others = np.degrees(trials.deviation[:, 1:])
         others = others[np.isfinite(others)]
-        for ax, values, colour, name in ((axes[0], np.degrees(trials.error), BLUE, "target"), (axes[1], others, VERMILION, "non-target")):
+        for ax, values, colour, name in (
+            (axes[0], np.degrees(trials.error), BLUE, "target"),
+            (axes[1], others, VERMILION, "non-target"),
+        ):
             ax.hist(values, edges, color=colour)
             ax.set(xlabel=f"response − {name} (°)", xticks=[-180, -90, 0, 90, 180], title=f"n = {len(values):,}")
         axes[0].set_ylabel("trials")
@@ -92,7 +95,9 @@ def behaviour_fit(fit, truth=None) -> Picture:
         behaviour.predictive(axes[1], fit)
         behaviour.comparison(axes[2], fit.comparison, fit.name)
         axes[2].set_xlabel("log predictive density\nbelow the best (nats, ± s.e.)")
-    words = "the fitted swap probability by distance with its 95 % band" + (" and the observer's true one" if truth is not None else "")
+    words = "the fitted swap probability by distance with its 95 % band" + (
+        " and the observer's true one" if truth is not None else ""
+    )
     return picture(
         figure, f"Three panels: {words}; how often responses are nearest to a non-target, data against the fit's prediction; and the models compared.",
         "Left: probability of a swap with one non-target, posterior mean and 95 % band"
@@ -111,7 +116,9 @@ def match(found: dict, label: str = "") -> Picture:
         figure, ax = plt.subplots(figsize=(4.2, 2.7), layout="constrained")
         if "predictive_network" in found:
             band = found["predictive_network"]
-            ax.fill_between(x, band["low"], band["high"], color=VERMILION, alpha=0.2, lw=0, label="network, predictive interval")
+            ax.fill_between(
+                x, band["low"], band["high"], color=VERMILION, alpha=0.2, lw=0, label="network, predictive interval"
+            )
         ax.plot(x, found["fit"], color=BLUE, ls=(0, (1, 1.2)), lw=1.6, label="fitted model")
         ax.plot(x, found["network"], color=VERMILION, marker="s", ms=3, label="network")
         if "data" in found:
@@ -158,7 +165,11 @@ def clouds(model, near: float, far: float, seed: int = 0) -> Picture:
     with style():
         figure, axes = plt.subplots(1, 2, figsize=(4.4, 2.3), layout="constrained")
         for ax, gap in zip(axes, (near, far)):
-            conditions = {"report": torch.tensor([[0.0, -2 * np.pi / 3]]), "probe": torch.tensor([[0.0, float(gap)]]), "cued": torch.tensor([0])}
+            conditions = {
+                "report": torch.tensor([[0.0, -2 * np.pi / 3]]),
+                "probe": torch.tensor([[0.0, float(gap)]]),
+                "cued": torch.tensor([0]),
+            }
             x = respond(model, conditions, 512, seed)[:, 0].T.numpy()
             cloud(ax, x, limit=max(3.6, float(np.quantile(np.abs(x), 0.995)) * 1.05))
             ax.set_title(f"items {np.degrees(gap):.0f}° apart")
@@ -184,7 +195,11 @@ def learning(metrics: list[dict]) -> Picture | None:
         ax.plot(time, excess, ".", color=GREY, ms=1.5, alpha=0.6)
         ax.plot(time[width - 1 :], smooth, color=BLUE)
         ax.axhline(0, color="0.3", lw=0.6, ls=":")
-        ax.set(xlabel="minutes of training", ylabel="excess over Bayes denoiser", ylim=(min(0, float(np.quantile(excess, 0.02))), float(np.quantile(excess, 0.98)) * 1.1 + 1e-3))
+        ax.set(
+            xlabel="minutes of training",
+            ylabel="excess over Bayes denoiser",
+            ylim=(min(0, float(np.quantile(excess, 0.02))), float(np.quantile(excess, 0.98)) * 1.1 + 1e-3),
+        )
     return picture(
         figure, f"Excess loss over the exact denoiser against minutes of training; the last value is about {smooth[-1]:.3f}.",
         "Excess of the denoising loss over that of the exact Bayes denoiser (0 is perfect) as training went on.",
@@ -207,7 +222,9 @@ def alignment(numbers: dict, arrays: dict, label: str = "") -> Picture:
             ax.plot(time, m, color=shade, label=f"{degrees}°")
         mark_epochs(ax, numbers["onset"])
         ax.axhline(0.5, color=GREY, lw=0.5, ls=(0, (3, 2)))
-        ax.set(ylim=(0, 1.02), yticks=[0, 0.5, 1], xlabel="time from cue offset (steps)", ylabel="plane alignment |cos|")
+        ax.set(
+            ylim=(0, 1.02), yticks=[0, 0.5, 1], xlabel="time from cue offset (steps)", ylabel="plane alignment |cos|"
+        )
         ax.set_title(label, pad=10)
         if len(mean) > 1:
             ax.legend(title="items apart", title_fontsize=6, loc="lower right", ncols=2)
@@ -224,11 +241,23 @@ def rings_flat(numbers: dict, arrays: dict, label: str = "") -> Picture:
         figure, axes = plt.subplots(1, 2, figsize=(4.6, 2.3), layout="constrained")
         for ax, (i, j) in zip(axes, ((0, 1), (0, 2))):
             for chosen, marker, size in ((own & ~swap, "o", 4), (own & swap, "x", 9)):
-                ax.scatter(points[chosen, i], points[chosen, j], c=wheel(free[chosen]), marker=marker, s=size, lw=0.7 if marker == "x" else 0, rasterized=True)
+                ax.scatter(
+                    points[chosen, i],
+                    points[chosen, j],
+                    c=wheel(free[chosen]),
+                    marker=marker,
+                    s=size,
+                    lw=0.7 if marker == "x" else 0,
+                    rasterized=True,
+                )
             ax.set(xlabel=f"PC{i + 1}", ylabel=f"PC{j + 1}", xticks=[], yticks=[])
         axes[0].set_title("• correct   × swap" + (f"   {label}" if label else ""))
         wheel_key(axes[1], (0.82, 0.8, 0.2, 0.2))
-    words = f"rings {numbers['distance']:.1f} s.d. apart along PC3" if numbers.get("distance") is not None else "too few swaps for a second ring"
+    words = (
+        f"rings {numbers['distance']:.1f} s.d. apart along PC3"
+        if numbers.get("distance") is not None
+        else "too few swaps for a second ring"
+    )
     return picture(
         figure, f"Memory activity at the response in principal components, coloured by the free item's colour; {words}.",
         f"Memory activity at the response, item of fixed colour cued (n = {numbers['trials']:,}, {numbers['swaps']:,} swaps), coloured by the other item's colour: {words}.",
@@ -262,9 +291,21 @@ def comparison(rows: list[dict]) -> Picture:
             part = row["mechanism"]["alignment"]
             if "reason" not in part:
                 ax.plot([k - 0.15, k + 0.15], [part["mean_before"], part["mean_after"]], color=GREY, lw=0.8)
-                ax.plot(k - 0.15, part["mean_before"], "o", color=ORANGE, ms=5, label="before the cue" if k == 0 else None)
+                ax.plot(
+                    k - 0.15, part["mean_before"], "o", color=ORANGE, ms=5, label="before the cue" if k == 0 else None
+                )
                 ax.plot(k + 0.15, part["mean_after"], "s", color=GREEN, ms=5, label="after the cue" if k == 0 else None)
-        ax.set(xticks=range(len(rows)), xticklabels=[row["short"] for row in rows], ylim=(0, 1.02), ylabel="plane alignment |cos|", xlim=(-0.6, len(rows) - 0.4))
+        ax.set(
+            xticks=range(len(rows)),
+            xticklabels=[row["short"] for row in rows],
+            ylim=(0, 1.02),
+            ylabel="plane alignment |cos|",
+            xlim=(-0.6, len(rows) - 0.4),
+        )
         ax.tick_params(axis="x", rotation=20)
         ax.legend(loc="lower left")
-    return picture(figure, "Mean alignment of the colour planes before and after the cue, for each network.", "Mean alignment of the colour planes before and after the cue.")
+    return picture(
+        figure,
+        "Mean alignment of the colour planes before and after the cue, for each network.",
+        "Mean alignment of the colour planes before and after the cue.",
+    )
