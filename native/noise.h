@@ -28,24 +28,26 @@ struct Normal {
 #endif
     }
 
-    // High and low halves of the products of a constant with every element.
-    static void multiply(U a, std::uint32_t constant, U &high, U &low) {
-        const Wide mask = Wide{} + 0xffffffffull, c = Wide{} + constant;
-        const Wide even = half_product((Wide)a, c), odd = half_product((Wide)a >> 32, c);
-        low = (U)((even & mask) | (odd << 32));
-        high = (U)((even >> 32) | (odd & ~mask));
-    }
-
+    // Elements with even and with odd numbers apart, each in the low half of 64 bits: what stands in the high half never
+    // reaches a product, so it need not be cleared.
     static void philox(U (&x)[4], std::uint32_t key0, std::uint32_t key1) {
+        Wide part[2][4];
+        for (int i = 0; i < 4; ++i) part[0][i] = (Wide)x[i], part[1][i] = (Wide)x[i] >> 32;
+        const Wide factor0 = Wide{} + 0xD2511F53u, factor1 = Wide{} + 0xCD9E8D57u;
         for (int round = 0; round < 10; ++round) {
-            U high0, low0, high1, low1;
-            multiply(x[0], 0xD2511F53u, high0, low0);
-            multiply(x[2], 0xCD9E8D57u, high1, low1);
-            const U y0 = high1 ^ x[1] ^ key0, y2 = high0 ^ x[3] ^ key1;
-            x[0] = y0, x[1] = low1, x[2] = y2, x[3] = low0;
+            const Wide k0 = Wide{} + key0, k1 = Wide{} + key1;
+            for (Wide(&y)[4] : part) {
+                const Wide first = half_product(y[0], factor0), second = half_product(y[2], factor1);
+                y[0] = (second >> 32) ^ y[1] ^ k0;
+                y[1] = second;
+                y[2] = (first >> 32) ^ y[3] ^ k1;
+                y[3] = first;
+            }
             key0 += 0x9E3779B9u;
             key1 += 0xBB67AE85u;
         }
+        const Wide mask = Wide{} + 0xffffffffull;
+        for (int i = 0; i < 4; ++i) x[i] = (U)((part[0][i] & mask) | (part[1][i] << 32));
     }
 
     // log of a float in (0, 1]: the exponent apart, and 2 atanh of the mantissa in [sqrt(1/2), sqrt(2)).
@@ -96,17 +98,16 @@ struct Normal {
     }
 
     static void fill(NormalKey key, Word first_run, Index runs, float *out) {
+        std::uint32_t numbers[width];
+        for (int i = 0; i < width; ++i) numbers[i] = i;
+        U number;
+        std::memcpy(&number, numbers, sizeof number);
         for (Index run = 0; run < runs; ++run, out += normal_run)
             for (int part = 0; part < 16; part += width) {
                 const Word counter = (first_run + run) * 16 + part;
-                std::uint32_t low[width], high[width];
-                for (int i = 0; i < width; ++i) {
-                    low[i] = std::uint32_t(counter + i);
-                    high[i] = std::uint32_t((counter + i) >> 32);
-                }
-                U x[4] = {U{}, U{}, U{} + key.condition, U{} + key.stream};
-                std::memcpy(&x[0], low, sizeof low);
-                std::memcpy(&x[1], high, sizeof high);
+                // A run's sixteen counters differ in their last four bits alone.
+                U x[4] = {number + std::uint32_t(counter), U{} + std::uint32_t(counter >> 32), U{} + key.condition,
+                          U{} + key.stream};
                 philox(x, key.key0, key.key1);
                 for (int pair = 0; pair < 4; pair += 2) {
                     // The upper 24 bits, centred in their interval, so that log never sees 0.
