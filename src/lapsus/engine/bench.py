@@ -1,6 +1,7 @@
 """How fast the engine is: `lapsus bench engine`.
 
 All contestants are timed in turn, over and over, in one run, so that a busy machine slows them alike; medians count.
+Plain torch runs in a process of its own, where its threads wait as torch's default has it, which suits it best.
 Useful arithmetic is what the mathematics needs: one multiplication and addition a weight, trial and step for the
 forward pass, one for the gradient in the rates, one for the gradient in the weights.
 """
@@ -8,8 +9,8 @@ forward pass, one for the gradient in the rates, one for the gradient in the wei
 from __future__ import annotations
 
 import json
+import os
 import platform
-import resource
 import statistics
 import subprocess
 import sys
@@ -129,14 +130,14 @@ def _seconds(work: Callable[[], None]) -> float:
     return time.perf_counter() - start
 
 
-def _interleaved(contestants: dict[str, Callable[[], None]], rounds: int, progress) -> dict[str, float]:
-    """The median time of each contestant, all of them timed in turn."""
+def _interleaved(contestants: dict[str, Callable[[], float]], rounds: int, progress) -> dict[str, float]:
+    """The median of the seconds that each contestant returns, all of them asked in turn."""
     times: dict[str, list[float]] = {name: [] for name in contestants}
     # A first round warms up caches, allocators and clocks; where one round takes a minute, that does not matter.
     warm_up = 1 if rounds > 1 else 0
     for number in range(warm_up + rounds):
-        for name, work in contestants.items():
-            seconds = _seconds(work)
+        for name, timed in contestants.items():
+            seconds = timed()
             if number >= warm_up:
                 times[name].append(seconds)
             progress.update()
@@ -158,7 +159,7 @@ def measure(quick: bool = False, plain: bool = True) -> dict:
     if not fused.instruction_sets():
         raise LapsusError("there is no fused kernel to measure: the package was installed without a compiler")
     report = {"machine": machine()}
-    rounds = 3 if quick else 7
+    rounds = 3 if quick else 5
     with tqdm(desc="bench engine", unit=" runs", disable=None, leave=False) as progress:
         report["training"] = [_compare(32, 16, rounds, progress), _compare(64, 16, rounds, progress)]
         if not quick:
@@ -176,26 +177,68 @@ def measure(quick: bool = False, plain: bool = True) -> dict:
     return report
 
 
+class _Torch:
+    """A process that trains and simulates with plain torch, on demand."""
+
+    def __enter__(self):
+        # Otherwise its threads would sleep after every operation, as they must beside the kernel.
+        environment = {**os.environ, "GOMP_SPINCOUNT": os.environ.get("GOMP_SPINCOUNT", "300000")}
+        command = [sys.executable, "-m", "lapsus.engine.bench", "serve"]
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1, env=environment
+        )
+        return self
+
+    def __call__(self, kind: str, conditions: int, trials: int, size: int) -> float:
+        """Seconds of one run."""
+        self.process.stdin.write(json.dumps([kind, conditions, trials, size]) + "\n")
+        return json.loads(self.process.stdout.readline())
+
+    def __exit__(self, *_):
+        self.process.stdin.close()
+        self.process.wait()
+
+
+def _serve() -> None:
+    """The other end of _Torch."""
+    torch.set_num_threads(resolve(None))
+    load = None
+    for line in sys.stdin:
+        kind, conditions, trials, size = json.loads(line)
+        if load is None or (load.conditions, load.trials) != (conditions, trials):
+            load = Workload(conditions, trials)
+        work = {
+            "train": lambda: load.train(tuned, size),
+            "simulate": lambda: load.simulate(tuned, size),
+            "plain": lambda: load.train(reference.rollout),
+        }
+        sys.stdout.write(f"{_seconds(work[kind])}\n")
+        sys.stdout.flush()
+
+
 def _compare(conditions: int, trials: int, rounds: int, progress, plain: bool = False) -> dict:
     """Trials a second of every way to train and to simulate one batch."""
     load = Workload(conditions, trials)
     count, size = conditions * trials, 2048
-    # Conditions at a time for the torch reference; the fastest counts.
-    cuts = [c for c in (1, 2, 8, 16, 32) if 128 <= c * trials <= 512 * (1 if rounds == 1 else 2) and c <= conditions]
-    work = {
-        "sgemm": _sgemm(size),
-        "fused": lambda: load.train(fused.rollout),
-        "simulate fused": lambda: load.simulate(fused.rollout),
-        "simulate reference": lambda: load.simulate(tuned, max(1, 512 // trials)),
-    }
-    for cut in cuts:
-        work[f"reference {cut * trials}"] = lambda cut=cut: load.train(tuned, cut)
-    if plain:
-        work["plain"] = lambda: load.train(reference.rollout)
-    seconds = _interleaved(work, rounds, progress)
+    # Conditions at a time for plain torch; the fastest counts.
+    cuts = [c for c in (1, 2, 8, 16, 32) if 128 <= c * trials <= 1024 and c <= conditions]
+    with _Torch() as torch_only:
+        work = {
+            "sgemm": lambda: _seconds(multiply),
+            "fused": lambda: _seconds(lambda: load.train(fused.rollout)),
+            "simulate fused": lambda: _seconds(lambda: load.simulate(fused.rollout)),
+            "simulate reference": lambda: torch_only("simulate", conditions, trials, max(1, 512 // trials)),
+        }
+        multiply = _sgemm(size)
+        for cut in cuts:
+            work[f"reference {cut * trials}"] = lambda cut=cut: torch_only("train", conditions, trials, cut)
+        if plain:
+            work["plain"] = lambda: torch_only("plain", conditions, trials, conditions)
+        seconds = _interleaved(work, rounds, progress)
     references = {name: value for name, value in seconds.items() if name.startswith("reference")}
     best = min(references, key=references.get)
     peak = 2 * size**3 / seconds["sgemm"]
+    useful = count * load.trial.operations() / seconds["fused"]
     result = {
         "conditions": conditions,
         "trials_a_condition": trials,
@@ -206,8 +249,8 @@ def _compare(conditions: int, trials: int, rounds: int, progress, plain: bool = 
         "simulate_fused": count / seconds["simulate fused"],
         "simulate_reference": count / seconds["simulate reference"],
         "sgemm_gflops": peak / 1e9,
-        "useful_gflops": count * load.trial.operations() / seconds["fused"] / 1e9,
-        "useful_fraction_of_sgemm": count * load.trial.operations() / seconds["fused"] / peak,
+        "useful_gflops": useful / 1e9,
+        "useful_fraction_of_sgemm": useful / peak,
     }
     if plain:
         result["plain"] = count / seconds["plain"]
@@ -230,7 +273,8 @@ def _scaling(quick: bool, progress) -> dict[str, list[dict]]:
         loads = [Workload(conditions, trials, trial) for trial, conditions, trials in rows]
         # A batch of more than 16,384 trials is trained as the trainer would: in micro-batches.
         work = {
-            str(i): lambda load=load: load.train(fused.rollout, max(1, 16384 // load.trials)) for i, load in enumerate(loads)
+            str(i): lambda load=load: _seconds(lambda: load.train(fused.rollout, max(1, 16384 // load.trials)))
+            for i, load in enumerate(loads)
         }
         seconds = _interleaved(work, 3, progress)
         for i, load in enumerate(loads):
@@ -272,13 +316,19 @@ def peak_memory(kind: str) -> float:
     return json.loads(done.stdout)
 
 
+def _resident(field: str) -> float:
+    """VmRSS (now) or VmHWM (at most so far) of this process in megabytes. getrusage would count the parent's too."""
+    with open("/proc/self/status") as file:
+        line = next(line for line in file if line.startswith(field))
+    return int(line.split()[1]) * 1024 / 1e6
+
+
 def _train_once(kind: str) -> float:
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = _resident("VmRSS")
     load = Workload(32, 512)
     rollout, size = {"fused": (fused.rollout, None), "reference": (tuned, 1), "plain": (reference.rollout, None)}[kind]
     load.train(rollout, size)
-    kilobyte = 1024 if sys.platform != "darwin" else 1
-    return (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * kilobyte / 1e6
+    return _resident("VmHWM") - before
 
 
 def tables(report: dict) -> str:
@@ -317,4 +367,7 @@ def _aligned(rows: list[list[str]]) -> list[str]:
 
 
 if __name__ == "__main__":
-    sys.stdout.write(json.dumps(_train_once(sys.argv[1])))
+    if sys.argv[1] == "serve":
+        _serve()
+    else:
+        sys.stdout.write(json.dumps(_train_once(sys.argv[1])))
