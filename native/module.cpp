@@ -5,6 +5,10 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
+
 #include <cstring>
 #include <string>
 #include <vector>
@@ -19,6 +23,17 @@ template <class T> std::vector<T *> all_at(const std::vector<Address> &addresses
     std::vector<T *> pointers;
     for (Address address : addresses) pointers.push_back(at<T>(address));
     return pointers;
+}
+
+// A large batch's masks are hundreds of megabytes, new at every step: in pages of 4 KB a tenth of the step goes into
+// page faults.
+static void prefer_large_pages(Address address, std::size_t bytes) {
+#if defined(__linux__)
+    const Address size = Address(1) << 21, begin = (address + size - 1) / size * size, end = (address + bytes) / size * size;
+    if (end > begin) madvise(at<void>(begin), end - begin, MADV_HUGEPAGE);
+#else
+    (void)address, (void)bytes;
+#endif
 }
 
 // Owns the small arrays that a Problem points to.
@@ -73,7 +88,11 @@ template <class T> void bind(nb::module_ &m, const char *name) {
                      [](const Rollout<T> &r) {
                          return block_count(r.problem) * r.problem.steps * r.problem.all_nodes();
                      })
-        .def("set_masks", [](Rollout<T> &r, Address masks) { r.problem.masks = at<Word>(masks); })
+        .def("set_masks",
+             [](Rollout<T> &r, Address masks, std::size_t bytes) {
+                 r.problem.masks = at<Word>(masks);
+                 prefer_large_pages(masks, bytes);
+             })
         .def("forward", &Rollout<T>::run_forward)
         .def("backward", &Rollout<T>::run_backward);
 }

@@ -160,7 +160,7 @@ class _Rollout(torch.autograd.Function):
         masks = None
         if any(ctx.needs_input_grad) and not call.softplus:
             masks = torch.empty(native.mask_words, dtype=torch.int64)
-            native.set_masks(masks.data_ptr())
+            native.set_masks(masks.data_ptr(), masks.nbytes)
         native.forward(call.isa, call.threads)
         ctx.call, ctx.masks = call, masks
         ctx.save_for_backward(trajectory, *tensors)
@@ -174,7 +174,7 @@ class _Rollout(torch.autograd.Function):
         r0, drives, noise, forcing, readout, leaf_weight, *rest = tensors
         grad = grad.contiguous()
         native = call.native(trajectory, *tensors)
-        native.set_masks(_address(ctx.masks))
+        native.set_masks(_address(ctx.masks), 0)
         in_r0, in_drives = torch.empty_like(r0), _zeros_like(drives)
         in_leaf, *in_rest = (_sum_for(tensor, leaf) for tensor, leaf in zip((leaf_weight, *rest), call.leaves))
         count = len(call.nodes) - 1
