@@ -235,8 +235,8 @@ def figure(networks: Networks) -> Figure:
             else:
                 ax.tick_params(labelleft=False)
             if k == 2 and ax.lines:
-                ax.legend(loc="center left", bbox_to_anchor=(0.08, 0.62))
-        cells = third.subgridspec(2, 3, width_ratios=(1, 1, 0.38), wspace=0.0, hspace=0.08)
+                ax.legend(loc="lower right", ncols=2, columnspacing=0.8)
+        cells = third.subgridspec(2, 3, width_ratios=(1, 1, 0.38), wspace=0.0, hspace=0.2)
         for i, (name, probes) in enumerate(CONFIGURATIONS.items()):
             for j, fixed_cued in enumerate((True, False)):
                 role = "fixed colour cued" if fixed_cued else "free colour cued"

@@ -94,14 +94,15 @@ def letter(ax: Axes, text: str, x: float = -0.02, y: float = 1.0) -> None:
 
 def note(ax: Axes, text: str) -> Axes:
     """Say in the panel why it is empty."""
-    ax.text(0.5, 0.5, _wrapped(text), transform=ax.transAxes, ha="center", va="center", fontsize=6, color=GREY)
+    inches = ax.get_position().width * ax.figure.get_figwidth()
+    ax.text(0.5, 0.5, _wrapped(text, max(8, int(inches * 17))), transform=ax.transAxes, ha="center", va="center", fontsize=6, color=GREY)
     ax.set(xticks=[], yticks=[])
     for spine in ax.spines.values():
         spine.set_visible(False)
     return ax
 
 
-def _wrapped(text: str, width: int = 30) -> str:
+def _wrapped(text: str, width: int) -> str:
     import textwrap
 
     return "\n".join(textwrap.wrap(text, width))
