@@ -365,3 +365,13 @@ def test_five_sentences_and_failures_first(model):
         c["name"] == "Enough swaps" and c["status"] == "failed" and "rests on its prior" in c["text"] for c in few
     )
     assert "six" not in words.methods(fit, facts, "1") and "6-item" in words.methods(fit, facts | {"set_size": 6}, "1")
+
+
+def test_the_planar_target_scatters_as_the_circle_does():
+    from lapsus.discovery.target import _planar_scatter
+
+    rng = np.random.default_rng(3)
+    for sd in (0.08, 0.3, 0.8):
+        x = embed(0.0) + _planar_scatter(sd) * rng.standard_normal((200_000, 2))
+        resultant = np.hypot(*(x / np.linalg.norm(x, axis=1, keepdims=True)).mean(0))
+        assert np.sqrt(-2 * np.log(resultant)) == pytest.approx(sd, rel=0.01)

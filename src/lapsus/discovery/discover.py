@@ -252,10 +252,14 @@ class _Work:
             data = None
         gap = circular.distance(*(report if feature == "report" else probe).T)
         network = network_responses(model, report, probe, _REPEATS, seed)
-        conditions = {"report": torch.tensor(report), "cued": torch.zeros(len(report), dtype=torch.long)}
-        conditions["probe"] = torch.tensor(np.tile([-np.pi, 0.0], (len(report), 1)) if probe is None else probe)
-        sampled = fitted.sample(conditions, 2 * _REPEATS, streams.generator(seed, "fitted"))
-        fit_responses = circular.angle(sampled.permute(1, 2, 0)).numpy().T.astype(float)
+        if data is not None and self.settings["cueing"] == "feature":
+            predicted = self.discovery.fit.predict(2 * _REPEATS, seed)
+            fit_responses = np.stack([replicate.response[rows] for replicate in predicted])
+        else:
+            conditions = {"report": torch.tensor(report), "cued": torch.zeros(len(report), dtype=torch.long)}
+            conditions["probe"] = torch.tensor(np.tile([-np.pi, 0.0], (len(report), 1)) if probe is None else probe)
+            sampled = fitted.sample(conditions, 2 * _REPEATS, streams.generator(seed, "fitted"))
+            fit_responses = circular.angle(sampled.permute(1, 2, 0)).numpy().T.astype(float)
         return compare(report, gap, bin_edges(gap), network, fit_responses, data, seed) | {"feature": feature}
 
     def analyse(self) -> None:

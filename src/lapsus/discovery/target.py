@@ -1,16 +1,16 @@
 """From a fit to what a network is trained on: its target, a task with the data's own distances, and where to start."""
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from lapsus import circular, streams
-from lapsus.behaviour import BNS, ConstantSwap, NoSwap, TabulatedSwap
+from lapsus.behaviour import BNS, ConstantSwap, TabulatedSwap
 from lapsus.errors import LapsusError
-from lapsus.tasks import FeatureCued, IndexCued
+from lapsus.tasks import FeatureCued
 from lapsus.training import Experiment, Model, load
 from lapsus.training.build import build
 from lapsus.training.evaluate import respond
@@ -80,6 +80,7 @@ def fitted_behaviour(fit, set_size: int, cueing: str) -> BNS:
     An index-cued network is not told where items are, so a swap function of the probe distance becomes its mean over the data's.
     """
     fitted = fit.behaviour(average="posterior", radius=RADIUS, set_size=set_size)
+    fitted = replace(fitted, spread=RADIUS * _planar_scatter(fitted.spread / RADIUS))
     if cueing == "index" and fit.name in ("probe", "both", "constant"):
         gaps = [fit.trials.distance(name)[:, 1:].ravel() for name in (("probe", "report") if fit.name == "both" else ("probe",))
                 if fit.name != "constant"]  # fmt: skip
@@ -89,6 +90,19 @@ def fitted_behaviour(fit, set_size: int, cueing: str) -> BNS:
             swap=ConstantSwap(min(max(p, 1e-4), 1 - 1e-4)), uniform=fitted.uniform, radius=RADIUS, spread=fitted.spread
         )
     return fitted
+
+
+def _planar_scatter(circular_sd: float) -> float:
+    """sigma_x / A at which the angle of a response in the plane has this circular s.d. (the projected normal's resultant length)."""
+    from scipy.optimize import brentq
+    from scipy.special import ive
+
+    def resultant(scatter):
+        x = 1 / (4 * scatter**2)
+        return math.sqrt(math.pi / 2 * x) * (ive(0, x) + ive(1, x))
+
+    wanted = math.exp(-(circular_sd**2) / 2)
+    return brentq(lambda scatter: resultant(scatter) - wanted, 1e-3, 50.0)
 
 
 def behaviour_table(behaviour: BNS) -> dict:
@@ -189,9 +203,11 @@ def experiment(fitted: BNS, task: dict, start: Start | None, seed: int, name: st
     spread = RADIUS * math.sqrt(max((LEAST_SPREAD / RADIUS) ** 2, (fitted.spread / RADIUS) ** 2 - memory))
     target = BNS(swap=fitted.swap, feature=fitted.feature, uniform=fitted.uniform if fitted.uniform >= LEAST_GUESS else 0.0,
                  radius=RADIUS, spread=round(spread, 4))  # fmt: skip
-    diffusion = {"kind": "diffusion", "rate_penalty": 1e-8}
+    # Regressing on the exact expectation has less noise, but its cost grows with the target's components.
+    regress = "sample" if target.uniform else "expectation"
+    diffusion = {"kind": "diffusion", "regress": regress, "rate_penalty": 1e-8}
     average = max(0.9, min(0.998, 1 - 8 / max(updates, 1)))
-    last = {"name": "fitted target", "updates": updates, "objective": diffusion, "learning_rate": 3e-3, "final_learning_rate": 2e-4,
+    last = {"name": "fitted target", "updates": updates, "objective": diffusion, "learning_rate": 3e-3, "final_learning_rate": 1e-4,
             "warmup": min(100, updates // 10), "beta_2": 0.999, "average": average}  # fmt: skip
     stages = [last] if start is not None else [*_from_scratch(updates), last | {"updates": int(0.35 * updates)}]
     table = {

@@ -36,17 +36,28 @@ def _deg(radians: float) -> str:
 
 def five_sentences(fit: dict, networks: list[dict], facts: dict) -> list[str]:
     """What was found. fit: Fit.to_dict(); networks: evaluation and mechanism of each; facts: the rest."""
+    decoded = _decoded(networks[0]["mechanism"])
+    if fit["model"] == "none" and "reason" not in networks[0]["mechanism"]["decoders"]:
+        decoded += " The target has no swaps: these are responses that happened to fall nearer to the other item."
     return [
         _data(fit, facts),
         _swap_function(fit),
         _network(networks, facts),
-        _decoded(networks[0]["mechanism"]),
+        decoded,
         _geometry(networks[0]["mechanism"]),
     ]
 
 
 def _data(fit, facts):
     who = f"{fit['trials']:,} trials of {fit['subjects']} subject{'s' * (fit['subjects'] != 1)} with {facts['set_size']} items"
+    if fit["model"] == "none":
+        best = (fit["comparison"] or [None])[0]
+        text = f"In {who}, no model with swaps predicts left-out responses better by more than one standard error"
+        if best is None or best["model"] == "none":
+            return text + ", so the model without swaps (only the cued item is ever reported) was kept."
+        chosen = next(row for row in fit["comparison"] if row["model"] == "none")
+        gap = f"{-chosen['elpd_difference']:.1f} ± {chosen['difference_se']:.1f} nats above"
+        return text + f" (the best, {best['model']}, is {gap}), so the model without swaps was kept."
     weights = fit["weights"]
     total = sum(row["trials"] for row in weights)
     swaps = sum(row["trials"] * row["non_target"] for row in weights) / total
@@ -66,7 +77,10 @@ def _data(fit, facts):
 def _swap_function(fit):
     rows = fit["swap_function"]
     if fit["model"] == "none" or not rows:
-        return "The data give no reason to say that non-targets are reported at all: the swap rate is taken to be zero, and nothing can be said about what it depends on."
+        return (
+            "The data give no reason to say that non-targets are reported at all: the swap rate is taken to be zero, "
+            "and nothing can be said about what it depends on."
+        )
     interval = lambda row: f"{row['p_swap']:.3f} [{row['p_low']:.3f}, {row['p_high']:.3f}]"  # noqa: E731
     if fit["model"] == "constant":
         return f"A single non-target is reported with probability {interval(rows[0])} whatever its distance (95 % band in brackets)."
@@ -210,8 +224,14 @@ def checks(fit: dict, networks: list[dict], facts: dict) -> list[dict]:
         _check("Fit converged", fit["converged"], f"R-hat of the posterior draws is at most {fit['rhat']:.3f}.")
     )
     swaps = sum(row["trials"] * row["non_target"] for row in fit["weights"])
-    found.append(_check("Enough swaps", swaps >= FEW_SWAPS, f"About {swaps:.0f} swap trials in the data" + (
-        "." if swaps >= FEW_SWAPS else f": too few (below {FEW_SWAPS}) to say what swaps depend on. The shape of the swap function rests on its prior.")))  # fmt: skip
+    if fit["model"] == "none":
+        text = "No model with swaps is clearly better: there are too few swaps, if any, to say what they depend on."
+    elif swaps < FEW_SWAPS:
+        text = f"About {swaps:.0f} swap trials in the data: too few (below {FEW_SWAPS}) to say what swaps depend on. "
+        text += "The shape of the swap function rests on its prior."
+    else:
+        text = f"About {swaps:.0f} swap trials in the data."
+    found.append(_check("Enough swaps", swaps >= FEW_SWAPS, text))
     table = fit["comparison"]
     if table and len(table) > 1:
         chosen = next(row for row in table if row["model"] == fit["model"])

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from lapsus.circular import distance
 from lapsus.errors import LapsusError
 from lapsus.report import plots
 
@@ -254,14 +255,23 @@ def _power(trials, summary: dict) -> str:
     half = len(trials) * (trials.report.shape[1] - 1) / 2
     # Two shares from equal halves, 5 % level, 80 % power: 1.96 + 0.84 standard errors of their difference.
     least = 2.8 * np.sqrt(each * (1 - each) * 2 / half)
+    if summary["model"] == "none":
+        # Responses at the mirror image of the non-target, about the target, are what chance puts at the non-target.
+        mirror = 2 * trials.report[:, :1] - trials.report[:, 1:]
+        chance = np.nanmean(distance(trials.response[:, None], mirror) < 0.35)
+        hidden = 2.8 * np.sqrt(2 * max(chance, 1 / (2 * half)) / (2 * half)) * (trials.report.shape[1] - 1)
+        return f"No swaps were found; a swap rate below about {100 * hidden:.1f} % could hide in data of this size and scatter."
     text = f"The fit puts the swap rate at {100 * p:.1f} %, about {p * len(trials):.0f} trials. "
     if least >= 2 * each:
-        return (
-            text
-            + "So few swaps cannot show what they depend on: even if only the closer half of the non-targets were ever reported, these data would be unlikely to show it."
+        return text + (
+            "So few swaps cannot show what they depend on: even if only the closer half of the non-targets were ever "
+            "reported, these data would be unlikely to show it."
         )
-    return text + (f"Data of this size show (with 80 % power) that closer non-targets are reported more often than distant ones if the two rates for one non-target differ by {least:.3f} "
-                   f"or more, around a mean of {each:.3f}; a smaller difference may be there unseen.")  # fmt: skip
+    return text + (
+        "Data of this size show (with 80 % power) that closer non-targets are reported more often than distant ones if "
+        f"the two rates for one non-target differ by {least:.3f} or more, around a mean of {each:.3f}; a smaller "
+        "difference may be there unseen."
+    )
 
 
 def _comparison(summary: dict) -> dict | None:
