@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import resource
 import statistics
 import subprocess
 import sys
@@ -318,9 +319,13 @@ def peak_memory(kind: str) -> float:
 
 def _resident(field: str) -> float:
     """VmRSS (now) or VmHWM (at most so far) of this process in megabytes. getrusage would count the parent's too."""
-    with open("/proc/self/status") as file:
-        line = next(line for line in file if line.startswith(field))
-    return int(line.split()[1]) * 1024 / 1e6
+    try:
+        with open("/proc/self/status") as file:
+            line = next(line for line in file if line.startswith(field))
+        return int(line.split()[1]) * 1024 / 1e6
+    except FileNotFoundError:
+        # Not Linux: the high-water mark alone, in bytes on macOS.
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
 
 
 def _train_once(kind: str) -> float:
