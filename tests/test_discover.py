@@ -328,7 +328,7 @@ def test_the_observer_is_made_by_its_script_and_does_what_it_says(tmp_path):
 
 
 def described(model, **changed):
-    curve = [{"distance": d, "p_swap": 0.3 - 0.08 * d, "p_low": 0.1, "p_high": 0.4} for d in np.linspace(0, np.pi, 20)]
+    curve = [{"distance": d, "report_distance": d, "p_swap": 0.3 - 0.08 * d, "p_low": 0.1, "p_high": 0.4} for d in np.linspace(0, np.pi, 20)]
     comparison = [
         {"model": m, "elpd": -100.0 - 9 * k, "elpd_difference": -9.0 * k, "difference_se": 3.0, "pareto_k_above_0.7": 0}
         for k, m in enumerate(dict.fromkeys((model, "probe", "constant", "none")))

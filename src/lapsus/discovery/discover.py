@@ -268,9 +268,8 @@ class _Work:
         (self.folder / "analysis").mkdir(exist_ok=True)
         mechanisms = []
         for number, (model, match) in enumerate(zip(self.discovery.models, self.discovery.matches), 1):
-            worst = int(np.nanargmax(np.array(match["fit"], float))) if match["feature"] == "probe" else -1
-            apart = match["distance"][worst] if match["feature"] == "probe" else np.pi / 4
-            numbers, arrays = analyse(model, max(float(apart), np.pi / 12), self.settings["seed"])
+            apart = _most_swaps(self.discovery.fitted, match)
+            numbers, arrays = analyse(model, apart, self.settings["seed"])
             partial = self.folder / "analysis" / f"network-{number}.partial.npz"
             np.savez_compressed(partial, **arrays)
             partial.replace(self.folder / "analysis" / f"network-{number}.npz")
@@ -284,3 +283,15 @@ class _Work:
         write_json(self.folder / "discovery.json", summary(discovery))
         discovery.facts = self.folder.json("discovery.json")
         discovery_page(discovery)
+
+
+def _most_swaps(fitted, match: dict) -> float:
+    """The probe distance, of those in the data, at which the fitted model swaps most; the smallest of equals."""
+    import torch
+
+    if match["feature"] != "probe":
+        return np.pi / 4
+    gaps = torch.tensor(match["distance"])
+    pair = {"report": torch.tensor([[0.0, 2.0]]).expand(len(gaps), 2), "probe": torch.stack([0 * gaps, gaps], 1)}
+    swaps = fitted.weights(pair | {"cued": torch.zeros(len(gaps), dtype=torch.long)})[:, 1]
+    return max(float(gaps[(swaps > swaps.max() - 1e-4).nonzero()[0, 0]]), np.pi / 12)

@@ -85,7 +85,11 @@ def _swap_function(fit):
     if fit["model"] == "constant":
         return f"A single non-target is reported with probability {interval(rows[0])} whatever its distance (95 % band in brackets)."
     if fit["model"] == "both":
-        return f"With one non-target, p(swap) is {interval(rows[0])} for items that are close in both features and {interval(rows[-1])} for items opposite in both (95 % bands)."
+        at = lambda d: min(rows, key=lambda r: abs(r["distance"] - d) + abs(r["report_distance"] - d))  # noqa: E731
+        return (
+            f"With one non-target, p(swap) is {interval(at(np.pi / 4))} for items 45° apart in both features and "
+            f"{interval(at(np.pi))} for items opposite in both (95 % bands)."
+        )
     near = min(rows, key=lambda row: abs(row["distance"] - np.pi / 4))
     far = max(rows, key=lambda row: row["distance"])
     verb = "falls" if near["p_swap"] > far["p_swap"] else "rises"
