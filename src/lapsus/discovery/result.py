@@ -142,7 +142,7 @@ def summary(discovery: Discovery) -> dict:
     networks, plan = discovery.networks(), discovery.plan
     match = networks[0]["match"]
     facts = facts_of(discovery, networks)
-    seconds = sum(v for k, v in discovery.done.items() if k != "report")
+    seconds = sum(discovery.done.values())
     return {
         "seconds": round(seconds, 1), "model": fit["model"], "swap_curve_mad_fit": match["swap_curve_mad_fit"],
         "matched": all(n["match"]["matched"] for n in networks), "where": match["where"], "sentences": five_sentences(fit, networks, facts),

@@ -256,4 +256,4 @@ def updates_within(described: Experiment, seconds: float, probe: int = 12) -> in
         if progress.update >= probe and times[-1] - times[0] > min(4.0, 0.05 * seconds):
             break
     each = float(np.quantile(np.diff(times)[2:], 0.25))
-    return int(min(20_000, max(40, 0.92 * seconds / each)))
+    return int(min(20_000, max(40, seconds / each)))

@@ -142,10 +142,10 @@ def _geometry(mechanism):
         if len(part["degrees"]) > 1:
             text += f" ({part['before'][0]:.2f} for items {part['degrees'][0]}° apart and {part['before'][-1]:.2f} for {part['degrees'][-1]}°, before it)"
     if rings.get("distance") is not None:
-        return (
-            text
-            + f"; at the response, swaps and correct trials lie on two rings {rings['distance']:.1f} s.d. apart (ROC area {rings['roc_area']:.2f})."
-        )
+        measured = f"{rings['distance']:.1f} s.d. apart along the third component, ROC area {rings['roc_area']:.2f}"
+        if rings["distance"] < 1:
+            return text + f"; at the response, swaps and correct trials do not lie on separate rings ({measured})."
+        return text + f"; at the response, swaps and correct trials lie on two rings ({measured})."
     return (
         text
         + f"; whether swaps lie on a ring of their own cannot be said ({rings.get('reason') or rings.get('separation_reason')})."
@@ -168,12 +168,12 @@ def network_checks(networks: list[dict]) -> list[dict]:
         found.append(
             _check(
                 "Training reached its end",
-                done >= of,
+                done >= 0.8 * of,
                 f"{done:,} of {of:,} updates{which}."
                 + (
                     ""
                     if done >= of
-                    else " The time was up first; the learning rate had not yet fallen to its last value."
+                    else " The time was up first, before the learning rate had fallen to its last value."
                 ),
             )
         )

@@ -254,7 +254,7 @@ def rings_flat(numbers: dict, arrays: dict, label: str = "") -> Picture:
         axes[0].set_title("• correct   × swap" + (f"   {label}" if label else ""))
         wheel_key(axes[1], (0.82, 0.8, 0.2, 0.2))
     words = (
-        f"rings {numbers['distance']:.1f} s.d. apart along PC3"
+        f"swaps and correct trials {numbers['distance']:.1f} s.d. apart along PC3"
         if numbers.get("distance") is not None
         else "too few swaps for a second ring"
     )
