@@ -1,0 +1,86 @@
+"""Shipped networks, and training them in the order of their warm starts."""
+
+import json
+
+import pytest
+import torch
+
+from lapsus import LapsusError, Run, load, read_experiment, simulate, train
+from lapsus.training.experiment import to_toml
+from lapsus.zoo import load_shipped, ship, shipped, summary
+from lapsus.zoo.reproduce import plan, train_all
+
+FIRST = {
+    "name": "first",
+    "task": {"kind": "index-cued", "prestimulus": 1, "stimulus": 2, "delay": 1, "cue": 2, "denoise": 4},
+    "network": {"kind": "dendritic", "units": 6, "branching": [3, 3]},
+    "stage": [{"updates": 6, "objective": {"kind": "task-optimal"}, "conditions": 4, "trials": 4}],
+}
+
+
+@pytest.fixture
+def experiments(tmp_path, monkeypatch):
+    """Two experiments, the second starting from the first, in the working folder."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "first").write_text(to_toml(FIRST))
+    (tmp_path / "second").write_text(to_toml(FIRST | {"name": "second", "start_from": "first"}))
+    return tmp_path
+
+
+def test_a_start_comes_before_what_starts_from_it(experiments):
+    jobs = plan(["second"], 2, experiments / "runs")
+    assert [job.name for job in jobs] == ["first, seed 1", "second, seed 1", "first, seed 2", "second, seed 2"]
+
+
+def test_done_is_skipped_and_cut_off_goes_on(experiments):
+    jobs = plan(["second"], 1, experiments / "runs")
+    assert [job.name for job, _ in train_all(jobs)] == ["first, seed 1", "second, seed 1"]
+    assert all(job.done() for job in jobs) and list(train_all(jobs)) == []
+    start, _ = Run(jobs[1].path).training()
+    jobs = plan(["second"], 2, experiments / "runs")
+    train(Run.create(jobs[2].path, jobs[2].experiment), steps=2)
+    assert [(job.name, outcome.reason) for job, outcome in train_all(jobs)] == [("first, seed 2", "done"), ("second, seed 2", "done")]
+
+
+def test_warm_start_is_that_of_the_same_seed(experiments):
+    jobs = plan(["second"], 2, experiments / "runs")
+    list(train_all(jobs))
+    fresh = Run.create(experiments / "runs" / "again", jobs[3].experiment)
+    training, _ = fresh.training()
+    assert torch.equal(training.model.network.readout, load(experiments / "runs" / "first-2").network.readout)
+
+
+def test_shipping_keeps_weights_config_and_evaluation(experiments):
+    run = Run.create("runs/first-1", read_experiment(FIRST))
+    with pytest.raises(LapsusError, match="update 0 of 6"):
+        ship(run, experiments)
+    train(run)
+    path = ship(run, experiments)
+    facts = json.loads(path.read_text())
+    assert facts["config"]["name"] == "first" and "median_error" in facts["evaluation"] and facts["trials_seen"] == 96
+    from safetensors.torch import load_file
+
+    weights = load_file(path.with_suffix(".safetensors"))
+    assert all(torch.equal(value, weights[name]) for name, value in run.model().state_dict().items())
+
+
+@pytest.mark.parametrize("name", list(shipped()))
+def test_shipped_network_opens_and_answers(name):
+    data = simulate(load_shipped(name), conditions=3, trials=2)
+    assert data.sizes["trial"] == 6 and bool(torch.isfinite(torch.tensor(data["activity"].values)).all())
+
+
+def test_shipped_weights_stay_small():
+    from importlib.resources import files
+    from pathlib import Path
+
+    assert sum(path.stat().st_size for path in Path(str(files("lapsus.zoo"))).glob("*.safetensors")) < 30e6
+    for row in summary():
+        assert set(row) == {"name", "seed", "excess", "swap_curve_mad", "swap_curve_max", "median_error", "away", "trials_seen", "core_minutes"}
+
+
+def test_unknown_name_says_what_there_is():
+    with pytest.raises(LapsusError, match="neither a run folder nor a network"):
+        load("feature-smoth-0")
+    with pytest.raises(LapsusError, match="neither"):
+        load("../../etc/passwd")
