@@ -276,7 +276,12 @@ def checks(fit: dict, networks: list[dict], facts: dict) -> list[dict]:
         match = network["match"]
         if "data" in match:
             outside = [k for k, out in enumerate(match["predictive_fit"]["outside"]) if out]
-            if number == 1:
+            averaged = facts["cueing"] == "index" and fit["model"] in ("probe", "both")
+            if number == 1 and averaged:
+                text = "An index-cued network is not told where items are, so the fitted swap function was averaged over distances: "
+                text += "it cannot follow the data by distance."
+                found.append(_check("Fit explains the data", None, text))
+            elif number == 1:
                 found.append(_check("Fit explains the data", not outside, "The subject's swap rates lie within the fit's predictive intervals at every distance." if not outside
                                     else "The subject's swap rate lies outside the fit's predictive interval at " + ", ".join(_deg(match["distance"][k]) for k in outside) + "."))  # fmt: skip
             lost = [k for k, out in enumerate(match["predictive_network"]["outside"]) if out]
