@@ -26,6 +26,8 @@ def command(
     def end(number, frame):
         raise KeyboardInterrupt
 
-    signal.signal(signal.SIGTERM, end)
+    # Also SIGINT: a shell that starts commands in the background has them ignore it.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, end)
     serve(run, port, ready)
     typer.echo("Closed.")
