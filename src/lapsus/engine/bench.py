@@ -164,7 +164,7 @@ def measure(quick: bool = False, plain: bool = True) -> dict:
     with tqdm(desc="bench engine", unit=" runs", disable=None, leave=False) as progress:
         report["training"] = [_compare(32, 16, rounds, progress), _compare(64, 16, rounds, progress)]
         if not quick:
-            report["training"].append(_compare(32, 512, 1, progress, plain=plain))
+            report["training"].append(_compare(32, 512, 2, progress, plain=plain))
         report["scaling"] = _scaling(quick, progress)
     small, large = report["training"][0], report["training"][-1]
     report["fused_over_reference_512"] = small["fused"] / small["reference"]

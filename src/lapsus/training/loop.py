@@ -6,6 +6,7 @@ again from its last checkpoint ends with the same bits.
 
 import math
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import torch
@@ -13,6 +14,7 @@ from torch import Tensor
 
 from lapsus import streams
 from lapsus.diffusion import exact_mean, posterior_mean
+from lapsus.engine.fused import why_not
 from lapsus.errors import LapsusError
 from lapsus.training.build import build
 from lapsus.training.experiment import Experiment, Stage
@@ -25,6 +27,18 @@ __all__ = ["Training", "Progress", "gradient", "learning_rate", "NonFinite"]
 # Conditions whose gradients are summed before they are added to the total: micro-batches are whole groups, and then
 # cutting a batch changes no bit.
 _GROUP = 4
+
+
+@contextmanager
+def _one_torch_thread(wanted: bool):
+    """Beside the kernel, torch's own operations are small: waking its other threads would cost more than they save."""
+    before = torch.get_num_threads()
+    if wanted:
+        torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 class NonFinite(LapsusError):
@@ -130,6 +144,10 @@ class Training:
     def run(self, until: int | None = None, excess_every: int = 20) -> Iterator[Progress]:
         """Train up to update `until` (all stages), yielding after each update."""
         until = self.experiment.updates if until is None else min(until, self.experiment.updates)
+        with _one_torch_thread(self.engine != "reference" and why_not(self.model.network, self.flat) is None):
+            yield from self._updates(until, excess_every)
+
+    def _updates(self, until: int, excess_every: int) -> Iterator[Progress]:
         stage_index = None
         while self.update < until:
             index, place = self.experiment.stage_at(self.update)

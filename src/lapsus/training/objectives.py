@@ -59,7 +59,7 @@ class _Read(torch.autograd.Function):
     def forward(ctx, trajectory: Tensor, readout: Tensor):
         ctx.save_for_backward(trajectory, readout)
         ctx.set_materialize_grads(False)
-        return _project(readout, trajectory), trajectory.square().sum((0, 1))
+        return _project(readout, trajectory), torch.linalg.vector_norm(trajectory, dim=(0, 1)).square()
 
     @staticmethod
     @torch.autograd.function.once_differentiable
