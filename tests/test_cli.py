@@ -134,3 +134,40 @@ def test_help_is_instant(tmp_path):
     assert min(times) < 1.0
     script = "import sys, lapsus.cli; heavy = {'torch', 'scipy', 'pandas', 'matplotlib', 'xarray'} & set(sys.modules); assert not heavy, heavy"
     subprocess.run([sys.executable, "-c", script], check=True, timeout=60)
+
+
+def test_version(tmp_path):
+    assert lapsus("--version", cwd=tmp_path).startswith("lapsus")
+
+
+def test_opening_a_run_imports_nothing_that_its_config_names(folder):
+    import shutil
+
+    shutil.copytree(folder / "run", folder / "hostile")
+    (folder / "hostile" / "activity.nc").unlink(missing_ok=True)
+    config = folder / "hostile" / "config.toml"
+    config.write_text(config.read_text().replace('kind = "index-cued"', 'kind = "os:system"\ncommand = "touch harmed"'))
+    for command in ("evaluate", "simulate", "resume"):
+        assert "--trust" in lapsus(command, "hostile", cwd=folder, code=2)
+        assert "is not a class" in lapsus(command, "hostile", "--trust", cwd=folder, code=2)
+    assert not (folder / "harmed").exists()
+
+
+def test_a_run_whose_checkpoints_are_all_damaged_is_not_finished(folder):
+    import shutil
+
+    shutil.copytree(folder / "run", folder / "damaged")
+    for path in (folder / "damaged").glob("*.safetensors"):
+        path.write_bytes(b"")
+    assert "Every checkpoint" in lapsus("resume", "damaged", cwd=folder, code=2)
+
+
+@pytest.mark.parametrize("arguments, message", [
+    (["simulate", "run", "-o", "q.nc", "--noise-scale", "nan"], "noise scale must be a finite number"),
+    (["simulate", "run", "-o", "q.nc", "--seed", "-1"], "seed must not be negative"),
+    (["evaluate", "run", "--seed", "-1"], "not negative"),
+    (["train", "tiny.toml", "-o", "y", "--set", "start_from=nowhere"], "nowhere is neither a run folder"),
+])  # fmt: skip
+def test_more_mistakes(folder, arguments, message):
+    assert message in " ".join(lapsus(*arguments, cwd=folder, code=2).split())
+    assert not (folder / "y").exists() and not (folder / "q.nc").exists()

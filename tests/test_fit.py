@@ -289,3 +289,15 @@ def test_probe_distance_is_preferred_for_eight_items(human_data):
     assert result.name == "probe"
     constant = result.comparison.set_index("model").loc["constant"]
     assert constant["elpd_difference"] < -20 and constant["elpd_difference"] < -3 * constant["difference_se"]
+
+
+def test_responses_without_scatter_are_refused_in_words():
+    import numpy as np
+
+    from lapsus import LapsusError, fit
+    from lapsus.trials import Trials
+
+    rng = np.random.default_rng(0)
+    report = rng.uniform(-3, 3, (50, 2))
+    with pytest.raises(LapsusError, match="no scatter to fit"):
+        fit(Trials(response=report[:, 0], report=report, probe=rng.uniform(-3, 3, (50, 2))), "constant", progress=False)

@@ -34,13 +34,23 @@ for _name in _COMMANDS:
             app.command(_name)(_module.command)
 
 
-@app.callback()
-def _options(version: bool = typer.Option(False, "--version", help="Print the version and leave.", is_eager=True)):
-    if version:
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import PackageNotFoundError
         from importlib.metadata import version as installed
 
-        typer.echo(f"lapsus {installed('lapsus')}")
+        try:
+            typer.echo(f"lapsus {installed('lapsus')}")
+        except PackageNotFoundError:
+            typer.echo("lapsus, not installed (running from its source)")
         raise typer.Exit()
+
+
+@app.callback()
+def _options(
+    version: bool = typer.Option(False, "--version", help="Print the version and leave.", is_eager=True, callback=_print_version),
+):
+    pass
 
 
 def _show_warning(message, category, filename, lineno, file=None, line=None):

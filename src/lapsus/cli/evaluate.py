@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from lapsus.cli.train import Trust
+
 
 def command(
     run: Annotated[str, typer.Argument(help="A run folder, or the name of a shipped network.")],
@@ -12,15 +14,16 @@ def command(
     trials: Annotated[int, typer.Option(help="Trials a condition.")] = 16,
     seed: Annotated[int, typer.Option(help="Seed of the fresh conditions and noise.")] = 0,
     engine: Annotated[str, typer.Option(help="auto, fused or reference.")] = "auto",
+    trust: Trust = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ):
     """Measure how close a trained network comes to its target, on fresh conditions."""
     from lapsus.errors import LapsusError
     from lapsus.training import evaluate, load
 
-    if conditions < 2 or trials < 1:
-        raise LapsusError("evaluate needs --conditions of at least 2 and --trials of at least 1.")
-    result = evaluate(load(run), conditions, trials, seed, engine=engine)
+    if conditions < 2 or trials < 1 or seed < 0:
+        raise LapsusError("evaluate needs --conditions of at least 2, --trials of at least 1 and a --seed that is not negative.")
+    result = evaluate(load(run, trust), conditions, trials, seed, engine=engine)
     typer.echo(json_module.dumps(result) if json else describe(result))
 
 

@@ -26,17 +26,21 @@ def command(
 
     from lapsus.errors import LapsusError
     from lapsus.inference import fit
-    from lapsus.inference.files import check_folder
+    from lapsus.inference.files import check_folder, make_folder
     from lapsus.trials import read_trials
 
     if output is not None:
         check_folder(output)
+    if seed < 0:
+        raise LapsusError(f"--seed must not be negative (it is {seed}).")
     table = read_trials(trials, unit, probe_unit)
     if set_size is not None:
         if not (table.set_size == set_size).any():
             sizes = ", ".join(map(str, np.unique(table.set_size)))
             raise LapsusError(f"{trials}: no trial has set size {set_size}; the table has {sizes}.")
         table = table[table.set_size == set_size]
+    if output is not None and not output.exists():
+        make_folder(output).rmdir()  # whether it can be written is said before minutes of fitting, not after
     result = fit(table, model, emission, uniform, even, by, seed)
     if output is not None:
         result.save(output)

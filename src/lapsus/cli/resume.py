@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from lapsus.cli.train import Engine, MicroBatch, Minutes, Steps, Threads, go
+from lapsus.cli.train import Engine, MicroBatch, Minutes, Steps, Threads, Trust, go
 
 
 def command(
@@ -15,12 +15,13 @@ def command(
     engine: Engine = "auto",
     threads: Threads = None,
     micro_batch: MicroBatch = None,
+    trust: Trust = False,
 ):
     """Go on with a run from its newest checkpoint; it ends with the same bits as one never stopped."""
     from lapsus.training import Run
 
-    opened = Run(run)
-    if opened.update >= opened.experiment.updates:
+    opened = Run(run, trust)
+    if opened.training()[0].update >= opened.experiment.updates:
         typer.echo(f"{run} is trained to its end. `lapsus evaluate {run}` measures it.")
         return
     go(opened, steps=steps, minutes=minutes, engine=engine, threads=threads, micro_batch=micro_batch)

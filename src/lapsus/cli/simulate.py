@@ -5,6 +5,8 @@ from typing import Annotated, Optional
 
 import typer
 
+from lapsus.cli.train import Trust
+
 
 def command(
     run: Annotated[str, typer.Argument(help="A run folder, or the name of a shipped network.")],
@@ -14,6 +16,7 @@ def command(
     seed: Annotated[int, typer.Option(help="Seed of conditions and noise.")] = 0,
     noise_scale: Annotated[float, typer.Option(help="Process noise, relative to training (an ablation).")] = 1.0,
     engine: Annotated[str, typer.Option(help="auto, fused or reference.")] = "auto",
+    trust: Trust = False,
     force: Annotated[bool, typer.Option("--force", help="Replace the file if it is there.")] = False,
 ):
     """Simulate trials of a trained network: trial table and activity, as netCDF with named dimensions."""
@@ -24,7 +27,7 @@ def command(
         output = Path(run) / "activity.nc" if Path(run).is_dir() else Path(f"{run}.nc")
     if output.exists() and not force:
         raise LapsusError(f"{output} is there already; --force replaces it, -o names another file.")
-    dataset = simulate(load(run), conditions, trials, seed, noise_scale, engine=engine)
+    dataset = simulate(load(run, trust), conditions, trials, seed, noise_scale, engine=engine)
     partial = output.with_name(output.name + ".partial")
     try:
         output.parent.mkdir(parents=True, exist_ok=True)

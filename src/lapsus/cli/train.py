@@ -12,6 +12,8 @@ Engine = Annotated[str, typer.Option("--engine", help="auto, fused (the C++ kern
 Threads = Annotated[Optional[int], typer.Option("--threads", help="Threads of the kernel.", show_default="all cores")]
 MicroBatch = Annotated[Optional[int], typer.Option("--micro-batch", help="Conditions simulated at a time: less memory, same result.", show_default="all")]
 
+Trust = Annotated[bool, typer.Option("--trust", help="Import classes outside of lapsus that the run's config names.")]
+
 
 def command(
     experiment: Annotated[str, typer.Argument(help="An experiment file (.toml), or the name of one that ships with lapsus.")],
@@ -26,6 +28,7 @@ def command(
 ):
     """Train a network as an experiment file says, in a new run folder."""
     from lapsus.training import Run, read_experiment
+    from lapsus.training.runs import start_model
     from lapsus.training.train import check_options
 
     overrides = list(set_ or []) + ([f"seed={seed}"] if seed is not None else [])
@@ -33,7 +36,10 @@ def command(
     check(described)
     options = {"steps": steps, "minutes": minutes, "engine": engine, "threads": threads, "micro_batch": micro_batch}
     check_options(**options)
-    run = Run.create(output or Path("runs") / f"{described.name}-{described.seed}", described)
+    output = output or Path("runs") / f"{described.name}-{described.seed}"
+    if described.start_from:
+        start_model(described, output.parent, trust=True)
+    run = Run.create(output, described)
     go(run, **options)
 
 

@@ -1,6 +1,7 @@
 """A fit as a folder: netCDF for machines, JSON and text for people, PNG and PDF for talks."""
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ from lapsus.inference.result import FILES, Fit
 from lapsus.inference.variational import Variational
 from lapsus.trials import Trials
 
-__all__ = ["check_folder", "load_fit", "save_fit", "save_subjects"]
+__all__ = ["check_folder", "make_folder", "load_fit", "save_fit", "save_subjects"]
 
 
 def _ours(path):
@@ -32,9 +33,20 @@ def check_folder(folder) -> Path:
     return folder
 
 
-def save_fit(fit: Fit, folder, plots=True) -> Path:
+def make_folder(folder) -> Path:
+    """An empty folder to write a fit into; what an earlier fit left there is removed."""
     folder = check_folder(folder)
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for path in folder.iterdir():
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+    except OSError as error:
+        raise LapsusError(f"{folder}: cannot be written ({error.strerror}); give another folder.") from error
+    return folder
+
+
+def save_fit(fit: Fit, folder, plots=True) -> Path:
+    folder = make_folder(folder)
     _dataset(fit).to_netcdf(folder / "fit.nc", engine="h5netcdf")
     (folder / "summary.json").write_text(json.dumps(fit.to_dict(), indent=1) + "\n")
     (folder / "summary.txt").write_text(fit.summary() + "\n")
@@ -46,10 +58,14 @@ def save_fit(fit: Fit, folder, plots=True) -> Path:
 
 
 def save_subjects(fits, folder, plots=True) -> Path:
-    folder = check_folder(folder)
-    folder.mkdir(parents=True, exist_ok=True)
+    folder = make_folder(folder)
     for subject, fit in fits.items():
-        save_fit(fit, folder / _safe(subject), plots=False)
+        # Different names may look the same once they are safe for a file system.
+        place, number = folder / _safe(subject), 1
+        while place.exists():
+            number += 1
+            place = folder / f"{_safe(subject)}-{number}"
+        save_fit(fit, place, plots=False)
     (folder / "summary.json").write_text(json.dumps(fits.to_dict(), indent=1) + "\n")
     (folder / "summary.txt").write_text(fits.summary() + "\n")
     if plots:

@@ -6,6 +6,7 @@ import warnings
 import numpy as np
 import torch
 
+from lapsus import circular
 from lapsus.errors import LapsusError, LapsusWarning
 from lapsus.inference.conditional import Conditional
 from lapsus.inference.emissions import EMISSIONS
@@ -48,6 +49,7 @@ def fit(
     trials = _as_trials(trials)
     names = _models(model, models, trials)
     _check(emission, by, trials)
+    _check_scatter(trials)
     start = time.perf_counter()
     subjects = list(dict.fromkeys(trials.subject)) if by == "subject" else [None]
     with _bar(len(subjects) * len(names), progress) as bar, one_thread_each():
@@ -74,6 +76,16 @@ def fit(
     for subject in subjects:
         results[subject].comparison = tables[subject]
     return results
+
+
+def _check_scatter(trials) -> None:
+    """Responses that equal an item to the last digit have no scatter, and its likelihood no maximum."""
+    exact = np.nanmin(circular.distance(trials.response[:, None], trials.report), axis=1) < 1e-9
+    if exact.mean() > 0.9:
+        raise LapsusError(
+            f"{exact.sum()} of {len(trials)} responses equal an item exactly: there is no scatter to fit. "
+            "Is the response column a copy of an item's?"
+        )
 
 
 def _fit_one(trials, name, emission, uniform, even, hierarchical, seed, bar, with_loo) -> Fit:

@@ -50,9 +50,12 @@ def _locate(section: str, kind: str) -> type:
         raise LapsusError(f'{section}.kind = "{kind}" is not known. Known: {known}, or "package.module:Class".')
     module, _, name = path.partition(":")
     try:
-        return getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError) as error:
+        found = getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError, ValueError) as error:
         raise LapsusError(f'{section}.kind = "{path}" cannot be imported: {error}.') from error
+    if not inspect.isclass(found):
+        raise LapsusError(f'{section}.kind = "{path}" is not a class.')
+    return found
 
 
 def build(section: str, table: dict, **given):

@@ -53,10 +53,14 @@ def _write(path: Path, data: bytes) -> None:
 
 
 class Run:
-    """A run folder. `Run.create` makes one, `Run(path)` opens one."""
+    """A run folder. `Run.create` makes one, `Run(path)` opens one.
 
-    def __init__(self, path: str | Path):
-        self.path = Path(path)
+    A config may name classes outside of lapsus ("my_module:MyTask"). Importing them runs their code, so such a folder
+    opens only with trust=True.
+    """
+
+    def __init__(self, path: str | Path, trust: bool = False):
+        self.path, self.trust = Path(path), trust
         config = self.path / "config.toml"
         if not config.is_file():
             what = "is not a run folder: it has no config.toml" if self.path.is_dir() else "does not exist"
@@ -65,6 +69,12 @@ class Run:
             self.experiment = read_experiment(config)
         except PermissionError as error:
             raise LapsusError(f"Cannot read {config}: {error.strerror}.") from error
+        foreign = sorted(set(_foreign_kinds(self.experiment.model_dump())))
+        if foreign and not trust:
+            raise LapsusError(
+                f"{config} names classes outside of lapsus ({', '.join(foreign)}); importing them would run their code. "
+                "If you trust this folder, open it with --trust (trust=True in Python)."
+            )
 
     @classmethod
     def create(cls, path: str | Path, experiment: Experiment) -> "Run":
@@ -80,7 +90,7 @@ class Run:
             raise LapsusError(f"Cannot make the folder {path}: {error.strerror}.") from error
         table = experiment.model_dump(exclude_none=True) | {"versions": _versions()}
         _write(path / "config.toml", to_toml(table).encode())
-        return cls(path)
+        return cls(path, trust=True)
 
     def save(self, training: Training, seconds: float = 0.0) -> None:
         """Write a checkpoint and forget all but the newest two."""
@@ -117,7 +127,8 @@ class Run:
                     raise ValueError("its contents do not match its hash")
                 return facts, load_tensors(data)
             except (OSError, ValueError, KeyError, SafetensorError) as error:
-                warnings.warn(f"{path.stem} in {self.path} is damaged ({error}); using the one before.", LapsusWarning, stacklevel=3)
+                reason = "it lacks " + str(error) if isinstance(error, KeyError) else error
+                warnings.warn(f"{path.stem} in {self.path} is damaged ({reason}); trying the one before.", LapsusWarning, stacklevel=3)
         if found:
             raise LapsusError(f"Every checkpoint in {self.path} is damaged; train again with `lapsus train {self.path}/config.toml`.")
         return None
@@ -128,7 +139,7 @@ class Run:
         newest = self._newest()
         if newest is None:
             if self.experiment.start_from:
-                start = self._start(self.experiment.start_from)
+                start = start_model(self.experiment, self.path.parent, self.trust)
                 set_weights(model, start.state_dict(), self.experiment.start_from)
             return Training(self.experiment, model, **options), 0.0
         facts, tensors = newest
@@ -141,19 +152,9 @@ class Run:
             getattr(training, name).copy_(tensors[name])
         return training, facts["seconds"]
 
-    def _start(self, name: str) -> Model:
-        """What start_from names: a run beside this one with the same seed, a run folder, or a shipped network."""
-        seed = self.experiment.seed
-        for path in (self.path.parent / f"{name}-{seed}", self.path.parent / name, Path(name)):
-            if (path / "config.toml").is_file():
-                return Run(path).model()
-        from lapsus.zoo import load_shipped, shipped
-
-        return load_shipped(f"{name}@{seed}" if f"{name}@{seed}" in shipped() else name)
-
     def model(self) -> Model:
         """The trained model, with averaged weights where the last stage averages them."""
-        if self._newest() is None:
+        if not self._checkpoints():
             raise LapsusError(f"{self.path} holds no checkpoint yet; `lapsus resume {self.path}` trains it.")
         training, _ = self.training()
         training.flat.copy_(training.average)
@@ -201,10 +202,29 @@ def set_weights(model: Model, weights: dict[str, Tensor], source) -> None:
     model.load_state_dict({name: weights[name] for name in expected})
 
 
-def load(source: str | Path) -> Model:
+def start_model(experiment: Experiment, folder: Path, trust: bool = False) -> Model:
+    """What start_from names: a run in `folder` with the same seed, a run folder, or a shipped network."""
+    name, seed = experiment.start_from, experiment.seed
+    for path in (folder / f"{name}-{seed}", folder / name, Path(name)):
+        if (path / "config.toml").is_file():
+            return Run(path, trust).model()
+    from lapsus.zoo import load_shipped, shipped
+
+    return load_shipped(f"{name}@{seed}" if f"{name}@{seed}" in shipped() else name)
+
+
+def _foreign_kinds(table) -> list[str]:
+    """Every kind = "module:Class" anywhere in a config."""
+    if isinstance(table, dict):
+        own = [table["kind"]] if ":" in str(table.get("kind", "")) else []
+        return own + [kind for value in table.values() for kind in _foreign_kinds(value)]
+    return [kind for value in table for kind in _foreign_kinds(value)] if isinstance(table, list) else []
+
+
+def load(source: str | Path, trust: bool = False) -> Model:
     """A trained model from a run folder or by the name of a network that ships with lapsus."""
     if (Path(source) / "config.toml").is_file():
-        return Run(source).model()
+        return Run(source, trust).model()
     from lapsus.zoo import load_shipped
 
     return load_shipped(str(source))

@@ -1,5 +1,7 @@
 """Activity of a trained network, in the form that every analysis takes."""
 
+import math
+
 import numpy as np
 import torch
 import xarray as xr
@@ -19,6 +21,10 @@ def simulate(model: Model, conditions: int | dict = 256, trials: int = 16, seed:
     Returns activity[trial, time, unit] with the response, the trial table and the readout; time is in steps from cue
     offset (the start of denoising), so that earlier epochs are negative; time t holds the state that step t reached.
     """
+    if not (math.isfinite(noise_scale) and noise_scale >= 0):
+        raise LapsusError(f"The noise scale must be a finite number that is not negative, not {noise_scale}.")
+    if seed < 0:
+        raise LapsusError(f"The seed must not be negative (it is {seed}).")
     if isinstance(conditions, int):
         if conditions < 1 or trials < 1:
             raise LapsusError("simulate needs at least one condition and one trial.")
