@@ -214,9 +214,10 @@ def start_model(experiment: Experiment, folder: Path, trust: bool = False) -> Mo
 
 
 def _foreign_kinds(table) -> list[str]:
-    """Every kind = "module:Class" anywhere in a config."""
+    """Every kind = "module:Class" anywhere in a config whose module is not one of lapsus."""
     if isinstance(table, dict):
-        own = [table["kind"]] if ":" in str(table.get("kind", "")) else []
+        kind = str(table.get("kind", ""))
+        own = [kind] if ":" in kind and not kind.startswith("lapsus.") else []
         return own + [kind for value in table.values() for kind in _foreign_kinds(value)]
     return [kind for value in table for kind in _foreign_kinds(value)] if isinstance(table, list) else []
 
