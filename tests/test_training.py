@@ -223,8 +223,7 @@ def test_evaluation_reports_what_it_promises(tiny, tmp_path):
 def test_excess_of_the_exact_denoiser_is_zero():
     """A model whose behavioural step is the Bayes denoiser's has no excess: the floor is where it should be."""
     from lapsus.diffusion import exact_mean
-    from lapsus.training.loop import _bayes_loss
-    from lapsus.training.objectives import Batch, Diffusion
+    from lapsus.training.objectives import Batch, Diffusion, exact_loss
 
     model = Model.of(read_experiment(TINY))
     conditions = model.task.sample(5, streams.generator("e"))
@@ -236,7 +235,7 @@ def test_excess_of_the_exact_denoiser_is_zero():
     rates = torch.einsum("dn,tdck->tnck", W_x, means) + sigma * batch.noise[-T:]
     perfect = Batch(torch.cat([batch.trajectory[:-T].detach(), rates]), batch.noise, W_x, batch.schedule, batch.path, batch.optimal, batch.target)
     loss = Diffusion(rate_penalty=0, base_penalty=0)(perfect)["ddpm"]
-    torch.testing.assert_close(loss, _bayes_loss(perfect), rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(loss, exact_loss(perfect), rtol=1e-4, atol=1e-5)
 
 
 def test_non_finite_loss_stops_and_keeps_the_last_good_checkpoint(tmp_path):

@@ -21,6 +21,7 @@ def command(
     """Train the paper's networks in the order of their warm starts: skips what is done, resumes what was cut off."""
     from lapsus.training import Run
     from lapsus.zoo import ship as export
+    from lapsus.zoo import shipped_name
     from lapsus.zoo.reproduce import plan, train_all
 
     jobs = plan(name, seeds, runs)
@@ -37,7 +38,7 @@ def command(
             export(Run(job.path), ship)
     if ship is not None:
         for job in jobs:
-            label = job.experiment.name if job.experiment.seed == 1 else f"{job.experiment.name}@{job.experiment.seed}"
+            label = shipped_name(job.experiment.name, job.experiment.seed)
             if job.done() and not (ship / f"{label}.json").exists():
                 export(Run(job.path), ship)
     typer.echo(_table(jobs, None, ""))

@@ -5,10 +5,10 @@ import math
 import torch
 
 from lapsus import streams
-from lapsus.diffusion import exact_mean, posterior_mean, reverse_sample
+from lapsus.diffusion import reverse_sample
 from lapsus.engine import normal
 from lapsus.training.model import Model
-from lapsus.training.objectives import predicted_mean
+from lapsus.training.objectives import denoising_loss, exact_loss
 
 __all__ = ["evaluate", "respond", "excess"]
 
@@ -40,11 +40,9 @@ def excess(model: Model, conditions: dict, trials: int, seed: int, **options) ->
     for start in range(0, count, _CHUNK):
         part = range(start, min(start + _CHUNK, count))
         batch = model.batch(conditions, inputs, x_T, part, seed, forced=True, **options)
-        goal = posterior_mean(batch.path, batch.schedule)
-        loss.append((goal - predicted_mean(batch)).square().sum((0, 1)).mean(-1))
+        loss.append(denoising_loss(batch))
         if batch.target is not None:
-            gap = goal - exact_mean(batch.path, batch.schedule, batch.target)
-            floor.append(gap.square().sum((0, 1)).mean(-1))
+            floor.append(exact_loss(batch))
     loss = torch.cat(loss).double()
     result = {"loss": float(loss.mean())}
     if floor:

@@ -13,13 +13,12 @@ import torch
 from torch import Tensor
 
 from lapsus import streams
-from lapsus.diffusion import exact_mean, posterior_mean
 from lapsus.engine.fused import why_not
 from lapsus.errors import LapsusError
 from lapsus.training.build import build
 from lapsus.training.experiment import Experiment, Stage
 from lapsus.training.model import Model
-from lapsus.training.objectives import predicted_mean
+from lapsus.training.objectives import denoising_loss, exact_loss
 
 __all__ = ["Training", "Progress", "gradient", "learning_rate", "NonFinite"]
 
@@ -95,24 +94,12 @@ def gradient(model: Model, stage: Stage, objective, seed: int, update: int, *, w
         for name, values in losses.items():
             terms.setdefault(name, []).append(values.detach())
         if with_excess and objective.forced and batch.target is not None:
-            excess.append(_excess(batch))
+            with torch.no_grad():
+                excess.append(denoising_loss(batch) - exact_loss(batch))
     used = [(tensor, leaf.grad) for tensor, leaf in zip((drives, *biases), leaves) if leaf.grad is not None]
     torch.autograd.backward([tensor for tensor, _ in used], [grad for _, grad in used])
     means = {name: float(torch.cat(values).mean()) for name, values in terms.items()}
     return means, float(torch.cat(excess).mean()) if excess else None
-
-
-@torch.no_grad()
-def _excess(batch) -> Tensor:
-    """Denoising loss of the network minus that of the exact Bayes denoiser, [C], whatever the objective regresses on."""
-    gap = posterior_mean(batch.path, batch.schedule) - predicted_mean(batch)
-    return gap.square().sum((0, 1)).mean(-1) - _bayes_loss(batch)
-
-
-def _bayes_loss(batch) -> Tensor:
-    """The denoising loss of the exact Bayes denoiser on the same trials, [C]: the floor of any network's."""
-    gap = posterior_mean(batch.path, batch.schedule) - exact_mean(batch.path, batch.schedule, batch.target)
-    return gap.square().sum((0, 1)).mean(-1)
 
 
 @dataclass

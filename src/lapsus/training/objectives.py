@@ -14,7 +14,7 @@ from torch import Tensor
 from lapsus.diffusion import Mixture, Schedule, exact_mean, posterior_mean
 from lapsus.errors import LapsusError
 
-__all__ = ["Batch", "Diffusion", "TaskOptimal", "SampleMSE", "predicted_mean"]
+__all__ = ["Batch", "Diffusion", "TaskOptimal", "SampleMSE", "predicted_mean", "denoising_loss", "exact_loss"]
 
 
 @dataclass(frozen=True)
@@ -86,6 +86,22 @@ def predicted_mean(batch: Batch) -> Tensor:
     return batch.responses(T) - sigma * _project(batch.readout, batch.noise[-T:])
 
 
+def _denoising_error(goal: Tensor, mean: Tensor) -> Tensor:
+    """Sum over the T steps of |goal - mean|², mean over trials: [C]."""
+    return (goal - mean).square().sum((0, 1)).mean(-1)
+
+
+def denoising_loss(batch: Batch) -> Tensor:
+    """The paper's loss of the network on sampled responses, [C], whatever its objective regresses on."""
+    return _denoising_error(posterior_mean(batch.path, batch.schedule), predicted_mean(batch))
+
+
+def exact_loss(batch: Batch) -> Tensor:
+    """The same loss of the exact Bayes denoiser on the same trials, [C]: the floor of any network's."""
+    exact = exact_mean(batch.path, batch.schedule, batch.target)
+    return _denoising_error(posterior_mean(batch.path, batch.schedule), exact)
+
+
 def _rate_term(batch: Batch) -> Tensor:
     """Sum over all steps of the squared norm of the rates, mean over trials."""
     return batch.power.mean(-1)
@@ -131,7 +147,7 @@ class Diffusion:
             goal = exact_mean(batch.path, batch.schedule, batch.target)
         else:
             raise LapsusError('objective.regress = "expectation" needs a behaviour with a closed form (mixture).')
-        loss = (goal - predicted_mean(batch)).square().sum((0, 1)).mean(-1)
+        loss = _denoising_error(goal, predicted_mean(batch))
         return _regularised({"ddpm": loss}, batch, self.rate_penalty, self.base_penalty)
 
 

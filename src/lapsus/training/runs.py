@@ -208,9 +208,10 @@ def start_model(experiment: Experiment, folder: Path, trust: bool = False) -> Mo
     for path in (folder / f"{name}-{seed}", folder / name, Path(name)):
         if (path / "config.toml").is_file():
             return Run(path, trust).model()
-    from lapsus.zoo import load_shipped, shipped
+    from lapsus.zoo import load_shipped, shipped, shipped_name
 
-    return load_shipped(f"{name}@{seed}" if f"{name}@{seed}" in shipped() else name)
+    own = shipped_name(name, seed)
+    return load_shipped(own if own in shipped() else name)
 
 
 def _foreign_kinds(table) -> list[str]:

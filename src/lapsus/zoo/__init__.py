@@ -10,7 +10,12 @@ from pathlib import Path
 
 from lapsus.errors import LapsusError
 
-__all__ = ["shipped", "load_shipped", "ship", "summary"]
+__all__ = ["shipped", "shipped_name", "load_shipped", "ship", "summary"]
+
+
+def shipped_name(name: str, seed: int) -> str:
+    """What a network of that seed goes by."""
+    return name if seed == 1 else f"{name}@{seed}"
 
 
 def _folder() -> Path:
@@ -60,8 +65,7 @@ def ship(run, folder: Path | None = None) -> Path:
         "learning_curve": [{key: line[key] for key in ("update", "stage", "loss", "excess", "seconds") if key in line}
                            for line in _thinned([line for line in metrics if "excess" in line] or metrics, 100)],
     }  # fmt: skip
-    name = experiment.name if experiment.seed == 1 else f"{experiment.name}@{experiment.seed}"
-    target = (folder or _folder()) / f"{name}.json"
+    target = (folder or _folder()) / f"{shipped_name(experiment.name, experiment.seed)}.json"
     weights = save({key: value.contiguous() for key, value in model.state_dict().items()})
     target.with_suffix(".safetensors").write_bytes(weights)
     target.write_text(json.dumps(facts, indent=1) + "\n")
