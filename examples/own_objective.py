@@ -15,7 +15,7 @@ class SlowDiffusion:
 
     def __call__(self, batch):
         losses = lapsus.Diffusion(rate_penalty=0.0)(batch)
-        before = batch.trajectory[: -batch.schedule.T]
+        before = batch.trajectory[: -batch.draws.schedule.T]
         losses["slow"] = self.slowness * (before[1:] - before[:-1]).square().sum((0, 1)).mean(-1)
         return losses
 

@@ -11,6 +11,7 @@
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <type_traits>
 #include <vector>
 
 namespace lapsus {
@@ -109,6 +110,8 @@ template <> Kernels<double> kernels<double>(const InstructionSet &set, bool soft
 
 template <class T> Buffer<T> prepared(const Kernels<T> &k, const Problem<T> &p, bool gradients, int threads) {
     Buffer<T> memory(k.prepared_size(p));
+    // Starting a thread takes longer than rearranging the weights of a small network.
+    if (p.nodes[0] * p.units < 1 << 18) threads = 1;
     parallel(p.units, threads, [&](Index unit, int) { k.prepare(p, unit, gradients, memory.get()); });
     return memory;
 }
@@ -336,5 +339,70 @@ void normal(const InstructionSet &set, std::uint32_t key0, std::uint32_t key1, s
         }
     });
 }
+
+namespace {
+
+// A number of lanes that stays in registers while units go by. Every lane is summed by itself in the same order, in a
+// full set as in the rest, so that cutting a batch changes no bit.
+constexpr Index read_lanes = 16;
+
+template <Index count, class T> void weighted_sum(Index terms, Index stride, const T *weight, Index weight_stride, const T *from, T *sum) {
+    for (Index j = 0; j < terms; ++j)
+        for (Index i = 0; i < count; ++i) sum[i] += weight[j * weight_stride] * from[j * stride + i];
+}
+
+// work(first lane, number of lanes as a constant) for all lanes.
+template <class Work> void in_lanes(Index lanes, Work work) {
+    Index first = 0;
+    for (; first + read_lanes <= lanes; first += read_lanes) work(first, std::integral_constant<Index, read_lanes>());
+    for (; first < lanes; ++first) work(first, std::integral_constant<Index, 1>());
+}
+
+} // namespace
+
+template <class T>
+void read_out(Index steps, Index units, Index responses, Index lanes, const T *trajectory, const T *readout, T *x, T *power,
+              int threads) {
+    parallel(steps, threads, [&](Index s, int) {
+        const T *r = trajectory + s * units * lanes;
+        in_lanes(lanes, [&](Index first, auto count) {
+            for (Index d = 0; d < responses; ++d) {
+                T sum[count] = {};
+                weighted_sum<count>(units, lanes, readout + d * units, 1, r + first, sum);
+                std::copy(sum, sum + count, x + (s * responses + d) * lanes + first);
+            }
+        });
+    });
+    if (!power) return;
+    in_lanes(lanes, [&](Index first, auto count) {
+        T sum[count] = {};
+        for (const T *r = trajectory + first, *end = trajectory + steps * units * lanes; r < end; r += lanes)
+            for (Index i = 0; i < count; ++i) sum[i] += r[i] * r[i];
+        std::copy(sum, sum + count, power + first);
+    });
+}
+
+template <class T>
+void read_out_backward(Index steps, Index units, Index responses, Index lanes, const T *trajectory, const T *readout,
+                       const T *in_x, const T *in_power, T *out, int threads) {
+    parallel(steps, threads, [&](Index s, int) {
+        for (Index u = 0; u < units; ++u)
+            in_lanes(lanes, [&](Index first, auto count) {
+                const Index at = (s * units + u) * lanes + first;
+                T sum[count] = {};
+                if (in_power)
+                    for (Index i = 0; i < count; ++i) sum[i] = 2 * in_power[first + i] * trajectory[at + i];
+                if (in_x) weighted_sum<count>(responses, lanes, readout + u, units, in_x + s * responses * lanes + first, sum);
+                std::copy(sum, sum + count, out + at);
+            });
+    });
+}
+
+template void read_out<float>(Index, Index, Index, Index, const float *, const float *, float *, float *, int);
+template void read_out<double>(Index, Index, Index, Index, const double *, const double *, double *, double *, int);
+template void read_out_backward<float>(Index, Index, Index, Index, const float *, const float *, const float *,
+                                       const float *, float *, int);
+template void read_out_backward<double>(Index, Index, Index, Index, const double *, const double *, const double *,
+                                        const double *, double *, int);
 
 } // namespace lapsus

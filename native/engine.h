@@ -16,4 +16,14 @@ template <class T> void backward(const InstructionSet &, const Problem<T> &, con
 void normal(const InstructionSet &, std::uint32_t key0, std::uint32_t key1, std::uint32_t stream, Index first_condition,
             Index conditions, Index rows, Index trials, float *out, int threads);
 
+// What is read out of a trajectory [steps, units, lanes]: x = W r [steps, responses, lanes], and the sum over steps and
+// units of r² [lanes] (null: not wanted). Each lane is summed alone, so that cutting a batch changes no bit.
+template <class T>
+void read_out(Index steps, Index units, Index responses, Index lanes, const T *trajectory, const T *readout, T *x, T *power,
+              int threads);
+// Its gradient in the trajectory; either gradient given may be null.
+template <class T>
+void read_out_backward(Index steps, Index units, Index responses, Index lanes, const T *trajectory, const T *readout,
+                       const T *in_x, const T *in_power, T *out, int threads);
+
 } // namespace lapsus

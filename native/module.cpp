@@ -97,7 +97,26 @@ template <class T> void bind(nb::module_ &m, const char *name) {
         .def("backward", &Rollout<T>::run_backward);
 }
 
+template <class T> void bind_read_out(nb::module_ &m) {
+    constexpr bool single = sizeof(T) == 4;
+    m.def(single ? "read_out_float32" : "read_out_float64",
+          [](const std::vector<Index> &sizes, Address trajectory, Address readout, Address x, Address power, int threads) {
+              nb::gil_scoped_release release;
+              read_out(sizes.at(0), sizes.at(1), sizes.at(2), sizes.at(3), at<const T>(trajectory), at<const T>(readout),
+                       at<T>(x), at<T>(power), threads);
+          });
+    m.def(single ? "read_out_backward_float32" : "read_out_backward_float64",
+          [](const std::vector<Index> &sizes, Address trajectory, Address readout, Address in_x, Address in_power, Address out,
+             int threads) {
+              nb::gil_scoped_release release;
+              read_out_backward(sizes.at(0), sizes.at(1), sizes.at(2), sizes.at(3), at<const T>(trajectory),
+                                at<const T>(readout), at<const T>(in_x), at<const T>(in_power), at<T>(out), threads);
+          });
+}
+
 NB_MODULE(_native, m) {
+    bind_read_out<float>(m);
+    bind_read_out<double>(m);
     bind<float>(m, "RolloutFloat32");
     bind<double>(m, "RolloutFloat64");
     m.def("instruction_set", [](const std::string &wanted) { return std::string(instruction_set(wanted.c_str()).name); });

@@ -114,8 +114,8 @@ def test_a_whole_trial_against_the_oracle(task, forced, engine):
     batch = model.batch(conditions, model.inputs(conditions), x_T, range(3), 5, forced=forced, engine=engine)
     for c, k in ((0, 0), (2, 1)):
         states = _oracle(
-            model, conditions, c, batch.trajectory[0, :, c, k].detach().double().numpy(), batch.noise[:, :, c, k].double().numpy(),
-            batch.path[:, :, c, k].double().numpy(), forced,
+            model, conditions, c, batch.trajectory[0, :, c, k].detach().double().numpy(), batch.draws.noise[:, :, c, k].double().numpy(),
+            batch.draws.path[:, :, c, k].double().numpy(), forced,
         )  # fmt: skip
         np.testing.assert_allclose(batch.trajectory[:, :, c, k].detach().numpy(), states, atol=1e-6)
 

@@ -11,9 +11,10 @@ import pytest
 import torch
 
 from lapsus import LapsusError, Run, evaluate, load, read_experiment, simulate, streams, train
+from lapsus.engine import fused
 from lapsus.training.build import build
 from lapsus.training.experiment import Stage, override, to_toml
-from lapsus.training.loop import Training, gradient, learning_rate
+from lapsus.training.loop import Training, draw, gradient, learning_rate
 from lapsus.training.model import Model
 
 TINY = {
@@ -109,22 +110,13 @@ def test_cutting_a_batch_changes_no_bit(tiny, micro_batch):
     results = []
     for cut in (None, micro_batch):
         training = Training(tiny, Model.of(tiny))
-        terms, excess = gradient(training.model, stage, objective, 1, 0, with_excess=True, micro_batch=cut)
+        terms, excess = gradient(training.model, stage, objective, draw(training.model, stage, objective, 1, 0, cut), with_excess=True)
         results.append((training.grad.clone(), terms, excess))
     torch.testing.assert_close(results[0][0], results[1][0], rtol=1e-4, atol=1e-6)
     assert results[0][1] == pytest.approx(results[1][1], rel=1e-5)
     assert results[0][2] == pytest.approx(results[1][2], rel=1e-4)
-    if _fused():
+    if fused.instruction_set():
         assert torch.equal(results[0][0], results[1][0])
-
-
-def _fused():
-    try:
-        from lapsus.engine import fused
-
-        return fused.available()
-    except (ImportError, AttributeError):
-        return False
 
 
 def test_gradient_is_that_of_the_whole_graph(tiny):
@@ -132,7 +124,7 @@ def test_gradient_is_that_of_the_whole_graph(tiny):
     stage = Stage(updates=1, conditions=4, trials=3)
     objective = build("objective", stage.objective)
     training = Training(tiny, Model.of(tiny))
-    gradient(training.model, stage, objective, 1, 0, engine="reference")
+    gradient(training.model, stage, objective, draw(training.model, stage, objective, 1, 0), engine="reference")
     ours = training.grad.clone()
     model = Model.of(tiny)
     conditions = model.task.sample(4, streams.generator(1, 0, "conditions"))
@@ -229,11 +221,12 @@ def test_excess_of_the_exact_denoiser_is_zero():
     conditions = model.task.sample(5, streams.generator("e"))
     x_T = model.behaviour.sample(conditions, 7, streams.generator("x"))
     batch = model.batch(conditions, model.inputs(conditions), x_T, range(5), 3, forced=True)
-    W_x, T = batch.readout, batch.schedule.T
-    sigma = batch.schedule.sigma.float().view(-1, 1, 1, 1)
-    means = exact_mean(batch.path, batch.schedule, batch.target)
-    rates = torch.einsum("dn,tdck->tnck", W_x, means) + sigma * batch.noise[-T:]
-    perfect = Batch(torch.cat([batch.trajectory[:-T].detach(), rates]), batch.noise, W_x, batch.schedule, batch.path, batch.optimal, batch.target)
+    draws = batch.draws
+    W_x, T = draws.readout, draws.schedule.T
+    sigma = draws.schedule.sigma.float().view(-1, 1, 1, 1)
+    means = exact_mean(draws.path, draws.schedule, draws.target)
+    rates = torch.einsum("dn,tdck->tnck", W_x, means) + sigma * draws.noise[-T:]
+    perfect = Batch(draws, torch.cat([batch.trajectory[:-T].detach(), rates]))
     loss = Diffusion(rate_penalty=0, base_penalty=0)(perfect)["ddpm"]
     torch.testing.assert_close(loss, exact_loss(perfect), rtol=1e-4, atol=1e-5)
 

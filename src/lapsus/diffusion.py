@@ -112,16 +112,24 @@ class Mixture:
         return (means + scales[..., None] * noise).permute(2, 0, 1).contiguous()
 
     def _log_joint(self, x: Tensor, alpha_bar: Tensor | float) -> Tensor:
-        """log of weight times density of x_t for each component: [M, ..., C, K] (alpha_bar broadcasts against x[..., 0, :, :])."""
+        """log of weight times density of x_t for each component: [M, ..., C, K] (alpha_bar broadcasts against x[..., 0, :, :]).
+
+        The square is written out, so that what depends on trials is a sum and a product or two.
+        """
         d = self.response_size
-        weights, scales = self.weights.T[..., None], self.scales.T[..., None]  # [M, C, 1]
-        shrink = torch.sqrt(torch.as_tensor(alpha_bar, dtype=x.dtype))
-        terms = []
-        for m in range(weights.shape[0]):
-            variance = shrink**2 * scales[m] ** 2 + 1 - shrink**2
-            gap = sum((x[..., i, :, :] - shrink * self.means[:, m, i, None]) ** 2 for i in range(d))
-            terms.append(torch.log(weights[m]) - gap / (2 * variance) - 0.5 * d * torch.log(2 * math.pi * variance))
-        return torch.stack(terms)
+        shrink, variance, means = self._corrupted(x, alpha_bar)
+        constant = self.weights.T.reshape(-1, *[1] * (x.ndim - 3), len(self.weights), 1).log() - 0.5 * d * variance.log()
+        constant = constant - 0.5 * (shrink**2 * means.square().sum(-3) / variance + d * math.log(2 * math.pi))
+        along = sum(x[..., i, :, :] * means[..., i, :, :] for i in range(d))
+        return constant + along * (shrink / variance) - x.square().sum(-3) * (0.5 / variance)
+
+    def _corrupted(self, x: Tensor, alpha_bar: Tensor | float) -> tuple[Tensor, Tensor, Tensor]:
+        """sqrt(alpha_bar); variances [M, ..., C, 1] of the components at x_t; their means [M, 1 ..., d, C, 1] at x_T."""
+        alpha_bar = torch.as_tensor(alpha_bar, dtype=x.dtype)
+        between = [1] * (x.ndim - 3)
+        scales = self.scales.T.reshape(-1, *between, len(self.scales), 1)
+        means = self.means.permute(1, 2, 0).reshape(-1, *between, self.response_size, len(self.scales), 1)
+        return alpha_bar.sqrt(), alpha_bar * scales**2 + (1 - alpha_bar), means
 
     def log_density(self, x: Tensor, alpha_bar: Tensor | float = 1.0) -> Tensor:
         """log density of x [..., d, C, K] under the target corrupted to alpha_bar (1: the target itself): [..., C, K]."""
@@ -133,18 +141,11 @@ class Mixture:
 
     def denoise(self, x_t: Tensor, alpha_bar: Tensor | float) -> Tensor:
         """The Bayes denoiser E[x_T | x_t], in closed form; same shape as x_t [..., d, C, K]."""
-        alpha_bar = torch.as_tensor(alpha_bar, dtype=x_t.dtype)
-        shrink = torch.sqrt(alpha_bar)
-        scales, means = self.scales.T[..., None], self.means.permute(1, 2, 0)[..., None]  # [M, C, 1], [M, d, C, 1]
-        estimate = torch.zeros_like(x_t)
-        for m, weight in enumerate(self.responsibilities(x_t, alpha_bar)):
-            gain = shrink * scales[m] ** 2 / (alpha_bar * scales[m] ** 2 + 1 - alpha_bar)
-            if gain.ndim > 2:
-                gain, factor = gain.unsqueeze(-3), shrink.unsqueeze(-3)
-            else:
-                factor = shrink
-            estimate = estimate + weight.unsqueeze(-3) * (means[m] + gain * (x_t - factor * means[m]))
-        return estimate
+        shrink, variance, means = self._corrupted(x_t, alpha_bar)
+        gain = shrink * self.scales.T.reshape(-1, *[1] * (x_t.ndim - 3), len(self.scales), 1) ** 2 / variance
+        weights = self.responsibilities(x_t, alpha_bar)
+        towards = (1 - gain * shrink).unsqueeze(-3) * means  # [M, ..., d, C, 1]: where a component pulls x_T
+        return (weights * gain).sum(0).unsqueeze(-3) * x_t + (weights.unsqueeze(-3) * towards).sum(0)
 
 
 def exact_mean(path: Tensor, schedule: Schedule, target: Mixture) -> Tensor:

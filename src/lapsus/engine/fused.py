@@ -54,6 +54,37 @@ def fill_normal(isa: str, low: int, high: int, stream: int, first_condition: int
     _native.normal(isa, low, high, stream, first_condition, conditions, rows, trials, out.data_ptr(), threads)
 
 
+def reads_out(r: Tensor) -> bool:
+    """Whether the kernel can read out of this trajectory."""
+    return _native is not None and r.device.type == "cpu" and r.dtype in (torch.float32, torch.float64)
+
+
+def read_out(r: Tensor, readout: Tensor, power: bool) -> tuple[Tensor, Tensor | None]:
+    """x and, if wanted, the sum of squares; see lapsus.engine.read_out."""
+    r, readout = r.contiguous(), readout.to(r.dtype).contiguous()
+    steps, units, *lanes = r.shape
+    x, squares = r.new_empty(steps, len(readout), *lanes), r.new_empty(lanes) if power else None
+    function = _native.read_out_float32 if r.dtype == torch.float32 else _native.read_out_float64
+    sizes = [steps, units, len(readout), lanes[0] * lanes[1]]
+    function(sizes, r.data_ptr(), readout.data_ptr(), x.data_ptr(), _address(squares), _readers(r))
+    return x, squares
+
+
+def read_out_backward(r: Tensor, readout: Tensor, in_x: Tensor | None, in_power: Tensor | None) -> Tensor:
+    """The gradient of read_out in r."""
+    r, readout, out = r.contiguous(), readout.to(r.dtype).contiguous(), torch.empty_like(r, memory_format=torch.contiguous_format)
+    in_x, in_power = (None if t is None else t.contiguous() for t in (in_x, in_power))
+    function = _native.read_out_backward_float32 if r.dtype == torch.float32 else _native.read_out_backward_float64
+    sizes = [*r.shape[:2], len(readout), r.shape[2] * r.shape[3]]
+    function(sizes, r.data_ptr(), readout.data_ptr(), _address(in_x), _address(in_power), out.data_ptr(), _readers(r))
+    return out
+
+
+def _readers(r: Tensor) -> int:
+    """Threads worth waking for a pass over r."""
+    return 1 if r.numel() < 2**21 else resolve(None)
+
+
 def why_not(network, r0: Tensor) -> str | None:
     """Why the kernel cannot run this network, in words, or None if it can."""
     if _native is None:

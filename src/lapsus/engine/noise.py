@@ -18,7 +18,7 @@ from lapsus.errors import LapsusError
 __all__ = ["normal", "philox"]
 
 _RUN = 64
-_SMALL = 2**21
+_SMALL = 2**18
 
 
 def normal(
@@ -49,7 +49,7 @@ def normal(
         out = torch.from_numpy(_normal(rows, numbers, trials, low, high, stream))
     else:
         out = torch.empty(rows, len(numbers), trials)
-        # Waking a second thread takes longer than it saves below about two million numbers.
+        # Waking a second thread takes longer than it saves below about this many numbers.
         fused.fill_normal(isa, low, high, stream, numbers.start, out, 1 if out.numel() < _SMALL else resolve(threads))
     return out.view(steps, units, len(numbers), trials).to(dtype)
 

@@ -1,6 +1,7 @@
 """What each node knows of time: a learned constant before cue offset, a smooth code of t/T after it."""
 
 import math
+from functools import lru_cache
 
 import torch
 from torch import Tensor, nn
@@ -8,6 +9,7 @@ from torch import Tensor, nn
 __all__ = ["TimeBias", "time_code"]
 
 
+@lru_cache
 def time_code(steps: int, size: int) -> Tensor:
     """n_t sines and cosines of t/T for t = 0 … T - 1: [T, size]; the slowest makes half a turn in the delay."""
     phase = torch.arange(steps, dtype=torch.float64)[:, None] / steps

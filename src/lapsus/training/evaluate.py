@@ -41,7 +41,7 @@ def excess(model: Model, conditions: dict, trials: int, seed: int, **options) ->
         part = range(start, min(start + _CHUNK, count))
         batch = model.batch(conditions, inputs, x_T, part, seed, forced=True, **options)
         loss.append(denoising_loss(batch))
-        if batch.target is not None:
+        if batch.draws.target is not None:
             floor.append(exact_loss(batch))
     loss = torch.cat(loss).double()
     result = {"loss": float(loss.mean())}

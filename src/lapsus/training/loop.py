@@ -5,9 +5,12 @@ again from its last checkpoint ends with the same bits.
 """
 
 import math
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import chain, islice
 
 import torch
 from torch import Tensor
@@ -18,9 +21,9 @@ from lapsus.errors import LapsusError
 from lapsus.training.build import build
 from lapsus.training.experiment import Experiment, Stage
 from lapsus.training.model import Model
-from lapsus.training.objectives import denoising_loss, exact_loss
+from lapsus.training.objectives import Draws, denoising_loss, exact_loss
 
-__all__ = ["Training", "Progress", "gradient", "learning_rate", "NonFinite"]
+__all__ = ["Training", "Progress", "draw", "gradient", "learning_rate", "NonFinite"]
 
 
 # Conditions whose gradients are summed before they are added to the total: micro-batches are whole groups, and then
@@ -38,6 +41,10 @@ def _one_torch_thread(wanted: bool):
         yield
     finally:
         torch.set_num_threads(before)
+
+
+# Seconds from begin() until the caller is in the kernel for certain.
+_INTO_THE_KERNEL = 0.001
 
 
 class NonFinite(LapsusError):
@@ -73,30 +80,83 @@ def _parts(conditions: int, micro_batch: int | None) -> list[range]:
     return [range(start, min(start + size, conditions)) for start in range(0, conditions, size)]
 
 
-def gradient(model: Model, stage: Stage, objective, seed: int, update: int, *, with_excess: bool = False,
-             micro_batch: int | None = None, engine: str = "auto", threads: int | None = None):  # fmt: skip
+@dataclass(frozen=True)
+class Drawn:
+    """A micro-batch before any network runs, with the conditions and stimuli of the whole batch."""
+
+    conditions: dict[str, Tensor]
+    stimuli: dict[str, Tensor]
+    part: range
+    draws: Draws
+
+
+def draw(model: Model, stage: Stage, objective, seed: int, update: int, micro_batch: int | None = None) -> Iterator[Drawn]:
+    """All that update `update` needs from chance, a micro-batch at a time."""
+    conditions = model.task.sample(stage.conditions, streams.generator(seed, update, "conditions"))
+    x_T = model.behaviour.sample(conditions, stage.trials, streams.generator(seed, update, "responses"))
+    stimuli = model.task.stimuli(conditions)
+    for part in _parts(stage.conditions, micro_batch):
+        draws = model.draw(conditions, x_T, part, streams.seed_of(seed, update), threads=1)
+        if hasattr(objective, "goal"):
+            objective.goal(draws), draws.behavioural_noise
+        yield Drawn(conditions, stimuli, part, draws)
+
+
+class _Ahead:
+    """An iterator whose next item another thread makes, from begin() on, while this one is in the kernel.
+
+    It begins no sooner: outside the kernel the two would only wait for each other's turn in the interpreter.
+    """
+
+    def __init__(self, items: Iterator):
+        self.items, self.coming, self.thread = items, None, ThreadPoolExecutor(1)
+
+    def __iter__(self):
+        return self
+
+    def begin(self) -> None:
+        if self.coming is None:
+            self.coming = self.thread.submit(self._make)
+
+    def _make(self):
+        time.sleep(_INTO_THE_KERNEL)
+        return next(self.items, None)
+
+    def __next__(self):
+        self.begin()
+        item, self.coming = self.coming.result(), None
+        if item is None:
+            raise StopIteration
+        return item
+
+
+def gradient(model: Model, stage: Stage, objective, parts: Iterable[Drawn], *, with_excess: bool = False, engine: str = "auto",
+             threads: int | None = None, meanwhile: Callable[[], None] = lambda: None):  # fmt: skip
     """Add the gradient of the mean loss of one batch to the parameters' .grad; returns loss terms and excess (or None).
 
     Sensory drives and biases are computed once for the whole batch and cut from its graph: micro-batches
-    differentiate down to them, and the rest of the way is walked once.
+    differentiate down to them, and the rest of the way is walked once. `meanwhile` is called just before the network runs.
     """
-    conditions = model.task.sample(stage.conditions, streams.generator(seed, update, "conditions"))
-    x_T = model.behaviour.sample(conditions, stage.trials, streams.generator(seed, update, "responses"))
-    drives, biases = model.inputs(conditions)
-    leaves = [tensor.detach().requires_grad_() for tensor in (drives, *biases)]
-    terms: dict[str, Tensor] = {}
+    inputs = leaves = None
+    terms: dict[str, list[Tensor]] = {}
     excess = []
-    for part in _parts(stage.conditions, micro_batch):
-        batch = model.batch(conditions, (leaves[0], tuple(leaves[1:])), x_T, part, streams.seed_of(seed, update),
-                            forced=objective.forced, engine=engine, threads=threads, group=_GROUP)  # fmt: skip
+    for drawn in parts:
+        part, draws = drawn.part, drawn.draws
+        if inputs is None:
+            drives, biases = model.inputs(drawn.conditions, drawn.stimuli)
+            inputs = (drives, *biases)
+            leaves = [tensor.detach().requires_grad_() for tensor in inputs]
+        here = leaves[0] if len(part) == stage.conditions else leaves[0][:, part.start : part.stop]
+        meanwhile()
+        batch = model.simulate(draws, (here, tuple(leaves[1:])), forced=objective.forced, engine=engine, threads=threads, group=_GROUP)
         losses = objective(batch)
         (sum(losses.values()).sum() / stage.conditions).backward()
         for name, values in losses.items():
             terms.setdefault(name, []).append(values.detach())
-        if with_excess and objective.forced and batch.target is not None:
+        if with_excess and objective.forced and draws.target is not None:
             with torch.no_grad():
                 excess.append(denoising_loss(batch) - exact_loss(batch))
-    used = [(tensor, leaf.grad) for tensor, leaf in zip((drives, *biases), leaves) if leaf.grad is not None]
+    used = [(tensor, leaf.grad) for tensor, leaf in zip(inputs, leaves) if leaf.grad is not None]
     torch.autograd.backward([tensor for tensor, _ in used], [grad for _, grad in used])
     means = {name: float(torch.cat(values).mean()) for name, values in terms.items()}
     return means, float(torch.cat(excess).mean()) if excess else None
@@ -134,17 +194,28 @@ class Training:
         with _one_torch_thread(self.engine != "reference" and why_not(self.model.network, self.flat) is None):
             yield from self._updates(until, excess_every)
 
+    def _draws(self, until: int) -> Iterator[tuple]:
+        """Stage number, model, objective and a micro-batch's draws, from here to update `until`."""
+        at = None
+        for update in range(self.update, until):
+            index, _ = self.experiment.stage_at(update)
+            if index != at:
+                at, stage = index, self.experiment.stage[index]
+                model, objective = self.model.at_stage(stage), build("objective", stage.objective)
+            for drawn in draw(model, stage, objective, self.experiment.seed, update, self.micro_batch):
+                yield index, model, objective, drawn
+
     def _updates(self, until: int, excess_every: int) -> Iterator[Progress]:
-        stage_index = None
+        draws = _Ahead(self._draws(until))
         while self.update < until:
             index, place = self.experiment.stage_at(self.update)
-            if index != stage_index:
-                stage_index, stage = index, self.experiment.stage[index]
-                model, objective = self.model.at_stage(stage), build("objective", stage.objective)
+            stage = self.experiment.stage[index]
+            _, model, objective, first = next(draws)
+            others = len(_parts(stage.conditions, self.micro_batch)) - 1
             self.grad.zero_()
             terms, excess = gradient(
-                model, stage, objective, self.experiment.seed, self.update, with_excess=self.update % excess_every == 0,
-                micro_batch=self.micro_batch, engine=self.engine, threads=self.threads,
+                model, stage, objective, chain([first], (drawn for *_, drawn in islice(draws, others))),
+                with_excess=self.update % excess_every == 0, engine=self.engine, threads=self.threads, meanwhile=draws.begin,
             )  # fmt: skip
             norm, loss = float(self.grad.norm()), sum(terms.values())
             if not (math.isfinite(norm) and math.isfinite(loss)):

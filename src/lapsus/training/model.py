@@ -12,7 +12,7 @@ from lapsus.engine import Timeline, normal, rollout
 from lapsus.errors import LapsusError
 from lapsus.training.build import build
 from lapsus.training.experiment import Experiment
-from lapsus.training.objectives import Batch
+from lapsus.training.objectives import Batch, Draws
 
 __all__ = ["Model", "timeline"]
 
@@ -75,33 +75,40 @@ class Model(nn.Module):
             return self.timeline
         return replace(self.timeline, sigma=[noise_scale * sigma for sigma in self.timeline.sigma])
 
-    def inputs(self, conditions: dict[str, Tensor]) -> tuple[Tensor, tuple[Tensor, ...]]:
+    def inputs(self, conditions: dict[str, Tensor], stimuli: dict[str, Tensor] | None = None) -> tuple[Tensor, tuple[Tensor, ...]]:
         """Drives [P, C, D] and biases of each layer [1 + T, nodes]: all that reaches the nodes besides the rates."""
-        encoded = self.encoder(self.task.stimuli(conditions))
+        encoded = self.encoder(self.task.stimuli(conditions) if stimuli is None else stimuli)
         shown = [encoded[name] for name in self.task.epochs if name in encoded]
         s = torch.stack(shown) if shown else torch.zeros(0, len(next(iter(conditions.values()))), self.task.stimulus_size)
         return self.network.drive(s), self.network.biases(self.schedule.T)
 
-    def batch(self, conditions, inputs, x_T: Tensor, part: range, key: int, *, forced: bool, noise_scale: float = 1.0,
-              engine: str = "auto", threads: int | None = None, group: int | None = None) -> Batch:  # fmt: skip
-        """Simulate the conditions in `part`, with responses x_T [d, C, K] as target, and gather what an objective needs.
+    @torch.no_grad()
+    def draw(self, conditions, x_T: Tensor, part: range, key: int, threads: int | None = None) -> Draws:
+        """Everything random about the conditions in `part` with responses x_T [d, C, K] as target.
 
         The noise of condition c depends on `key` and c alone, so how a batch is cut changes nothing.
         """
+        normals = partial(normal, conditions=part, trials=x_T.shape[-1], dtype=self.network.readout.dtype, threads=threads)
+        here = slice(part.start, part.stop)
+        return Draws(
+            behaviour=self.behaviour, conditions={name: values[here] for name, values in conditions.items()},
+            schedule=self.schedule, readout=self.network.readout,
+            path=corrupt(x_T[:, here], self.schedule, normals(self.schedule.T, len(x_T), key=(key, 1))),
+            noise=normals(self.timeline.steps, self.network.units, key=(key, 2)), r0=normals(1, self.network.units, key=(key, 3))[0],
+        )  # fmt: skip
+
+    def simulate(self, draws: Draws, inputs, *, forced: bool, noise_scale: float = 1.0, engine: str = "auto",
+                 threads: int | None = None, group: int | None = None) -> Batch:  # fmt: skip
+        """Roll the network through what was drawn; inputs are those of the same conditions."""
         drives, biases = inputs
-        schedule, trials, here = self.schedule, x_T.shape[-1], slice(part.start, part.stop)
-        chosen = {name: values[here] for name, values in conditions.items()}
-        steps, units, d = self.timeline.steps, self.network.units, len(x_T)
-        draw = partial(normal, conditions=part, trials=trials, dtype=self.network.readout.dtype, threads=threads)
-        path = corrupt(x_T[:, here], schedule, draw(schedule.T, d, key=(key, 1)))
-        noise = draw(steps, units, key=(key, 2))
         trajectory = rollout(
-            self.network, draw(1, units, key=(key, 3))[0], drives[:, here], biases,
-            self._timeline(noise_scale), noise, path[:-1] if forced else None,
-            engine=engine, threads=threads, group=group,
+            self.network, draws.r0, drives, biases, self._timeline(noise_scale), draws.noise,
+            draws.path[:-1] if forced else None, engine=engine, threads=threads, group=group,
         )  # fmt: skip
-        return Batch(
-            trajectory=trajectory, noise=noise, readout=self.network.readout, schedule=schedule, path=path,
-            optimal=self.behaviour.optimal(chosen) if hasattr(self.behaviour, "optimal") else None,
-            target=self.behaviour.mixture(chosen) if hasattr(self.behaviour, "mixture") else None,
-        )  # fmt: skip
+        return Batch(draws, trajectory)
+
+    def batch(self, conditions, inputs, x_T: Tensor, part: range, key: int, *, threads: int | None = None, **options) -> Batch:
+        """Draw and simulate the conditions in `part`; inputs are those of all conditions."""
+        drives, biases = inputs
+        draws = self.draw(conditions, x_T, part, key, threads)
+        return self.simulate(draws, (drives[:, part.start : part.stop], biases), threads=threads, **options)

@@ -12,30 +12,65 @@ import torch
 from torch import Tensor
 
 from lapsus.diffusion import Mixture, Schedule, exact_mean, posterior_mean
+from lapsus.engine.read_out import project, read_out
 from lapsus.errors import LapsusError
 
-__all__ = ["Batch", "Diffusion", "TaskOptimal", "SampleMSE", "predicted_mean", "denoising_loss", "exact_loss"]
+__all__ = ["Batch", "Draws", "Diffusion", "TaskOptimal", "SampleMSE", "predicted_mean", "denoising_loss", "exact_loss"]
+
+
+@dataclass(frozen=True)
+class Draws:
+    """What is drawn for a batch of trials before any network runs; arrays put conditions and trials last.
+
+    The schedule of the T last steps, path [T + 1, d, C, K] the corrupted target x*_0 … x*_T, noise [S, n, C, K] and first
+    rates r0 [n, C, K] of the rollout; readout [d, n].
+    """
+
+    behaviour: object
+    conditions: dict[str, Tensor]
+    schedule: Schedule
+    readout: Tensor
+    path: Tensor
+    noise: Tensor
+    r0: Tensor
+
+    @cached_property
+    def optimal(self) -> Tensor | None:
+        """The best response [C, d], where the behaviour defines one."""
+        return self.behaviour.optimal(self.conditions) if hasattr(self.behaviour, "optimal") else None
+
+    @cached_property
+    def target(self) -> Mixture | None:
+        """The exact density of the responses, where the behaviour has it."""
+        return self.behaviour.mixture(self.conditions) if hasattr(self.behaviour, "mixture") else None
+
+    @cached_property
+    def behavioural_noise(self) -> Tensor:
+        """What the noise of each denoising step does to x, [T, d, C, K]."""
+        sigma = self.schedule.sigma.to(self.noise.dtype).view(-1, 1, 1, 1)
+        return sigma * project(self.noise[-self.schedule.T :], self.readout)
+
+    @cached_property
+    def sampled_mean(self) -> Tensor:
+        """mu_q of the sampled response for t = 0 … T - 1, [T, d, C, K]."""
+        return posterior_mean(self.path, self.schedule)
+
+    @cached_property
+    def exact_mean(self) -> Tensor:
+        """Its mean over all responses that the behaviour may give from x_t."""
+        return exact_mean(self.path, self.schedule, self.target)
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Simulated trials and what they should have been; arrays put conditions and trials last.
+    """Simulated trials: what was drawn for them, and the trajectory [S + 1, n, C, K] of the rollout."""
 
-    trajectory [S + 1, n, C, K] and noise [S, n, C, K] of the rollout, readout [d, n], the schedule of the T last steps,
-    path [T + 1, d, C, K] the corrupted target x*_0 … x*_T, optimal [C, d] (or None), target (or None) the exact density.
-    """
-
+    draws: Draws
     trajectory: Tensor
-    noise: Tensor
-    readout: Tensor
-    schedule: Schedule
-    path: Tensor
-    optimal: Tensor | None = None
-    target: Mixture | None = None
 
     @cached_property
     def _read(self) -> tuple[Tensor, Tensor]:
-        return _Read.apply(self.trajectory, self.readout)
+        return read_out(self.trajectory, self.draws.readout)
 
     @property
     def x(self) -> Tensor:
@@ -52,38 +87,9 @@ class Batch:
         return self.x[-last:]
 
 
-class _Read(torch.autograd.Function):
-    """W_x r and the sum of r² in one node of the graph, whose gradient passes over the trajectory once instead of six times."""
-
-    @staticmethod
-    def forward(ctx, trajectory: Tensor, readout: Tensor):
-        ctx.save_for_backward(trajectory, readout)
-        ctx.set_materialize_grads(False)
-        return _project(readout, trajectory), torch.linalg.vector_norm(trajectory, dim=(0, 1)).square()
-
-    @staticmethod
-    @torch.autograd.function.once_differentiable
-    def backward(ctx, in_x: Tensor | None, in_power: Tensor | None):
-        trajectory, readout = ctx.saved_tensors
-        if in_x is None and in_power is None:
-            return None, None
-        total = torch.zeros_like(trajectory) if in_power is None else trajectory * (2 * in_power)
-        if in_x is not None:
-            W_x = readout.T.expand(len(trajectory), -1, -1)
-            total.flatten(2).baddbmm_(W_x, in_x.flatten(2))
-        return total, None
-
-
-def _project(readout: Tensor, r: Tensor) -> Tensor:
-    """W_x r for r [steps, n, C, K]."""
-    return (readout @ r.flatten(2)).unflatten(2, r.shape[2:])
-
-
 def predicted_mean(batch: Batch) -> Tensor:
     """mu_hat(r_t, t) for t = 0 … T - 1: the behavioural part of each step before its noise, [T, d, C, K]."""
-    T = batch.schedule.T
-    sigma = batch.schedule.sigma.to(batch.trajectory.dtype).view(-1, 1, 1, 1)
-    return batch.responses(T) - sigma * _project(batch.readout, batch.noise[-T:])
+    return batch.responses(batch.draws.schedule.T) - batch.draws.behavioural_noise
 
 
 def _denoising_error(goal: Tensor, mean: Tensor) -> Tensor:
@@ -93,13 +99,12 @@ def _denoising_error(goal: Tensor, mean: Tensor) -> Tensor:
 
 def denoising_loss(batch: Batch) -> Tensor:
     """The paper's loss of the network on sampled responses, [C], whatever its objective regresses on."""
-    return _denoising_error(posterior_mean(batch.path, batch.schedule), predicted_mean(batch))
+    return _denoising_error(batch.draws.sampled_mean, predicted_mean(batch))
 
 
 def exact_loss(batch: Batch) -> Tensor:
     """The same loss of the exact Bayes denoiser on the same trials, [C]: the floor of any network's."""
-    exact = exact_mean(batch.path, batch.schedule, batch.target)
-    return _denoising_error(posterior_mean(batch.path, batch.schedule), exact)
+    return _denoising_error(batch.draws.sampled_mean, batch.draws.exact_mean)
 
 
 def _rate_term(batch: Batch) -> Tensor:
@@ -109,7 +114,7 @@ def _rate_term(batch: Batch) -> Tensor:
 
 def _base_term(batch: Batch) -> Tensor:
     """Distance of x_0 = W_x r_0 from N(0, I) over the trials of each condition: |mean|² + |Cov - I|²_F."""
-    x_0 = batch.x[-batch.schedule.T - 1]  # [d, C, K]
+    x_0 = batch.x[-batch.draws.schedule.T - 1]  # [d, C, K]
     if x_0.shape[-1] < 2:
         raise LapsusError("objective.base_penalty needs at least two trials a condition (batch.trials).")
     mean = x_0.mean(-1)
@@ -140,14 +145,16 @@ class Diffusion:
     regress: Literal["sample", "expectation"] = "sample"
     forced = True
 
-    def __call__(self, batch: Batch) -> dict[str, Tensor]:
+    def goal(self, draws: Draws) -> Tensor:
+        """What mu_hat should be: no network is needed for it, so the loop asks for it while the kernel runs."""
         if self.regress == "sample":
-            goal = posterior_mean(batch.path, batch.schedule)
-        elif batch.target is not None:
-            goal = exact_mean(batch.path, batch.schedule, batch.target)
-        else:
+            return draws.sampled_mean
+        if draws.target is None:
             raise LapsusError('objective.regress = "expectation" needs a behaviour with a closed form (mixture).')
-        loss = _denoising_error(goal, predicted_mean(batch))
+        return draws.exact_mean
+
+    def __call__(self, batch: Batch) -> dict[str, Tensor]:
+        loss = _denoising_error(self.goal(batch.draws), predicted_mean(batch))
         return _regularised({"ddpm": loss}, batch, self.rate_penalty, self.base_penalty)
 
 
@@ -163,9 +170,9 @@ class TaskOptimal:
         _check_window(self.window)
 
     def __call__(self, batch: Batch) -> dict[str, Tensor]:
-        if batch.optimal is None:
+        if batch.draws.optimal is None:
             raise LapsusError("The task-optimal objective needs a behaviour that defines `optimal(conditions)`.")
-        goal = batch.optimal.T[None, :, :, None]
+        goal = batch.draws.optimal.T[None, :, :, None]
         return _regularised({"mse": _window_mse(self.window, goal, batch)}, batch, self.rate_penalty)
 
 
@@ -181,11 +188,11 @@ class SampleMSE:
         _check_window(self.window)
 
     def __call__(self, batch: Batch) -> dict[str, Tensor]:
-        return _regularised({"mse": _window_mse(self.window, batch.path[-1], batch)}, batch, self.rate_penalty)
+        return _regularised({"mse": _window_mse(self.window, batch.draws.path[-1], batch)}, batch, self.rate_penalty)
 
 
 def _window_mse(window: int, goal: Tensor, batch: Batch) -> Tensor:
-    last = min(window, batch.schedule.T) if window else batch.schedule.T
+    last = min(window, batch.draws.schedule.T) if window else batch.draws.schedule.T
     return (goal - batch.responses(last)).square().sum(1).mean((0, 2))
 
 
