@@ -9,6 +9,8 @@
 import os
 from importlib import import_module
 
+__version__ = "0.1.0"
+
 # Where torch is not loaded yet: its threads otherwise spin for milliseconds after every operation, on the cores that the
 # kernel needs next. This alone makes training half as fast again.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")

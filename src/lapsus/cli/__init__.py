@@ -36,13 +36,9 @@ for _name in _COMMANDS:
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        from importlib.metadata import PackageNotFoundError
-        from importlib.metadata import version as installed
+        from lapsus import __version__
 
-        try:
-            typer.echo(f"lapsus {installed('lapsus')}")
-        except PackageNotFoundError:
-            typer.echo("lapsus, not installed (running from its source)")
+        typer.echo(f"lapsus {__version__}")
         raise typer.Exit()
 
 

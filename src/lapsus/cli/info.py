@@ -9,20 +9,16 @@ def command(json_: Annotated[bool, typer.Option("--json", help="Print one JSON o
     """Versions, and which engine runs on this machine."""
     import json
     import platform
-    from importlib.metadata import PackageNotFoundError, version
 
     import torch
 
+    from lapsus import __version__
     from lapsus.engine import fused
     from lapsus.engine.threads import resolve
 
-    try:
-        ours = version("lapsus")
-    except PackageNotFoundError:
-        ours = "not installed"
     isa = fused.instruction_set()
     facts = {
-        "lapsus": ours,
+        "lapsus": __version__,
         "engine": "reference" if isa is None else "fused",
         "instruction_set": isa,
         "instruction_sets": fused.instruction_sets(),

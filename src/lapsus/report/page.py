@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from lapsus import __version__
 from lapsus.circular import distance
 from lapsus.errors import LapsusError
 from lapsus.report import plots
@@ -139,7 +140,7 @@ def _versions(experiment) -> list[list[str]]:
     import platform
     from importlib.metadata import PackageNotFoundError, version
 
-    rows = [["lapsus", _version()]]
+    rows = [["lapsus", __version__]]
     for name in ("torch", "numpy", "scipy", "matplotlib"):
         try:
             rows.append([name, version(name)])
@@ -151,12 +152,6 @@ def _versions(experiment) -> list[list[str]]:
         ["machine", f"{platform.machine()}, {platform.system()}"],
         ["seed", str(experiment.seed)],
     ]
-
-
-def _version() -> str:
-    from lapsus.training.runs import package_version
-
-    return package_version()
 
 
 def _sure(checks: list[dict]) -> str:
@@ -203,9 +198,9 @@ def discovery_page(discovery) -> Path:
         "sentences": outcome["sentences"], "verdict": _verdict(networks), "data": _data(trials, summary, discovery._folder.json("notes.json")),
         "fit": {"picture": plots.behaviour_fit(fit, observer_f if settings["example"] else None), "comparison": _comparison(summary), "summary": summary["summary"]},
         "networks": parts, "match_table": _match_table(networks), "mechanism_table": _mechanism_table([(f"network {k}", n["mechanism"]) for k, n in enumerate(networks, 1)]),
-        "overview": None, "checks": outcome["checks"], "sure": _sure(outcome["checks"]), "methods": methods(summary, facts, _version()), "references": REFERENCES,
+        "overview": None, "checks": outcome["checks"], "sure": _sure(outcome["checks"]), "methods": methods(summary, facts, __version__), "references": REFERENCES,
         "run_table": _table("Time, versions and seeds", ["what", "value"], used + _versions(discovery.runs[0].experiment)),
-        "settings": json.dumps({k: shortened(v) if isinstance(v, str) else v for k, v in settings.items()}, indent=1, ensure_ascii=False), "version": _version(),
+        "settings": json.dumps({k: shortened(v) if isinstance(v, str) else v for k, v in settings.items()}, indent=1, ensure_ascii=False), "version": __version__,
     })  # fmt: skip
     return _finish(page, discovery.report)
 
@@ -432,13 +427,13 @@ def _runs(sources: list[str], seed: int) -> str:
         "sections": [(k, "Network against target" if k == "match" else v) for k, v in _SECTIONS.items() if k not in ("data", "fit")], "sentences": sentences, "verdict": None, "data": None, "fit": None,
         "networks": parts, "match_table": _table("Against the target, on fresh conditions", head, body), "mechanism_table": _mechanism_table([(r["short"], r["mechanism"]) for r in rows]),
         "overview": plots.comparison(rows) if len(rows) > 1 else None, "checks": checks, "sure": _sure(checks), "methods": _methods(rows), "references": REFERENCES,
-        "run_table": _table("Time, versions and seeds", ["what", "value"], training + _versions(rows[0]["experiment"])), "settings": None, "version": _version(),
+        "run_table": _table("Time, versions and seeds", ["what", "value"], training + _versions(rows[0]["experiment"])), "settings": None, "version": __version__,
     })  # fmt: skip
 
 
 def _methods(rows: list[dict]) -> str:
     return (
-        f"{len(rows)} recurrent network{'s' * (len(rows) != 1)} with dendritic trees {'were' if len(rows) > 1 else 'was'} trained with lapsus {_version()} to answer a delayed-estimation task by denoising diffusion "
+        f"{len(rows)} recurrent network{'s' * (len(rows) != 1)} with dendritic trees {'were' if len(rows) > 1 else 'was'} trained with lapsus {__version__} to answer a delayed-estimation task by denoising diffusion "
         "through their own dynamics (Ho et al. 2020), with targets from the Bayesian non-parametric swap model (Radmard et al. 2025). Swap curves were measured on fresh conditions by the item nearest to the response. "
         "Mechanism: alignment of the two items' colour planes over time (Panichello & Buschman 2021), principal components of memory activity at the response, and cross-validated projections of single trials onto "
         "the lines to three kinds of error (Alleman et al. 2024)."

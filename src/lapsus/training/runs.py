@@ -10,32 +10,25 @@ import os
 import platform
 import re
 import warnings
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
+from lapsus import __version__
 from lapsus.errors import LapsusError, LapsusWarning
 from lapsus.training.experiment import Experiment, read_experiment, to_toml
 from lapsus.training.loop import Training
 from lapsus.training.model import Model
 
-__all__ = ["Run", "load", "package_version", "set_weights"]
+__all__ = ["Run", "load", "set_weights"]
 
 _NAME = re.compile(r"checkpoint-(\d{8})\.json")
 _KEPT = 2
 
 
-def package_version() -> str:
-    try:
-        return version("lapsus")
-    except PackageNotFoundError:
-        return "0+unknown"
-
-
 def _versions() -> dict[str, str]:
-    return {"lapsus": package_version(), "torch": torch.__version__, "python": platform.python_version(), "machine": platform.machine()}
+    return {"lapsus": __version__, "torch": torch.__version__, "python": platform.python_version(), "machine": platform.machine()}
 
 
 def _write(path: Path, data: bytes) -> None:
