@@ -1,11 +1,13 @@
 """Trial tables: units, names, layouts, and every kind of bad input."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from lapsus.circular import difference, wrap
-from lapsus.errors import LapsusError
+from lapsus.errors import LapsusError, LapsusWarning
 from lapsus.trials import Trials, read_trials
 
 
@@ -40,7 +42,56 @@ def test_units_become_radians(unit, factor):
 
 
 def test_degrees_and_half_degrees_are_not_guessed():
-    assert "degrees_180" in problems(table(unit=np.pi / 90), unit=None)
+    assert "--unit degrees_180" in problems(table(unit=np.pi / 90), unit=None)
+
+
+IN_UNIT = {"radians": 1.0, "degrees": np.pi / 180, "degrees_180": np.pi / 90}
+
+
+@pytest.mark.parametrize("said, true", [(a, b) for a in IN_UNIT for b in IN_UNIT if a != b and (a, b) != ("degrees", "degrees_180")])
+def test_a_wrong_unit_is_one_sentence_that_says_what_to_give(said, true):
+    text = problems(table(unit=IN_UNIT[true]), said)
+    assert text.count("\n") == 0 and text.endswith(".") and f"--unit {true}" in text
+    assert ("degrees_180" in text) == ("degrees_180" in (said, true))  # no hint at orientations where there are none
+
+
+def test_probes_in_another_unit_are_one_sentence():
+    frame = table(unit=np.pi / 180)
+    places = [name for name in frame if "probe" in name]
+    frame[places] *= np.pi / 180
+    text = problems(frame, "degrees")
+    assert text.count("\n") == 0 and "--probe-unit radians" in text
+    Trials.from_table(frame, "degrees", "radians")
+    frame[places] = [[1, 2, 3], [4, 5, 8]] * 15
+    assert "numbered positions" in problems(frame, "degrees") and problems(frame, "radians", probe_unit="degrees").count("numbered") == 1
+
+
+@pytest.mark.parametrize("unit, low, high, hint", [
+    ("degrees", 0, 180, True), ("degrees", -90, 90, True), ("radians", 0, np.pi, True),
+    ("degrees", 0, 360, False), ("degrees", -180, 180, False), ("degrees", 0, 90, False), ("degrees_180", 0, 180, False), ("radians", -np.pi, np.pi, False),
+])  # fmt: skip
+def test_half_a_circle_that_is_full_gets_a_hint(unit, low, high, hint):
+    frame, rng = table(count=60), np.random.default_rng(1)
+    frame[[n for n in frame if "target" in n or n == "response"]] = rng.uniform(low, high, (60, 7))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        Trials.from_table(frame, unit)
+    assert [("degrees_180" in str(w.message), w.category) for w in caught] == [(True, LapsusWarning)] * hint
+
+
+def test_a_cell_that_is_no_number_is_one_problem():
+    frame = table().astype(object)
+    frame.loc[8, "response"], frame.loc[9, "target"], frame.loc[10, "set_size"] = "left", "up", "many"
+    frame.loc[11, "non_target_1"], frame.loc[12, "target_probe"] = "x", "y"
+    text = problems(frame)
+    assert text.count("\n") == 5 and text.count("is not a number") == 5 and "missing" not in text
+
+
+def test_the_same_problem_in_many_rows_is_one_line():
+    frame = table()
+    frame.loc[[2, 3, 4, 5, 20], "response"] = np.nan
+    text = problems(frame)
+    assert "rows 3–6, 21, column response: the response is missing" in text and text.count("\n") == 1
 
 
 @pytest.mark.parametrize("ending", [".csv", ".tsv", ".parquet", ".mat"])
@@ -94,6 +145,7 @@ BAD = {
     "duplicate": (lambda f: f.__setitem__("non_target_probe_1", f["non_target_probe_1"].where(f.index != 1, f["target_probe"])), "row 2, column non_target_probe_1: the same value as target_probe"),
     "text": (lambda f: f.__setitem__("response", f["response"].astype(object).where(f.index != 8, "left")), "row 9, column response: 'left' is not a number"),
     "set size": (lambda f: f.__setitem__("set_size", f["set_size"].astype(float).where(f.index != 3, 2.5)), "row 4, column set_size: 2.5 is not a set size"),
+    "subject": (lambda f: f.__setitem__("subject", f["subject"].where(f.index != 3)), "row 4, column subject: the subject is missing"),
     "infinite": (lambda f: f.__setitem__("target", f["target"].where(f.index != 3, np.inf)), "row 4, column target: the value is infinite"),
 }  # fmt: skip
 
@@ -120,8 +172,11 @@ def test_all_problems_come_in_one_list_cut_at_twenty():
         BAD[kind][0](frame)
     text = problems(frame)
     assert all(BAD[kind][1] in text for kind in ("outside", "response", "duplicate", "beyond"))
-    frame["response"] = np.nan
-    assert "and 1" in problems(frame) and problems(frame).count("\n") == 21
+    frame = table(count=100)
+    for column in ("response", "target"):
+        frame.loc[::5, column] = 100.0 + np.arange(20)  # fewer than half of a column are slips, not another unit
+    text = problems(frame)
+    assert text.count("\n") == 21 and "and 20 more." in text
 
 
 def test_duplicates_without_a_probe_are_equal_reports():
@@ -134,6 +189,64 @@ def test_duplicates_without_a_probe_are_equal_reports():
 @pytest.mark.parametrize("columns, text", [(["target"], "response"), (["response"], "target"), (["response", "target", "non_target_probe_1"], "target_probe")])
 def test_missing_columns_are_named(columns, text):
     assert text in problems(pd.DataFrame({name: [0.0, 1.0] for name in columns}))
+
+
+def test_missing_columns_are_named_together():
+    frame = table().drop(columns=["response", "non_target_1", "non_target_probe_2"])
+    assert "columns response, non_target_1, non_target_probe_2 missing" in problems(frame)
+    assert "column non_target_2 missing" in problems(table().drop(columns="non_target_2"))
+
+
+def test_columns_of_one_meaning(tmp_path):
+    assert "two columns mean 'subject'" in problems(table().rename(columns={"subject": "id", "block": "participant"}))
+    assert list(Trials.from_table(table().rename(columns={"block": "id"}), "radians").conditions) == ["id"]
+    (tmp_path / "twice.csv").write_text("response,target,target\n1,2,3\n")
+    with pytest.raises(LapsusError, match="two columns mean 'target'"):
+        read_trials(tmp_path / "twice.csv")
+
+
+def test_text_files_of_other_programs(tmp_path):
+    frame = table(unit=np.pi / 180).drop(columns="subject")
+    expected = Trials.from_table(frame, "degrees").response
+    for decimal in ",.":
+        frame.to_csv(tmp_path / "excel.csv", sep=";", decimal=decimal, index=False)
+        np.testing.assert_allclose(read_trials(tmp_path / "excel.csv").response, expected)
+    lines = frame.to_csv(sep="\t").split("\n")
+    (tmp_path / "r.tsv").write_text("\n".join([lines[0].lstrip("\t"), *lines[1:]]))  # row names, as R's write.table has them
+    np.testing.assert_allclose(read_trials(tmp_path / "r.tsv").response, expected)
+    (tmp_path / "shifted.csv").write_text("response,target\n" + "".join(f"{x},1,2\n" for x in (0.3, 0.2, 0.5)))
+    with pytest.raises(LapsusError, match="more fields than the header"):
+        read_trials(tmp_path / "shifted.csv")
+
+
+def test_files_that_cannot_be_read(tmp_path, monkeypatch):
+    for name in ("trials.csv", "trials.txt", "trials.mat", "trials.parquet"):
+        (tmp_path / name).write_bytes(b"")
+        with pytest.raises(LapsusError, match="the file is empty"):
+            read_trials(tmp_path / name)
+    for content in (b"\0" * 100, b"\x89PNG\r\n\x1a\n\xff", "response,target\n1,2°\n".encode("latin-1"), "response,target".encode("utf-16")):
+        (tmp_path / "trials.csv").write_bytes(content)
+        with pytest.raises(LapsusError, match="not a text file in UTF-8"):
+            read_trials(tmp_path / "trials.csv")
+    table().to_csv(tmp_path / "trials.csv")
+
+    def refuse(*_, **__):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("pathlib.Path.open", refuse)
+    with pytest.raises(LapsusError, match=r"trials.csv: cannot be read \(Permission denied\)"):
+        read_trials(tmp_path / "trials.csv")
+
+
+def test_every_bad_file_of_a_folder_is_named(tmp_path):
+    from scipy.io import savemat
+
+    (tmp_path / "a.mat").write_bytes(b"nothing")
+    savemat(tmp_path / "b.mat", {"recording1": {"set_size": [1.0, 2.0]}})
+    savemat(tmp_path / "c.mat", {"recording1": [1.0, 2.0]})
+    with pytest.raises(LapsusError) as caught:
+        read_trials(tmp_path)
+    assert all(name in str(caught.value) for name in ("a.mat", "b.mat: recording1 has no c_array", "c.mat: recording1 has no set_size"))
 
 
 def test_files_that_are_not_tables(tmp_path):

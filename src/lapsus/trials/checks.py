@@ -1,49 +1,67 @@
 """Everything that can be wrong with a trial table, found in one pass."""
 
 import math
+import warnings
 
 import numpy as np
 
-from lapsus.errors import LapsusError
-from lapsus.trials.columns import UNITS
+from lapsus.errors import LapsusError, LapsusWarning
+from lapsus.trials.columns import UNITS, fits_half_circle
 
-__all__ = ["find_problems", "raise_problems"]
+__all__ = ["find_problems", "raise_problems", "warn_of_half_circle"]
 
 SHOWN = 20
+TURN = 2 * math.pi + 1e-9
 
 
 def raise_problems(problems, source):
-    """One error with every problem as (row or None, column, what is wrong), sorted by row."""
+    """One error with every problem as (row or None, column or None, what is wrong), sorted by row."""
     if not problems:
         return
-    problems = sorted(problems, key=lambda p: (-1 if p[0] is None else p[0], p[1]))
-    lines = [
-        f"  {'all rows' if row is None else f'row {row + 1}'}, column {column}: {text}."
-        for row, column, text in problems[:SHOWN]
-    ]
-    if len(problems) > SHOWN:
-        lines.append(f"  … and {len(problems) - SHOWN} more.")
-    count = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
+    if len(problems) == 1 and problems[0][:2] == (None, None):
+        raise LapsusError(f"{source}: {problems[0][2]}.")
+    alike = {}
+    for row, column, text in problems:
+        alike.setdefault((column, text), []).append(row)
+    entries = []
+    for (column, text), rows in alike.items():
+        # The same fault in many rows is one fault.
+        for part in [rows] if len(rows) > 3 else [[row] for row in rows]:
+            place = [_rows(part), *([] if column is None else [f"column {column}"])]
+            entries.append((-1 if part[0] is None else part[0], column or "", f"  {', '.join(place)}: {text}."))
+    entries.sort(key=lambda entry: entry[:2])
+    lines = [line for *_, line in entries[:SHOWN]]
+    if len(entries) > SHOWN:
+        lines.append(f"  … and {len(entries) - SHOWN} more.")
+    count = "1 problem" if len(entries) == 1 else f"{len(entries)} problems"
     raise LapsusError(f"{source}: {count} (rows are counted from 1, below the header):\n" + "\n".join(lines))
 
 
+def _rows(rows):
+    if rows[0] is None:
+        return "all rows"
+    runs = np.split(np.array(rows) + 1, np.flatnonzero(np.diff(rows) > 1) + 1)
+    shown = ", ".join(f"{run[0]}–{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs[:5])
+    rest = sum(map(len, runs[5:]))
+    return f"row{'s' * (len(rows) > 1)} {shown}" + (f" and {rest} more" if rest else "")
+
+
 def find_problems(table, numbers, reports, probes, unit, probe_unit):
-    """List of (row or None, column, what is wrong) for converted columns."""
+    """List of (row or None, column or None, what is wrong) for converted columns.
+
+    A cell that cannot be read is infinite here: it was reported where it was read, and is not missing.
+    """
     if not len(table):
-        return [(None, "response", "there are no trials")]
-    problems = []
-    for names, in_unit in ((["response", *reports], unit), (probes, probe_unit)):
-        for name in (n for n in names if n in numbers):
-            mixed = _mixed_units(table, numbers, name, in_unit)
-            problems += mixed
-            if not mixed:
+        return [(None, None, "there are no trials")]
+    features = [name for name in ("response", *reports) if name in numbers]
+    problems, wrong = _wrong_units(table, numbers, features, probes, unit, probe_unit)
+    for names, in_unit in ((features, unit), (probes, probe_unit)):
+        for name in names:
+            if name not in wrong:
                 problems += _outside(numbers, name, in_unit)
-    for name in ("response", "target"):
+    for name, what in (("response", "response"), ("target", "target"), ("response_x", "response"), ("response_y", "response")):
         if name in numbers:
-            problems += [(row, name, f"the {name} is missing") for row in np.flatnonzero(_absent(numbers, name))]
-    for name in ("response_x", "response_y"):
-        if name in numbers:
-            problems += [(row, name, "the response is missing") for row in np.flatnonzero(_absent(numbers, name))]
+            problems += [(row, name, f"the {what} is missing") for row in np.flatnonzero(numbers[name].isna())]
     problems += _set_sizes(numbers, reports, probes)
     problems += _duplicates(numbers, reports, probes, unit, probe_unit)
     if "subject" in table:
@@ -51,9 +69,28 @@ def find_problems(table, numbers, reports, probes, unit, probe_unit):
     return problems
 
 
-def _absent(numbers, name):
-    # Infinities are a problem of their own, reported where the column was read.
-    return numbers[name].isna().to_numpy()
+def warn_of_half_circle(numbers, features, unit):
+    """A hint where the values fill half of the circle that the unit has, and nothing else: orientations in disguise."""
+    values = _finite(numbers, features)
+    in_degrees = values * UNITS[unit].factor * 180 / math.pi
+    half = fits_half_circle(in_degrees)
+    if unit == "degrees_180" or len(values) < 50 or half is None:
+        return
+    # Half-filled by chance or by design is not half-filled to the brim.
+    if in_degrees.min() > half[0] + 10 or in_degrees.max() < half[1] - 10:
+        return
+    advice = "give --unit degrees_180" if unit == "degrees" else "give them in degrees with --unit degrees_180"
+    warnings.warn(
+        f"All items and responses lie between {values.min():.4g} and {values.max():.4g}, which is half of the circle in "
+        f"{unit}. If its two ends are the same (orientations), {advice}.",
+        LapsusWarning,
+        stacklevel=4,
+    )
+
+
+def _finite(numbers, names):
+    values = numbers[names].to_numpy()
+    return values[np.isfinite(values)]
 
 
 def _outside(numbers, name, unit):
@@ -65,24 +102,66 @@ def _outside(numbers, name, unit):
     return [(row, name, f"{values[row]:g} is outside {low:g} … {high:g} {unit}") for row in np.flatnonzero(wrong)]
 
 
-def _mixed_units(table, numbers, name, unit):
-    """Columns, or subjects within a column, that are in radians in a table of degrees or the other way round."""
-    subjects = table["subject"].astype(str).to_numpy() if "subject" in table else np.full(len(table), "")
-    values = numbers[name].to_numpy()
-    problems, wrong = [], []
-    for subject in np.unique(subjects):
-        mine = (subjects == subject) & np.isfinite(values)
-        if mine.sum() < 5:
-            continue
-        extent, whole = np.abs(values[mine]).max(), np.all(values[mine] % 1 == 0)
-        if unit != "radians" and extent <= 2 * math.pi + 1e-9 and not whole:
-            wrong.append((subject, np.flatnonzero(mine)[0], "radians"))
-        elif unit == "radians" and np.mean(np.abs(values[mine]) > 2 * math.pi + 1e-9) > 0.5:
-            wrong.append((subject, np.flatnonzero(mine)[0], "degrees"))
-    for subject, row, looks in wrong:
-        who = f" of subject {subject}" if subject else ""
-        problems.append((row, name, f"mixed units: the values{who} look like {looks}, the table is in {unit}"))
-    return problems
+def _looks_like(values, unit):
+    """The unit that values are in, where it is surely another one than said."""
+    if len(values) < 5:
+        return None
+    if unit == "radians":
+        return "degrees" if np.mean(np.abs(values) > TURN) > 0.5 else None
+    if np.abs(values).max() <= TURN and not np.all(values % 1 == 0):
+        return "radians"
+    # Half of the values in degrees have no place on a circle of 180; a few would be slips.
+    if unit == "degrees_180" and np.mean((values < -90) | (values > 180)) > 0.1:
+        return "degrees"
+    return None
+
+
+def _wrong_units(table, numbers, features, probes, unit, probe_unit):
+    """Problems of units, and the columns concerned: one sentence where a whole table, its features or its probes are in
+    another unit than said, else one for the columns and subjects that differ from the rest."""
+    problems, wrong = [], set()
+    places = _finite(numbers, probes) if probes else np.zeros(0)
+    if len(places) >= 20 and np.all(places % 1 == 0) and places.min() >= 0 and 2 <= places.max() <= 24:
+        text = f"the probes are whole numbers up to {places.max():g}, which looks like numbered positions: give them as angles"
+        problems.append((None, None, text))
+        wrong |= set(probes)
+    subjects = table.groupby("subject").indices if "subject" in table else {None: np.arange(len(table))}
+    looks = {}
+    for name in (n for n in (*features, *probes) if n not in wrong):
+        values = numbers[name].to_numpy()
+        for subject, rows in subjects.items():
+            mine = values[rows][np.isfinite(values[rows])]
+            if len(mine) >= 5:
+                looks[name, subject] = _looks_like(mine, unit if name in features else probe_unit)
+    kinds = [("the values", features, unit, "--unit"), ("the probes", probes, probe_unit, "--probe-unit")]
+    if unit == probe_unit:
+        kinds.insert(0, ("the values", [*features, *probes], unit, "--unit"))
+    for what, names, said, option in kinds:
+        found = {look for (name, _), look in looks.items() if name in names}
+        if len(found) == 1 and None not in found and not wrong & set(names):
+            problems.append((None, None, _sentence(what, _finite(numbers, names), found.pop(), said, option)))
+            wrong |= set(names)
+    parts = {}
+    for name in (*features, *probes):
+        for look in {look for (n, _), look in looks.items() if n == name and look and name not in wrong}:
+            who = [subject for subject in subjects if looks.get((name, subject)) == look]
+            everyone = len(who) == sum(n == name for n, _ in looks)
+            said = unit if name in features else probe_unit
+            parts.setdefault((look, said, None if everyone else tuple(who)), []).append(name)
+    for (look, said, who), names in parts.items():
+        wrong |= set(names)
+        row = None if who is None else min(subjects[subject][0] for subject in who)
+        some = "" if who is None else f" of subject{'s' * (len(who) > 1)} {', '.join(map(str, who))}"
+        text = f"mixed units: the values{some} look like {look}, the table is in {said}; convert them"
+        problems.append((row, ", ".join(names), text))
+    return problems, wrong
+
+
+def _sentence(what, values, look, said, option):
+    advice = f"give {option} {look}"
+    if look == "degrees" and fits_half_circle(values):
+        advice += f", or {option} degrees_180 for orientations"
+    return f"{what} lie between {values.min():.4g} and {values.max():.4g}, which looks like {look}, not {said}: {advice}"
 
 
 def _set_sizes(numbers, reports, probes):
@@ -94,7 +173,7 @@ def _set_sizes(numbers, reports, probes):
         sizes = numbers["set_size"].to_numpy()
         for row in np.flatnonzero(np.isnan(sizes)):
             problems.append((row, "set_size", "the set size is missing"))
-        bad = np.isfinite(sizes) & ((sizes < 1) | (sizes % 1 != 0))
+        bad = np.isfinite(sizes) & ((sizes < 1) | (sizes != np.floor(sizes)))
         for row in np.flatnonzero(bad):
             problems.append((row, "set_size", f"{sizes[row]:g} is not a set size; it must be a whole number from 1"))
         for row in np.flatnonzero(np.isfinite(sizes) & ~bad):
@@ -127,7 +206,7 @@ def _duplicates(numbers, reports, probes, unit, probe_unit):
     """Items that cannot be told apart: the same probe, or without probes the same reported feature."""
     names, in_unit = (probes, probe_unit) if probes else (reports, unit)
     angles = numbers[names].to_numpy() * UNITS[in_unit].factor
-    points = np.exp(1j * angles)
+    points = np.exp(1j * np.where(np.isfinite(angles), angles, np.nan))
     problems = []
     for j in range(1, len(names)):
         for i in range(j):

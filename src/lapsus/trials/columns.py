@@ -38,6 +38,7 @@ ALIASES = {
     "target_pos": "target_probe",
     "target_position": "target_probe",
 }
+KNOWN = ("subject", "set_size", "response", "target", "target_probe", "cued", "response_x", "response_y")
 NON_TARGET = re.compile(r"^(?:non_?target|nt|distractor)_?(\d+)$")
 NON_TARGET_PROBE = re.compile(
     r"^(?:(?:non_?target|nt|distractor)_(?:probe|location|loc|pos|position)_?(\d+)"
@@ -48,22 +49,27 @@ ITEM = re.compile(r"^(report|probe)_(\d+)$")
 
 def rename(table: pd.DataFrame, source: str) -> pd.DataFrame:
     """The table under the names of docs/trials.md; columns that mean nothing here keep their names."""
-    names = {}
+    names, plains = {}, {_plain(name) for name in table.columns}
     for name in table.columns:
-        plain = str(name).strip().lower().replace(" ", "_").replace("-", "_").replace(".", "_")
+        plain = _plain(name)
         if found := NON_TARGET_PROBE.match(plain):
             plain = f"non_target_probe_{found[1] or found[2]}"
         elif found := NON_TARGET.match(plain):
             plain = f"non_target_{found[1]}"
-        elif plain in ALIASES:
+        elif plain in ALIASES and ALIASES[plain] not in plains:  # a table with subject may have its own use for id
             plain = ALIASES[plain]
-        elif plain not in ("subject", "set_size", "response", "target", "target_probe", "cued", "response_x", "response_y"):
+        elif plain not in KNOWN:
             plain = plain if ITEM.match(plain) else str(name)
-        if plain in names.values():
-            raise LapsusError(f"{source}: two columns mean '{plain}'; keep one of them.")
+        # pandas reads a second column of the same name as name.1
+        if plain in names.values() or names.get(re.sub(r"\.\d+$", "", str(name))) in KNOWN:
+            raise LapsusError(f"{source}: two columns mean '{names.get(str(name).rsplit('.', 1)[0], plain)}'; keep one of them.")
         names[name] = plain
     table = table.rename(columns=names)
     return _cued_first(table, source) if "cued" in table and "report_1" in table else table
+
+
+def _plain(name):
+    return str(name).strip().lower().replace(" ", "_").replace("-", "_").replace(".", "_")
 
 
 def _cued_first(table, source):
@@ -78,7 +84,7 @@ def _cued_first(table, source):
     for kind, first, others in (("report", "target", "non_target_"), ("probe", "target_probe", "non_target_probe_")):
         columns = sorted((n for n in table if ITEM.match(n) and n.startswith(kind)), key=_number)
         if columns:
-            values = np.take_along_axis(table[columns].to_numpy(float), order, axis=1)
+            values = np.take_along_axis(table[columns].to_numpy(), order, axis=1)
             parts |= {first if i == 0 else f"{others}{i}": values[:, i] for i in range(len(columns))}
     rest = table[[n for n in table if not ITEM.match(n) and n not in parts]]
     return pd.concat([rest, pd.DataFrame(parts, index=table.index)], axis=1)
@@ -93,24 +99,35 @@ def item_columns(table: pd.DataFrame, source: str) -> tuple[list[str], list[str]
     missing = [name for name in ("response", "target") if name not in table]
     if "response" in missing and {"response_x", "response_y"} <= set(table):
         missing.remove("response")
-    if missing:
-        raise LapsusError(
-            f"{source}: column{'s' * (len(missing) > 1)} {' and '.join(missing)} missing; a trial table needs "
-            f"response, target and, beyond one item, non_target_1, …; this one has {', '.join(map(str, table.columns))}."
-        )
     others = sorted((n for n in table if re.fullmatch(r"non_target_\d+", n)), key=_number)
     probes = sorted((n for n in table if re.fullmatch(r"non_target_probe_\d+", n)), key=_number)
-    if "target_probe" not in table:
-        if probes:
-            raise LapsusError(f"{source}: there is {probes[0]} but no target_probe, the cued item's probe feature.")
-        return ["target", *others], []
-    lacking = [n for n in others if n.replace("non_target_", "non_target_probe_") not in probes]
-    if lacking:
+    # Item columns are numbered without gaps, and have a probe each or none has.
+    if others:
+        wanted = range(min(_number(others[0]), 1), _number(others[-1]))
+        missing += [f"non_target_{i}" for i in wanted if f"non_target_{i}" not in others]
+    if probes and "target_probe" not in table:
+        missing.append("target_probe")
+    if probes or "target_probe" in table:
+        partners = [n.replace("non_target_", "non_target_probe_") for n in others]
+        missing += [n for n in partners if n not in probes]
+        missing += [n.replace("_probe", "") for n in probes if n not in partners and n.replace("_probe", "") not in missing]
+    if missing:
         raise LapsusError(
-            f"{source}: there is a target_probe but no {lacking[0].replace('non_target_', 'non_target_probe_')}; "
-            "every item needs a probe feature, or none."
+            f"{source}: column{'s' * (len(missing) > 1)} {', '.join(missing)} missing; a trial table needs response, target "
+            "and, beyond one item, non_target_1, …; and where the items' probe feature is given, target_probe, "
+            f"non_target_probe_1, … for all of them; this one has {', '.join(map(str, table.columns))}."
         )
-    return ["target", *others], ["target_probe", *(n.replace("non_target_", "non_target_probe_") for n in others)]
+    if "target_probe" not in table:
+        return ["target", *others], []
+    return ["target", *others], ["target_probe", *partners]
+
+
+def fits_half_circle(values) -> tuple[float, float] | None:
+    """The range of orientations in degrees, 0 … 180 or −90 … 90, that holds all values; None where neither does."""
+    for low, high in ((0.0, 180.0), (-90.0, 90.0)):
+        if len(values) and low - 1e-9 <= values.min() and values.max() <= high + 1e-9:
+            return low, high
+    return None
 
 
 def infer_unit(numbers: pd.DataFrame) -> tuple[str, tuple | None]:
@@ -123,4 +140,8 @@ def infer_unit(numbers: pd.DataFrame) -> tuple[str, tuple | None]:
         return "radians", None
     if extent > 180 + 1e-9 or (values < -90 - 1e-9).mean() > 0.01:
         return "degrees", None
-    return "degrees", (None, "response", "the values fit degrees and degrees_180 alike; say which with unit")
+    text = (
+        f"the values lie between {values.min():.4g} and {values.max():.4g}, so they may be degrees or degrees_180: "
+        "give --unit degrees_180 if 0 and 180 are the same (orientations), else --unit degrees"
+    )
+    return "degrees", (None, None, text)

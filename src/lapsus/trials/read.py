@@ -20,31 +20,79 @@ def read_trials(path, unit: str | None = None, probe_unit: str | None = None) ->
     probe_unit is the probe feature's, where it differs. Raises one LapsusError that lists every problem.
     """
     path = Path(path)
+    try:
+        return _read(path, unit, probe_unit)
+    except OSError as error:
+        raise LapsusError(f"{path}: cannot be read ({error.strerror or error}).") from error
+
+
+def _read(path, unit, probe_unit):
     if not path.exists():
         raise LapsusError(f"{path}: there is no such file or folder.")
     if path.is_dir():
-        files = sorted(path.glob("*.mat"))
-        if not files:
-            raise LapsusError(f"{path}: the folder holds no .mat files; give a CSV, TSV, Parquet or MATLAB file.")
-        tables = [_van_den_berg(_load(file), file) for file in files]
-        return Trials.from_table(pd.concat(tables, ignore_index=True), "degrees", "degrees", str(path))
+        return _folder(path)
     ending = path.suffix.lower()
+    if ending not in (*ENDINGS, ".parquet", ".mat"):
+        raise LapsusError(f"{path}: the ending must be .csv, .tsv, .txt, .parquet or .mat.")
+    if not path.stat().st_size:
+        raise LapsusError(f"{path}: the file is empty.")
+    if ending == ".mat":
+        return _matlab(path, unit, probe_unit)
+    table = _parquet(path) if ending == ".parquet" else _text(path, ENDINGS[ending])
+    return Trials.from_table(table, unit, probe_unit, str(path))
+
+
+def _folder(path):
+    files = sorted(file for file in path.iterdir() if file.suffix.lower() == ".mat")
+    if not files:
+        raise LapsusError(f"{path}: the folder holds no .mat files; give a CSV, TSV, Parquet or MATLAB file.")
+    tables, problems = [], []
+    for file in files:
+        try:
+            tables.append(_van_den_berg(_load(file), file))
+        except LapsusError as error:
+            problems.append(str(error))
+    if problems:
+        more = [f"… and {len(problems) - 20} more."] if len(problems) > 20 else []
+        raise LapsusError("\n  ".join([*problems[:20], *more]))
+    return Trials.from_table(pd.concat(tables, ignore_index=True), "degrees", "degrees", str(path))
+
+
+def _parquet(path):
     try:
-        if ending in ENDINGS:
-            table = pd.read_csv(path, sep=ENDINGS[ending], engine="python" if ENDINGS[ending] is None else "c")
-        elif ending == ".parquet":
-            table = pd.read_parquet(path)
-        elif ending == ".mat":
-            return _matlab(path, unit, probe_unit)
-        else:
-            raise LapsusError(f"{path}: the ending must be .csv, .tsv, .txt, .parquet or .mat.")
-    except LapsusError:
-        raise
+        return pd.read_parquet(path)
     except ImportError as error:
         raise LapsusError(f"{path}: reading Parquet needs pyarrow (install lapsus[parquet]).") from error
+    except OSError:
+        raise
     except Exception as error:
-        raise LapsusError(f"{path}: cannot be read as a table: {error}.") from error
-    return Trials.from_table(table, unit, probe_unit, str(path))
+        raise LapsusError(f"{path}: cannot be read as a Parquet file: {str(error).strip().rstrip('.')}.") from error
+
+
+def _text(path, separator):
+    with path.open("rb") as file:
+        if b"\0" in file.read(4096):
+            raise LapsusError(f"{path}: is not a text file in UTF-8; save the table as CSV (UTF-8).")
+    options = {"sep": separator, "engine": "python" if separator is None else "c"}
+    try:
+        table = pd.read_csv(path, **options)
+        if separator == "," and table.shape[1] == 1 and ";" in table.columns[0]:
+            table = pd.read_csv(path, sep=";", decimal=",")  # what Excel calls CSV where a comma is the decimal point
+    except UnicodeDecodeError as error:
+        raise LapsusError(f"{path}: is not a text file in UTF-8; save the table as CSV (UTF-8).") from error
+    except OSError:
+        raise
+    except Exception as error:
+        raise LapsusError(f"{path}: cannot be read as a table: {str(error).strip().rstrip('.')}.") from error
+    # With one field more than the header has, pandas takes the first for row names: right for R's tables, else a slip.
+    index = table.index
+    if not isinstance(index, pd.RangeIndex) and (index.nlevels > 1 or not index.is_unique or not _row_names(index)):
+        raise LapsusError(f"{path}: the rows have more fields than the header.")
+    return table
+
+
+def _row_names(index):
+    return not pd.api.types.is_numeric_dtype(index) or (index.inferred_type == "integer" and index.is_monotonic_increasing)
 
 
 def _load(path):
@@ -92,7 +140,11 @@ def _van_den_berg(variables, path):
     subject = path.stem.rstrip("abcdefghij").rstrip("0123456789") or path.stem
     tables = []
     for number, name in enumerate(recordings, 1):
-        recording = {field: np.atleast_1d(variables[name][field].item()) for field in variables[name].dtype.names}
+        fields = variables[name].dtype.names or ()
+        lacking = [field for field in ("set_size", "c_array", "test", "sub_picked", "RT") if field not in fields]
+        if lacking:
+            raise LapsusError(f"{path}: {name} has no {', '.join(lacking)}, as the files of van den Berg et al. (2012) do.")
+        recording = {field: np.atleast_1d(variables[name][field].item()) for field in fields}
         colours, test = recording["c_array"].astype(float), recording["test"].astype(int) - 1
         positions, trials = colours.shape
         shown = colours > 0

@@ -5,7 +5,7 @@ import pandas as pd
 
 from lapsus.circular import difference, wrap
 from lapsus.errors import LapsusError
-from lapsus.trials.checks import find_problems, raise_problems
+from lapsus.trials.checks import find_problems, raise_problems, warn_of_half_circle
 from lapsus.trials.columns import UNITS, infer_unit, item_columns, rename
 
 __all__ = ["Trials"]
@@ -21,6 +21,7 @@ class Trials:
     subject   [T]     who answered (strings)
     point     [T, 2]  response as a point in the plane (network outputs); None for angles
     conditions        pandas table of every other column, as it came
+    columns           names of the columns that the table had
     """
 
     def __init__(self, response, report, probe=None, *, subject=None, point=None, conditions=None, source="trials"):
@@ -54,10 +55,10 @@ class Trials:
     def from_table(cls, table: pd.DataFrame, unit: str | None = None, probe_unit: str | None = None, source="table"):
         """From a pandas table with the columns of docs/trials.md (mixtur's names are understood too)."""
         trials = cls.__new__(cls)
-        trials._set(rename(table.reset_index(drop=True), source), unit, probe_unit, source)
+        trials._set(rename(table.reset_index(drop=True), source), unit, probe_unit, source, hint=True)
         return trials
 
-    def _set(self, table, unit, probe_unit, source):
+    def _set(self, table, unit, probe_unit, source, hint=False):
         for name in (unit, probe_unit):
             if name is not None and name not in UNITS:
                 raise LapsusError(f"{source}: unit '{name}' is not known; use one of {', '.join(UNITS)}.")
@@ -72,6 +73,8 @@ class Trials:
             probe_unit = unit
         problems += find_problems(table, numbers, reports, probes, unit, probe_unit)
         raise_problems(problems, source)
+        if hint:
+            warn_of_half_circle(numbers, features, unit)
 
         report = wrap(numbers[reports].to_numpy() * UNITS[unit].factor)
         self.unit, self.source = unit, source
@@ -86,6 +89,7 @@ class Trials:
         self.subject = (
             table["subject"].astype(str).to_numpy(object) if "subject" in table else np.full(len(table), "all", object)
         )
+        self.columns = [str(name) for name in table]
         used = {"subject", "set_size", *names}
         self.conditions = table[[name for name in table if name not in used]].reset_index(drop=True)
 
@@ -102,7 +106,7 @@ class Trials:
         """The trials at a mask, slice or list of rows."""
         rows = np.arange(len(self))[rows]
         chosen = Trials.__new__(Trials)
-        chosen.unit, chosen.source = self.unit, self.source
+        chosen.unit, chosen.source, chosen.columns = self.unit, self.source, self.columns
         chosen.set_size, chosen.subject = self.set_size[rows], self.subject[rows]
         width = max(int(chosen.set_size.max()), 1) if len(rows) else 1
         chosen.report = self.report[rows, :width]
@@ -159,16 +163,16 @@ def _item_table(values, first, others):
 
 
 def _numbers(table, names):
-    """The named columns as floats, and a problem for every cell that is not a number."""
+    """The named columns as floats, infinite where a cell is not a number, and a problem for each such cell."""
     numbers, problems = {}, []
     for name in names:
         column = pd.to_numeric(table[name], errors="coerce").astype(float)
         given = table[name].notna() & (table[name].astype(str).str.strip() != "")
+        problems += [(row, name, "the value is infinite") for row in np.flatnonzero(np.isinf(column))]
         for row in np.flatnonzero(given & column.isna()):
             text = str(table[name].iloc[row])
             if text.strip().lower() not in ("na", "nan", "null", "none"):
                 problems.append((row, name, f"'{text}' is not a number"))
-        for row in np.flatnonzero(np.isinf(column)):
-            problems.append((row, name, "the value is infinite"))
+                column.iloc[row] = np.inf
         numbers[name] = column
     return pd.DataFrame(numbers, index=table.index), problems
