@@ -9,8 +9,9 @@ from lapsus.circular import wrap
 from lapsus.inference.conditional import Conditional
 from lapsus.inference.emissions import EMISSIONS
 from lapsus.inference.likelihood_fit import maximum_likelihood
-from lapsus.inference.loo import leave_one_out, pareto_fit
+from lapsus.inference.loo import leave_one_out, pareto_fit, pareto_smooth
 from lapsus.inference.model import Model
+from lapsus.inference.sampler import _State
 from lapsus.inference.swap_prior import SwapPrior, wendland
 from lapsus.inference.variational import _QuadratureBound, _SobolBound, curvature, maximise, maximum_a_posteriori
 from lapsus.trials import Trials
@@ -212,6 +213,41 @@ def test_pareto_fit_and_leave_one_out():
     exact = -0.5 * (y - others) ** 2 / (1 + 1 / 59) - 0.5 * np.log(2 * np.pi * (1 + 1 / 59))
     assert loo.elpd == pytest.approx(exact.sum(), abs=0.1) and loo.pareto_k.max() < 0.7
     np.testing.assert_allclose(loo.by_trial, exact, atol=0.05)
+
+
+def test_pareto_smoothing_with_repeated_draws_and_wide_tails():
+    """A chain that stays where it is repeats a draw up to the tail's cutoff and beyond; weights may span any range."""
+    rng = np.random.default_rng(0)
+    smooth = np.sort(rng.standard_normal(2000))
+    tied = smooth.copy()
+    tied[-150:-60] = tied[-61]  # the largest 135 begin with 75 that equal the cutoff
+    one = np.where(np.arange(2000) == 7, 50.0, 0.0)
+    with np.errstate(all="raise", under="ignore"):
+        weights, k = pareto_smooth(np.stack([smooth, tied, 200 * smooth, one, np.zeros(2000)]))
+    np.testing.assert_allclose(logsumexp(weights, axis=1), 0, atol=1e-12)
+    assert abs(k[1] - k[0]) < 0.3  # with the ties in the tail it was in the hundreds
+    assert k[2] > 0.7 and k[3] == np.inf and k[4] == -np.inf
+    assert np.isfinite(weights).all()
+
+
+class Funnel:
+    """y is standard normal, x given y normal with s.d. exp(−y): the larger y, the smaller a step must be."""
+
+    dimension = 2
+
+    def log_joint(self, theta):
+        x, y = theta
+        value = -0.5 * y**2 - 0.5 * x**2 * torch.exp(2 * y) + y
+        return value, torch.stack([-x * torch.exp(2 * y), -y - x**2 * torch.exp(2 * y) + 1])
+
+
+def test_no_chain_stays_where_the_common_step_is_too_long():
+    state = _State(Funnel(), np.zeros(2), torch.eye(2, dtype=torch.float64), np.random.default_rng(0), 8)
+    state.position[:, 0] = torch.tensor([0.3, 2.5])
+    state.value, state.gradient = Funnel().log_joint(state.position)
+    draws, _, _ = state.run(60, None)
+    assert (np.diff(draws[1], axis=-1) != 0).any(-1).all()
+    assert draws[1, 0, -1] < 2.0
 
 
 def expectation_maximisation(trials, iterations=4000):

@@ -44,24 +44,28 @@ def pareto_smooth(log_ratios):
     tail = int(math.ceil(min(0.2 * count, 3 * math.sqrt(count))))
     log_weights = log_ratios - log_ratios.max(1, keepdims=True)
     order = np.argsort(log_weights, axis=1)
-    largest = order[:, -tail:]
-    in_tail = np.take_along_axis(log_weights, largest, 1)
     cutoff = np.take_along_axis(log_weights, order[:, [-tail - 1]], 1)
-    excess = np.exp(in_tail) - np.exp(cutoff)
-    # A row without spread in its tail needs no smoothing.
-    spread = excess[:, -1] > 1e-12
-    k = np.full(rows, -np.inf)
-    if spread.any():
-        excess = np.maximum(excess[spread], 1e-300)
-        shape, sigma = pareto_fit(excess)
-        k[spread] = shape
-        p = (np.arange(1, tail + 1) - 0.5) / tail
-        safe = np.where(np.abs(shape) < 1e-9, 1e-9, shape)[:, None]
-        quantile = sigma[:, None] * np.expm1(-safe * np.log1p(-p)) / safe
-        smooth = np.log(np.exp(cutoff[spread]) + quantile)
-        in_tail[spread] = np.minimum(smooth, 0.0)
-        np.put_along_axis(log_weights, largest, in_tail, 1)
+    cutoff = np.maximum(cutoff, math.log(np.finfo(float).tiny))  # weights below are zero
+    # Draws that equal the cutoff (a chain that stayed where it was) are not beyond it, so tails differ in length;
+    # a tail without spread needs no smoothing, and a few draws that carry all the weight cannot be smoothed.
+    lengths = np.where(cutoff[:, 0] < -1e-12, (log_weights > cutoff).sum(1), 0)
+    k = np.where(lengths > 0, np.inf, -np.inf)
+    for length in np.unique(lengths[lengths >= 5]):
+        which = np.flatnonzero(lengths == length)
+        largest, low = order[which, -length:], cutoff[which]
+        excess = np.exp(low) * np.expm1(np.take_along_axis(log_weights[which], largest, 1) - low)
+        k[which], sigma = pareto_fit(excess)
+        smooth = np.logaddexp(low, _log_quantiles(k[which], sigma, length))
+        log_weights[which[:, None], largest] = np.minimum(smooth, 0.0)
     return log_weights - logsumexp(log_weights, axis=1, keepdims=True), k
+
+
+def _log_quantiles(k, sigma, count):
+    """Log of `count` evenly spaced quantiles [R, count] of generalised Pareto distributions; k may be large."""
+    k = np.where(np.abs(k) < 1e-9, 1e-9, k)[:, None]
+    kx = -k * np.log1p(-(np.arange(1, count + 1) - 0.5) / count)
+    # log(sigma (exp(kx) − 1) / k) without the exponential of a large number
+    return np.log(sigma)[:, None] + np.maximum(kx, 0) + np.log(-np.expm1(-np.abs(kx))) - np.log(np.abs(k))
 
 
 def leave_one_out(log_likelihood) -> Loo:

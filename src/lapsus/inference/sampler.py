@@ -10,7 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-__all__ = ["Chains", "sample", "split_rhat"]
+__all__ = ["Chains", "RHAT", "sample", "split_rhat"]
+
+RHAT = 1.1  # chains that differ more have not converged
 
 
 @dataclass
@@ -23,7 +25,7 @@ class Chains:
     rhat: np.ndarray
 
 
-def sample(model, centre, precision, rng, chains=32, kept=24, warm_up=12, target_rhat=1.1, progress=None) -> Chains:
+def sample(model, centre, precision, rng, chains=32, kept=24, warm_up=12, target_rhat=RHAT, progress=None) -> Chains:
     """Hamiltonian Monte Carlo from N(centre [P], precision⁻¹ [P, P]); model has `dimension` and `log_joint`.
 
     Where R-hat stays above its target, what was kept becomes warm-up and twice as much is drawn, up to twice.
@@ -70,7 +72,12 @@ class _State:
         """One trajectory of every chain; returns the mean acceptance probability."""
         # A little over a quarter of a turn forgets the start in a standard normal; the jitter keeps orbits from closing.
         steps = max(2, math.ceil(1.8 / self.step))
-        length = self.step * self.rng.uniform(0.7, 1.2)
+        chains = self.position.shape[1]
+        length = self.step * self.rng.uniform(0.7, 1.2, chains)
+        # The step suits most places; a chain that sits where the density bends more would never leave. One move in ten
+        # is made of small steps, whatever the place, so that every chain gets away.
+        length[self.rng.uniform(size=chains) < 0.1] *= 0.2
+        length = torch.tensor(length)
         momentum = torch.tensor(self.rng.standard_normal(tuple(self.position.shape)))
         energy = self.value - 0.5 * (momentum**2).sum(0)
         x, g = self.position, self.gradient
