@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from lapsus.circular import wrap
 from lapsus.cli import app
 from lapsus.errors import LapsusError
 from lapsus.inference import Fit, SubjectFits, calibrate, fit
+from lapsus.inference.result import comparison_table
 from lapsus.trials import Trials, read_trials
 
 NEAR = np.radians([20.0, 60, 100, 140])
@@ -246,6 +248,56 @@ def test_wrong_requests_end_with_a_sentence(tmp_path, arguments, text):
     observed(*items(60), flat).to_csv(tmp_path / "trials.csv")
     code, output = run(["fit", tmp_path / "trials.csv", *arguments, "-o", tmp_path / "out"])
     assert code == 2 and text in output and not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("by", ["subject", "hierarchical"])
+def test_subjects_that_are_not_in_the_table(tmp_path, by):
+    observed(*items(60), flat).table.drop(columns="subject").assign(session=1).to_csv(tmp_path / "trials.csv", index=False)
+    code, output = run(["fit", tmp_path / "trials.csv", "--by", by, "-o", tmp_path / "new" / "out"])
+    assert code == 2 and "no column subject" in output and "target" in output and "session" in output
+    assert not (tmp_path / "new").exists()
+
+
+def test_an_earlier_fit_is_replaced_only_on_request(tmp_path, monkeypatch):
+    monkeypatch.setattr("lapsus.figures.behaviour.save_all", lambda *_: [])  # plots take the time
+    observed(*items(60), flat).to_csv(tmp_path / "trials.csv")
+    command = ["fit", tmp_path / "trials.csv", "--model", "none", "-o", tmp_path / "out"]
+    assert run(command)[0] == 0
+    before = {path: path.read_bytes() for path in (tmp_path / "out").iterdir()}
+    code, output = run([*command, "--seed", "1"])
+    assert code == 2 and "--force" in output
+    assert before == {path: path.read_bytes() for path in (tmp_path / "out").iterdir()}
+    assert run([*command, "--seed", "1", "--force"])[0] == 0
+    assert before[tmp_path / "out" / "fit.nc"] != (tmp_path / "out" / "fit.nc").read_bytes()
+
+
+def test_output_that_cannot_be_written_is_said_before_fitting(tmp_path, monkeypatch):
+    observed(*items(60), flat).to_csv(tmp_path / "trials.csv")
+    monkeypatch.setattr("lapsus.inference.fit", lambda *_: pytest.fail("it was fitted"))
+    code, output = run(["fit", tmp_path / "trials.csv", "-o", tmp_path / "trials.csv" / "out"])
+    assert code == 2 and "is a file" in output
+    monkeypatch.setattr("os.access", lambda _, mode: not mode & os.W_OK)
+    code, output = run(["fit", tmp_path / "trials.csv", "-o", tmp_path / "new" / "out"])
+    assert code == 2 and "no permission" in output and not (tmp_path / "new").exists()
+
+
+def test_fits_that_did_not_converge_say_so_and_what_to_do(smooth_fit, monkeypatch, tmp_path):
+    assert smooth_fit.to_dict()["warning"] is None and "onverged:" not in smooth_fit.summary()
+    monkeypatch.setattr(smooth_fit, "rhat", 1.15)
+    assert not smooth_fit.converged and smooth_fit.to_dict()["converged"] is False
+    for text in (smooth_fit.summary(), smooth_fit.to_dict()["warning"]):
+        assert "Not converged: the chains disagree (R-hat 1.15" in text and "--seed" in text and "--model" in text
+    both = SubjectFits({"a": smooth_fit, "b": smooth_fit})
+    assert both.to_dict()["converged"] is False and "Subject b: Not converged" in both.summary()
+    # A model that was compared, not kept, is marked in the table.
+    table = comparison_table({"none": smooth_fit.loo, "probe": smooth_fit.loo}, {"none": 1.3, "probe": 1.0})
+    monkeypatch.setattr(smooth_fit, "comparison", table)
+    assert smooth_fit.summary().count("not converged (R-hat 1.30)") == 1
+
+
+def test_one_item_a_trial_is_fitted_without_swaps():
+    report, probe = items(60, (1,))
+    assert fit(observed(report, probe, flat), progress=False).name == "none"
 
 
 def test_bad_tables_write_nothing(tmp_path):

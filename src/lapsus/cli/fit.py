@@ -19,6 +19,7 @@ def command(
     even: Annotated[bool, typer.Option("--even/--signed", help="f of the distance alone, or of its sign too.")] = True,
     output: Annotated[Optional[Path], typer.Option("-o", "--output", help="Folder for results and plots.", show_default="none")] = None,
     seed: Annotated[int, typer.Option(help="Seed of the posterior draws.")] = 0,
+    force: Annotated[bool, typer.Option("--force", help="Replace an earlier fit in the folder.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ):
     """Fit swap models to a trial table: swap rates, the swap function with its uncertainty, plots, a summary."""
@@ -26,11 +27,11 @@ def command(
 
     from lapsus.errors import LapsusError
     from lapsus.inference import fit
-    from lapsus.inference.files import check_folder, make_folder
+    from lapsus.inference.files import check_folder
     from lapsus.trials import read_trials
 
-    if output is not None:
-        check_folder(output)
+    if output is not None and any(check_folder(output).glob("*")) and not force:
+        raise LapsusError(f"{output}: holds an earlier fit; --force replaces it, -o names another folder.")
     if seed < 0:
         raise LapsusError(f"--seed must not be negative (it is {seed}).")
     table = read_trials(trials, unit, probe_unit)
@@ -39,8 +40,6 @@ def command(
             sizes = ", ".join(map(str, np.unique(table.set_size)))
             raise LapsusError(f"{trials}: no trial has set size {set_size}; the table has {sizes}.")
         table = table[table.set_size == set_size]
-    if output is not None and not output.exists():
-        make_folder(output).rmdir()  # whether it can be written is said before minutes of fitting, not after
     result = fit(table, model, emission, uniform, even, by, seed)
     if output is not None:
         result.save(output)

@@ -1,6 +1,7 @@
 """A fit as a folder: netCDF for machines, JSON and text for people, PNG and PDF for talks."""
 
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -21,10 +22,13 @@ def _ours(path):
 
 
 def check_folder(folder) -> Path:
-    """The folder as a path if a fit may be written there: absent, empty, or holding an earlier fit."""
+    """The folder as a path if a fit may be written there: absent, empty, or holding an earlier fit. Makes nothing."""
     folder = Path(folder)
-    if folder.is_file():
-        raise LapsusError(f"{folder}: is a file; give a folder for the results.")
+    there = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
+    if not there.is_dir():
+        raise LapsusError(f"{there}: is a file; give a folder for the results.")
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise LapsusError(f"{folder}: cannot be written (no permission in {there}); give another folder.")
     if folder.is_dir() and any(folder.iterdir()):
         foreign = sorted(p.name for p in folder.iterdir() if not _ours(p))
         if foreign or not (folder / "summary.json").exists():

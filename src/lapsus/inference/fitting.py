@@ -11,7 +11,7 @@ from lapsus.errors import LapsusError, LapsusWarning
 from lapsus.inference.conditional import Conditional
 from lapsus.inference.emissions import EMISSIONS
 from lapsus.inference.likelihood import one_thread_each
-from lapsus.inference.loo import leave_one_out
+from lapsus.inference.loo import Loo
 from lapsus.inference.model import FEATURES, Model
 from lapsus.inference.result import Fit, SubjectFits, comparison_table
 from lapsus.inference.sampler import sample
@@ -21,7 +21,6 @@ from lapsus.trials import Trials
 __all__ = ["fit", "MODELS"]
 
 MODELS = ("none", "constant", "probe", "report", "both")  # simplest first
-RHAT = 1.1
 PILOT = 2000  # trials on which starting points are tried
 
 
@@ -61,16 +60,14 @@ def fit(
                 fitted = _fit_one(part, name, emission, uniform, even, by == "hierarchical", seed, bar, len(names) > 1)
                 chosen[name, subject] = fitted
         for subject in subjects:
-            tables[subject] = comparison_table({n: chosen[n, subject].loo for n in names}) if len(names) > 1 else None
+            tables[subject] = _compare({n: [chosen[n, subject]] for n in names})
     if by != "subject":
         best = _choice(tables[None], names)
         result = chosen[best, None]
         result.comparison, result.seconds = tables[None], time.perf_counter() - start
         result.requested = model
         return result
-    overall = None
-    if len(names) > 1:
-        overall = comparison_table({n: _sum_loo([chosen[n, s].loo for s in subjects]) for n in names})
+    overall = _compare({n: [chosen[n, s] for s in subjects] for n in names})
     best = _choice(overall, names)
     results = SubjectFits({s: chosen[best, s] for s in subjects}, overall, time.perf_counter() - start)
     for subject in subjects:
@@ -105,7 +102,7 @@ def _fit_one(trials, name, emission, uniform, even, hierarchical, seed, bar, wit
     bar.update(0.2)
     centre = conditional.start(variational.theta)
     chains = sample(
-        conditional, centre, curvature(conditional.log_joint, centre), rng, target_rhat=RHAT, progress=bar.step(0.5)
+        conditional, centre, curvature(conditional.log_joint, centre), rng, progress=bar.step(0.5)
     )
     with torch.no_grad():
         draws = conditional.theta(torch.tensor(chains.draws.reshape(model.dimension, -1)))[0].numpy()
@@ -114,13 +111,8 @@ def _fit_one(trials, name, emission, uniform, even, hierarchical, seed, bar, wit
         result.loo  # computed now, so that the bar and the clock include it
     bar.update(0.1)
     result.seconds = time.perf_counter() - start
-    if chains.rhat.max() > 1.2:
-        warnings.warn(
-            f"The posterior of model '{name}' did not converge (R-hat {chains.rhat.max():.2f}); "
-            "its credible bands are rough. A simpler model or more trials would help.",
-            LapsusWarning,
-            stacklevel=3,
-        )
+    if result.warning:
+        warnings.warn(f"Model {bar.description}: {result.warning}", LapsusWarning, stacklevel=3)
     return result
 
 
@@ -147,20 +139,17 @@ def _as_trials(trials):
 
 
 def _models(model, models, trials):
-    if model != "auto":
-        if model not in MODELS:
-            raise LapsusError(f"model '{model}' is not known; use auto, {', '.join(MODELS)}.")
-        if "probe" in FEATURES[model]:
+    chosen = tuple(models or (m for m in MODELS if trials.probe is not None or "probe" not in FEATURES[m]))
+    chosen = chosen if model == "auto" else (model,)
+    for name in chosen:
+        if name not in MODELS:
+            raise LapsusError(f"model '{name}' is not known; use auto, {', '.join(MODELS)}.")
+        if "probe" in FEATURES[name]:
             trials.distance("probe")
-        chosen = (model,)
-    else:
-        chosen = tuple(models or (m for m in MODELS if trials.probe is not None or "probe" not in FEATURES[m]))
-        for name in chosen:
-            _models(name, None, trials)
     if trials.set_size.max() < 2:
         if model not in ("auto", "none"):
             raise LapsusError(f"{trials.source}: every trial has one item, so there is nothing to swap; use model 'none'.")
-        chosen = ("none",)
+        return ("none",)
     return chosen
 
 
@@ -171,6 +160,11 @@ def _check(emission, by, trials):
         raise LapsusError(f"by '{by}' is not known; use 'subject', 'hierarchical' or None.")
     if len(trials) < 10:
         raise LapsusError(f"{trials.source}: {len(trials)} trials are too few to fit; at least 10 are needed.")
+    if by is not None and "subject" not in trials.columns:
+        raise LapsusError(
+            f"{trials.source}: there is no column subject, which by '{by}' needs; the table has {', '.join(trials.columns)}. "
+            "Call the column that says who answered 'subject', or leave out --by to fit all trials together."
+        )
     if by == "subject":
         subjects, counts = np.unique(trials.subject, return_counts=True)
         if counts.min() < 10:
@@ -186,9 +180,15 @@ def _choice(table, names):
     return min(near["model"], key=MODELS.index)
 
 
-def _sum_loo(parts):
-    from lapsus.inference.loo import Loo
+def _compare(fits):
+    """Table of models {name: its fits, one or one a subject}; None where there is one model."""
+    if len(fits) < 2:
+        return None
+    loos = {name: _sum_loo([fit.loo for fit in parts]) for name, parts in fits.items()}
+    return comparison_table(loos, {name: max(fit.rhat for fit in parts) for name, parts in fits.items()})
 
+
+def _sum_loo(parts):
     by_trial = np.concatenate([part.by_trial for part in parts])
     k = np.concatenate([part.pareto_k for part in parts])
     return Loo(float(by_trial.sum()), float(np.sqrt(len(by_trial)) * by_trial.std()), by_trial, k)
@@ -210,6 +210,7 @@ class _bar:
         self._tqdm.close()
 
     def set_description(self, text):
+        self.description = text
         self._tqdm.set_description(text)
 
     def update(self, share):

@@ -11,6 +11,7 @@ import torch
 from lapsus.errors import LapsusError
 from lapsus.inference.likelihood import one_thread_each
 from lapsus.inference.loo import leave_one_out
+from lapsus.inference.sampler import RHAT
 
 __all__ = ["Fit", "SubjectFits", "comparison_table"]
 
@@ -19,7 +20,7 @@ BAND = (0.025, 0.975)
 FILES = ("fit.nc", "summary.json", "summary.txt", "swap_function", "errors", "non_target_errors", "predictive", "comparison")
 
 
-def comparison_table(loos: dict) -> pd.DataFrame:
+def comparison_table(loos: dict, rhats: dict) -> pd.DataFrame:
     """Models by leave-one-out predictive density, best first; differences from the best with their standard errors."""
     best = max(loos, key=lambda name: loos[name].elpd)
     rows = []
@@ -33,6 +34,7 @@ def comparison_table(loos: dict) -> pd.DataFrame:
                 "elpd_difference": float(difference.sum()),
                 "difference_se": float(np.sqrt(len(difference)) * difference.std()),
                 "pareto_k_above_0.7": int((loo.pareto_k > 0.7).sum()),
+                "rhat": rhats[name],
             }
         )
     return pd.DataFrame(rows)
@@ -151,7 +153,14 @@ class Fit:
     @property
     def converged(self) -> bool:
         """Whether the bound's ascent ended by itself and the chains agree."""
-        return self.variational.converged and self.rhat < 1.2
+        return self.variational.converged and self.rhat < RHAT
+
+    @property
+    def warning(self) -> str | None:
+        """What did not converge, what that means and what to do; None where all did."""
+        from lapsus.inference.words import warning
+
+        return warning(self)
 
     def predict(self, count=1, seed=0) -> list:
         """`count` sets of the same trials with responses drawn from the posterior predictive distribution."""
@@ -214,6 +223,7 @@ class Fit:
             "swap_function": [] if self.name == "none" else _records(self.swap_function()),
             "converged": self.converged,
             "rhat": round(self.rhat, 4),
+            "warning": self.warning,
             "elbo": self.variational.elbo,
             "summary": self.summary(),
         }
@@ -264,6 +274,9 @@ class SubjectFits(dict):
             "seconds": round(self.seconds, 3),
             "comparison": None if self.comparison is None else _records(self.comparison),
             "swap_function": [] if self.name == "none" else _records(self.swap_function()),
+            "converged": all(fit.converged for fit in self.values()),
+            "warning": {subject: fit.warning for subject, fit in self.items() if fit.warning},
+            "summary": self.summary(),
             "subjects": {subject: fit.to_dict() for subject, fit in self.items()},
         }
 

@@ -2,7 +2,9 @@
 
 import numpy as np
 
-__all__ = ["describe", "describe_subjects"]
+from lapsus.inference.sampler import RHAT
+
+__all__ = ["describe", "describe_subjects", "warning"]
 
 MEANING = {
     "none": "only the cued item is ever reported",
@@ -28,6 +30,7 @@ def describe(fit) -> str:
     if fit.name not in ("none",):
         lines += ["", *_swap_function(fit)]
     lines += ["", _diagnosis(fit)]
+    lines += [fit.warning] if fit.warning else []
     return "\n".join(lines)
 
 
@@ -51,7 +54,8 @@ def _comparison(table, name):
     lines.append("model      elpd (LOO)   below the best")
     for _, row in table.iterrows():
         below = "best" if row["model"] == best["model"] else f"{-row['elpd_difference']:.1f} ± {row['difference_se']:.1f}"
-        lines.append(f"{row['model']:<9} {row['elpd']:>11.1f}   {below}")
+        rough = f"   not converged (R-hat {row['rhat']:.2f})" if row.get("rhat", 1.0) >= RHAT else ""
+        lines.append(f"{row['model']:<9} {row['elpd']:>11.1f}   {below}{rough}")
     high = int(chosen["pareto_k_above_0.7"])
     if high:
         lines.append(f"{high} trial{'s' * (high > 1)} with Pareto k above 0.7: the predictive density there is rough.")
@@ -124,8 +128,23 @@ def _diagnosis(fit):
     return f"{bound}; {chains}; {fit.seconds:.1f} s."
 
 
+def warning(fit):
+    """What did not converge, what that means and what to do; None where all did."""
+    if fit.converged:
+        return None
+    reasons = []
+    if fit.rhat >= RHAT:
+        reasons.append(f"the chains disagree (R-hat {fit.rhat:.2f}, which should be below {RHAT})")
+    if not fit.variational.converged:
+        reasons.append("the ascent of the bound, where the chains start, was cut short")
+    return (
+        f"Not converged: {' and '.join(reasons)}, so its credible bands are rough. "
+        "Fit again with another seed (--seed 1); if that does not help, use a simpler model (--model) or more trials."
+    )
+
+
 def describe_subjects(fits) -> str:
-    lines = [f"{len(fits)} subjects fitted separately; model {fits.name} ({MEANING[fits.name]})."]
+    lines = [f"{len(fits)} subject{'s' * (len(fits) != 1)} fitted separately; model {fits.name} ({MEANING[fits.name]})."]
     lines += _comparison(fits.comparison, fits.name)
     lines += ["", "subject     trials   target        non-target    guess         circular s.d."]
     for subject, fit in fits.items():
@@ -135,5 +154,6 @@ def describe_subjects(fits) -> str:
         shares = "       ".join(f"{mean[name]:>5.1f} %" for name in ("target", "non_target", "guess"))
         lines.append(f"{subject:<10} {total:>7}   {shares}       {sd:>5.1f}°")
     poor = [subject for subject, fit in fits.items() if not fit.converged]
-    lines.append(f"Not converged: {', '.join(poor)}." if poor else "Every fit converged.")
+    lines.append("" if poor else "Every fit converged.")
+    lines += [f"Subject {subject}: {fits[subject].warning}" for subject in poor]
     return "\n".join(lines)
