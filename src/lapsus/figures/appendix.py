@@ -114,14 +114,17 @@ def windows_figure(networks: Networks) -> Figure:
     from matplotlib import pyplot as plt
 
     with style():
-        fig, axes = plt.subplots(1, len(WINDOWS), figsize=(TEXT_WIDTH, 1.9), sharey=True, layout="constrained")
+        fig, axes = plt.subplots(1, len(WINDOWS), figsize=(TEXT_WIDTH, 2.2), sharey=True, layout="constrained")
         for ax, (role, window) in zip(axes, WINDOWS.items(), strict=True):
             panel(ax, _window_panel, networks, role, window)
             if ax is not axes[0]:
                 ax.set_ylabel("")
-            ax.set_xlabel("time from cue\noffset (steps)")
-        if axes[0].get_legend_handles_labels()[0]:
-            axes[0].legend(title="probe distance", title_fontsize=5.5, fontsize=5.5, ncols=2, columnspacing=0.6, handlelength=0.8)
+            if ax.lines:
+                ax.set_xlabel("time from cue\noffset (steps)")
+        for ax in axes:
+            if ax.lines:
+                fig.legend(*ax.get_legend_handles_labels(), loc="outside lower center", title="probe distance; red: where the loss applies", ncols=5)
+                break
     return fig
 
 
@@ -156,6 +159,7 @@ def averaging_by_condition(networks: Networks, role: str = "feature-sample-mse",
 def _control_panel(ax: Axes, networks: Networks, gap: float) -> Axes:
     dataset = networks.responses("feature-sample-mse", pair(gap), 512, seed=3)
     cloud(ax, dataset["x_T"].to_numpy())
+    ax.axis("off")
     ax.set_title(f"probe distance {np.degrees(gap):.0f}°\ntarget swap rate {float(dataset['probability'][0]):.2f}", fontsize=6)
     return ax
 
@@ -168,6 +172,7 @@ def unimodal_figure(networks: Networks) -> Figure:
         fig, axes = plt.subplots(1, len(CONTROL_DISTANCES), figsize=(TEXT_WIDTH, 2.0), layout="constrained")
         for ax, gap in zip(axes, CONTROL_DISTANCES, strict=True):
             panel(ax, _control_panel, networks, gap)
+        fig.supxlabel("512 responses each; ○ cued colour, □ the other; both lie at the radius of the target (grey)", fontsize=6)
     return fig
 
 

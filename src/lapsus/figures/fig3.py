@@ -132,7 +132,7 @@ def planes_3d(ax, points: xr.DataArray) -> None:
         getattr(ax, f"set_{axis}label")(name, labelpad=-15, fontsize=6)
     ax.tick_params(length=0, pad=-6)
     ax.view_init(elev=22, azim=-55)
-    ax.set_box_aspect(None, zoom=0.92)
+    ax.set_box_aspect(None, zoom=0.84)
 
 
 def _index_panel(ax: Axes, networks: Networks, role: str, recording: xr.Dataset | None) -> Axes:

@@ -200,7 +200,7 @@ def roc_panel(ax: Axes, scores: np.ndarray, swap: np.ndarray, areas: np.ndarray)
     ax.plot(false[::step], true[::step], color="k")
     ax.set(aspect="equal", xlabel="correct trials above criterion", ylabel="swaps above criterion", xticks=[0, 1], yticks=[0, 1])
     sd = np.nanstd(areas)
-    ax.text(0.97, 0.05, f"area {area:.2f}\n({np.nanmean(areas):.2f} ± {sd:.2f} over\nlocations; {swap.sum():,} swaps)", ha="right", va="bottom", fontsize=5.5)
+    ax.set_title(f"area {area:.2f} ({np.nanmean(areas):.2f} ± {sd:.2f} over\nlocations; {swap.sum():,} swaps)", fontsize=5.5)
     return ax
 
 
@@ -223,8 +223,8 @@ def figure(networks: Networks) -> Figure:
     from matplotlib import pyplot as plt
 
     with style():
-        fig = plt.figure(figsize=(TEXT_WIDTH, 7.4))
-        top, second, third, bottom = fig.add_gridspec(4, 1, height_ratios=(0.75, 1, 2.5, 1.2), hspace=0.42, left=0.1, right=0.98, top=0.96, bottom=0.06)
+        fig = plt.figure(figsize=(TEXT_WIDTH, 7.8))
+        top, second, third, bottom = fig.add_gridspec(4, 1, height_ratios=(0.75, 1, 2.9, 1.2), hspace=0.42, left=0.1, right=0.98, top=0.96, bottom=0.06)
         a = error_schematic(fig.add_subplot(top))
         letter(a, "A", y=0.85)
         row = second.subgridspec(1, 3, wspace=0.3, width_ratios=(0.6, 1, 1))
@@ -236,7 +236,7 @@ def figure(networks: Networks) -> Figure:
                 ax.tick_params(labelleft=False)
             if k == 2 and ax.lines:
                 ax.legend(loc="lower right", ncols=2, columnspacing=0.8)
-        cells = third.subgridspec(2, 3, width_ratios=(1, 1, 0.38), wspace=0.0, hspace=0.2)
+        cells = third.subgridspec(2, 3, width_ratios=(1, 1, 0.38), wspace=0.0, hspace=0.32)
         for i, (name, probes) in enumerate(CONFIGURATIONS.items()):
             for j, fixed_cued in enumerate((True, False)):
                 role = "fixed colour cued" if fixed_cued else "free colour cued"
