@@ -356,3 +356,19 @@ def test_threads_are_settable(monkeypatch):
     monkeypatch.setenv("LAPSUS_THREADS", "many")
     with pytest.raises(LapsusError, match="LAPSUS_THREADS"):
         resolve(None)
+
+
+@needs_kernel
+def test_bench_reports_what_it_promises(monkeypatch):
+    """The names that programs read; the ratios are those of the measured rates."""
+    from lapsus.engine import bench
+
+    rates = {"fused": 12.0, "reference": 3.0, "plain": 0.5, "useful_fraction_of_sgemm": 0.9}
+    monkeypatch.setattr(bench, "_compare", lambda conditions, trials, rounds, progress, plain=False: rates | {"trials": conditions * trials})
+    monkeypatch.setattr(bench, "_scaling", lambda quick, progress: {})
+    monkeypatch.setattr(bench, "peak_memory", lambda kind: {"fused": 450.0}.get(kind, 9000.0))
+    report = bench.measure()
+    assert [row["trials"] for row in report["training"]] == [512, 1024, 16384]
+    promised = {"fused_over_reference_512": 4, "fused_over_reference_16384": 4, "fused_over_plain_16384": 24,
+                "useful_fraction_of_sgemm": 0.9, "peak_memory_16384_mb": 450}  # fmt: skip
+    assert {name: report[name] for name in promised} == promised

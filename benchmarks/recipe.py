@@ -1,0 +1,83 @@
+"""The learning curves and the cost of every shipped network, from the records that ship with them: `python benchmarks/recipe.py`.
+
+Prints the table of docs/recipe.md and draws docs/learning-curves.png.
+"""
+
+from pathlib import Path
+
+import numpy as np
+
+from lapsus.figures.style import BLUE, GREEN, GREY, ORANGE, SKY, TEXT_WIDTH, style
+from lapsus.zoo import shipped
+
+# Hours on one NVIDIA RTX A5000 (paper, appendix "Compute resources").
+PAPER = {("feature", "preamble"): 16, ("feature", "optimal"): 0.23, ("feature", "diffusion"): 36,
+         ("index", "optimal"): 3.2, ("index", "diffusion"): 28}  # fmt: skip
+SHOWN = {"feature-no-swap": GREEN, "feature-constant-5": SKY, "feature-constant-30": BLUE, "feature-smooth-2": ORANGE,
+         "feature-smooth-0": "#CC79A7", "index-swap-10": "k", "point-constant-30": GREY}  # fmt: skip
+
+
+def paper_hours(config: dict) -> float | None:
+    task, name = config["task"]["kind"].split("-")[0], config["name"]
+    if config.get("network", {}).get("kind", "dendritic") != "dendritic" or task not in ("feature", "index"):
+        return None
+    kind = "preamble" if "preamble" in name else config["stage"][-1]["objective"]["kind"]
+    return PAPER.get((task, {"task-optimal": "optimal", "sample-mse": "diffusion"}.get(kind, kind)))
+
+
+def trials_at(config: dict, update: np.ndarray) -> np.ndarray:
+    """Trials seen at each update."""
+    batch = np.concatenate([np.full(stage["updates"], stage["conditions"] * stage["trials"]) for stage in config["stage"]])
+    return np.concatenate([[0], np.cumsum(batch)])[update]
+
+
+def table(networks: dict[str, dict]) -> str:
+    lines = ["| network | trials seen | minutes | paper, GPU-hours | excess | curve, mean | curve, max | median error | away |", "|---|---|---|---|---|---|---|---|---|"]
+    for name, facts in networks.items():
+        config, found = facts["config"], facts["evaluation"]
+        hours = paper_hours(config)
+        excess = found.get("excess") if config["stage"][-1]["objective"]["kind"] == "diffusion" else None
+        numbers = [_number(value, digits) for value, digits in (
+            (excess, 3), (found.get("swap_curve_mad"), 3), (found.get("swap_curve_max"), 3), (found.get("median_error"), 3), (found.get("away"), 4),
+        )]  # fmt: skip
+        lines.append(f"| {name} | {facts['trials_seen'] / 1e6:.1f} million | {facts['minutes']:.1f} | {'-' if hours is None else f'{hours:g}'} | {' | '.join(numbers)} |")
+    return "\n".join(lines)
+
+
+def _number(value: float | None, digits: int) -> str:
+    return "-" if value is None else f"{value:.{digits}f}"
+
+
+def draw(networks: dict[str, dict], path: Path) -> None:
+    from matplotlib import pyplot as plt
+
+    with style():
+        fig, axes = plt.subplots(1, 2, figsize=(TEXT_WIDTH, 2.4), sharey=True, layout="constrained")
+        for name, colour in SHOWN.items():
+            if name not in networks:
+                continue
+            curve = [row for row in networks[name]["learning_curve"] if row.get("excess") is not None]
+            excess = _smooth(np.array([row["excess"] for row in curve]))
+            trials = trials_at(networks[name]["config"], np.array([row["update"] for row in curve]))
+            minutes = np.array([row["seconds"] for row in curve]) / 60
+            for ax, x in zip(axes, (trials / 1e6, minutes), strict=True):
+                ax.plot(x, excess, color=colour, label=name)
+        axes[0].axhline(0.08, color="0.6", lw=0.6, ls=(0, (3, 2)))
+        axes[1].axhline(0.08, color="0.6", lw=0.6, ls=(0, (3, 2)))
+        axes[0].set(yscale="log", ylim=(0.03, 1), xlabel="trials seen since the preamble (million)", ylabel="excess over the Bayes denoiser")
+        axes[0].set_yticks([0.03, 0.1, 0.3, 1], ["0.03", "0.1", "0.3", "1"])
+        axes[1].set(xlabel="minutes")
+        fig.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
+        fig.savefig(path, dpi=200)
+
+
+def _smooth(values: np.ndarray, over: int = 5) -> np.ndarray:
+    """Running median: single batches are noisy."""
+    padded = np.pad(values, over // 2, mode="edge")
+    return np.median(np.lib.stride_tricks.sliding_window_view(padded, over), axis=-1)
+
+
+if __name__ == "__main__":
+    networks = shipped()
+    print(table(networks))
+    draw(networks, Path(__file__).parent.parent / "docs" / "learning-curves.png")
