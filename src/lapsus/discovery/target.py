@@ -207,7 +207,7 @@ def experiment(fitted: BNS, task: dict, start: Start | None, seed: int, name: st
     regress = "sample" if target.uniform else "expectation"
     diffusion = {"kind": "diffusion", "regress": regress, "rate_penalty": 1e-8}
     average = max(0.9, min(0.998, 1 - 8 / max(updates, 1)))
-    last = {"name": "fitted target", "updates": updates, "objective": diffusion, "learning_rate": 3e-3, "final_learning_rate": 1e-4,
+    last = {"name": "fitted target", "updates": updates, "conditions": 64, "trials": 8, "objective": diffusion, "learning_rate": 3e-3, "final_learning_rate": 1e-4,
             "warmup": min(100, updates // 10), "beta_2": 0.999, "average": average}  # fmt: skip
     stages = [last] if start is not None else [*_from_scratch(updates), last | {"updates": int(0.35 * updates)}]
     table = {

@@ -92,9 +92,10 @@ def predicted_mean(batch: Batch) -> Tensor:
     return batch.responses(batch.draws.schedule.T) - batch.draws.behavioural_noise
 
 
-def _denoising_error(goal: Tensor, mean: Tensor) -> Tensor:
-    """Sum over the T steps of |goal - mean|², mean over trials: [C]."""
-    return (goal - mean).square().sum((0, 1)).mean(-1)
+def _denoising_error(goal: Tensor, mean: Tensor, weights: Tensor | None = None) -> Tensor:
+    """Sum over the T steps of |goal - mean|², weighted [T] if so wished, mean over trials: [C]."""
+    error = (goal - mean).square()
+    return (error if weights is None else error * weights.view(-1, 1, 1, 1)).sum((0, 1)).mean(-1)
 
 
 def denoising_loss(batch: Batch) -> Tensor:
@@ -138,11 +139,15 @@ class Diffusion:
 
     regress "sample" takes mu_q of the sampled response as in the paper; "expectation" takes its exact mean given x_t,
     where the behaviour has it in closed form: the same expected gradient with less noise.
+
+    early_weight e weighs step t by w^-e, w being the weight of x_T in mu_q(x_t, x_T), which is small early on, where a
+    trial takes the side of one mode. No weight changes what is optimal at any step; 0 is the paper's loss.
     """
 
     rate_penalty: float = 1e-8
     base_penalty: float = 0.01
     regress: Literal["sample", "expectation"] = "sample"
+    early_weight: float = 0.0
     forced = True
 
     def goal(self, draws: Draws) -> Tensor:
@@ -154,7 +159,10 @@ class Diffusion:
         return draws.exact_mean
 
     def __call__(self, batch: Batch) -> dict[str, Tensor]:
-        loss = _denoising_error(self.goal(batch.draws), predicted_mean(batch))
+        weights = None
+        if self.early_weight:
+            weights = batch.draws.schedule.from_x_T.to(batch.trajectory.dtype) ** -self.early_weight
+        loss = _denoising_error(self.goal(batch.draws), predicted_mean(batch), weights)
         return _regularised({"ddpm": loss}, batch, self.rate_penalty, self.base_penalty)
 
 
