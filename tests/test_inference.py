@@ -243,11 +243,11 @@ class Funnel:
 
 def test_no_chain_stays_where_the_common_step_is_too_long():
     state = _State(Funnel(), np.zeros(2), torch.eye(2, dtype=torch.float64), np.random.default_rng(0), 8)
-    state.position[:, 0] = torch.tensor([0.3, 2.5])
+    state.position[:, 0] = torch.tensor([0.2, 2.0])
     state.value, state.gradient = Funnel().log_joint(state.position)
     draws, _, _ = state.run(60, None)
     assert (np.diff(draws[1], axis=-1) != 0).any(-1).all()
-    assert draws[1, 0, -1] < 2.0
+    assert draws[1, 0].min() < 1.0
 
 
 def expectation_maximisation(trials, iterations=4000):

@@ -49,7 +49,7 @@ class _State:
         self.model, self.factor, self.rng = model, factor, rng
         self.position = torch.tensor(centre)[:, None] + factor @ torch.tensor(rng.standard_normal((len(centre), chains)))
         self.value, self.gradient = model.log_joint(self.position)
-        self.step = min(0.8, 1.2 / len(centre) ** 0.25)
+        self.step, self.moves = min(0.8, 1.2 / len(centre) ** 0.25), 0
 
     def run(self, iterations, progress, adapt=False):
         """Draws [P, chains, iterations], their log joint [chains, iterations], mean acceptance."""
@@ -72,12 +72,12 @@ class _State:
         """One trajectory of every chain; returns the mean acceptance probability."""
         # A little over a quarter of a turn forgets the start in a standard normal; the jitter keeps orbits from closing.
         steps = max(2, math.ceil(1.8 / self.step))
-        chains = self.position.shape[1]
-        length = self.step * self.rng.uniform(0.7, 1.2, chains)
-        # The step suits most places; a chain that sits where the density bends more would never leave. One move in ten
-        # is made of small steps, whatever the place, so that every chain gets away.
-        length[self.rng.uniform(size=chains) < 0.1] *= 0.2
-        length = torch.tensor(length)
+        length = self.step * self.rng.uniform(0.7, 1.2)
+        # The step suits most places; a chain that sits where the density bends more would never leave. Every eighth
+        # move is made of small steps, wherever the chains are, so that all get away.
+        self.moves += 1
+        if self.moves % 8 == 0:
+            length, steps = length / 4, 3 * steps
         momentum = torch.tensor(self.rng.standard_normal(tuple(self.position.shape)))
         energy = self.value - 0.5 * (momentum**2).sum(0)
         x, g = self.position, self.gradient
