@@ -87,6 +87,7 @@ def calibrate(
             warnings.simplefilter("ignore", LapsusWarning)  # counted below
             fitted = fit(prior.simulate(theta, rng), model, emission, uniform, seed=number, progress=False)
         failed += not fitted.converged
-        # Runs that needed longer chains have more draws; as many are kept of each.
-        draws.append(fitted.f(distances)[:, -768:])
+        # Runs that needed longer chains have more draws; as many are kept of each, from all chains.
+        f = fitted.f(distances)
+        draws.append(f[:, :: f.shape[1] // 768])
     return Calibration(distances, np.array(truths), np.array(draws), time.perf_counter() - start, failed)

@@ -139,7 +139,7 @@ def warning(fit):
         reasons.append("the ascent of the bound, where the chains start, was cut short")
     return (
         f"Not converged: {' and '.join(reasons)}, so its credible bands are rough. "
-        "Fit again with another seed (--seed 1); if that does not help, use a simpler model (--model) or more trials."
+        "Fit again with another seed (--seed 1); if that does not help, use a simpler model (--model), or more trials (--by hierarchical shares them between subjects)."
     )
 
 
