@@ -130,7 +130,8 @@ def _standardise(x: np.ndarray) -> np.ndarray:
 
 
 def _classes(x: np.ndarray, count: int) -> np.ndarray:
-    distinct = np.unique(np.round(x, 6))
+    # Angles in float32 are apart by up to 1e-6 when they are the same.
+    distinct = np.unique(np.round(x, 4))
     edges = (distinct[1:] + distinct[:-1]) / 2 if len(distinct) <= count else np.quantile(x, np.linspace(0, 1, count + 1)[1:-1])
     return np.searchsorted(edges, x)
 

@@ -67,7 +67,7 @@ def figure(networks: Networks) -> Figure:
             panel(ax, _panel, networks, role)
             ax.set_title(f"{role.split('-')[0]}-cued, {LABELS[role]}")
         if axes[0].get_legend_handles_labels()[0]:
-            axes[0].legend(title="probe distance", title_fontsize=5.5, fontsize=5.5, ncols=5, loc="upper center", bbox_to_anchor=(0.5, 0.88), handlelength=0.6, columnspacing=0.5, handletextpad=0.2)
+            axes[0].legend(title="probe distance", title_fontsize=5.5, fontsize=5.5, ncols=6, loc="upper center", bbox_to_anchor=(0.5, 0.88), handlelength=0.6, columnspacing=0.5, handletextpad=0.2)
     return fig
 
 

@@ -276,7 +276,7 @@ def decoders(numbers: dict, arrays: dict, label: str = "") -> Picture:
         figure, axes = plt.subplots(1, 3, figsize=(6.9, 2.1), layout="constrained", sharey=True)
         for ax, name in zip(axes, ALTERNATIVES):
             error_panel(ax, table, name, numbers["onset"])
-        axes[2].legend(loc="center right")
+        axes[2].legend(loc="center left")
     return picture(
         figure, "Three panels over time: place of swap and of correct trials on the lines from the nominal representation (0) to misbinding, misselection and misinterpretation (1).",
         f"Where single trials lie between the nominal representation (0) and each error (1): {numbers['swaps']:,} swaps, {numbers['trials'] - numbers['swaps']:,} correct trials, held out; a bar marks p < 0.05.",
