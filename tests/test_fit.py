@@ -224,8 +224,26 @@ def test_subjects_have_their_own_emissions(tmp_path):
     assert separate["high"].emission["kappa"].iloc[0] > separate["low"].emission["kappa"].iloc[0]
     folder = separate.save(tmp_path / "subjects")
     assert Fit.load(folder / "subject-low").name == "constant" and "3 subjects" in separate.summary()
+    assert {path.name for path in folder.glob("*.png")} == {"swap_function.png", "subjects.png"}
     # A shared swap function is known better than each subject's own.
     assert row["high"] - row["low"] < np.mean([s.swap_function([1.0])["high"][0] - s.swap_function([1.0])["low"][0] for s in separate.values()])
+
+
+def test_curves_end_where_the_data_do_and_every_subject_has_a_panel():
+    from lapsus.figures import behaviour
+
+    ring = fit(observed(*items(150, ring=True), smooth), "probe", progress=False)
+    fits = SubjectFits({f"s{i}": ring for i in range(7)})
+    figure = behaviour.subject_swap_functions(fits)
+    panels = [ax for ax in figure.axes if ax.axison]
+    assert [ax.get_title() for ax in panels] == [f"s{i}, n = 150" for i in range(7)]
+    for ax in panels:
+        (curve,) = (line for line in ax.lines if line.get_label() == "posterior mean")
+        assert curve.get_xdata().min() == pytest.approx(45, abs=1.5) and curve.get_xdata().max() == pytest.approx(180)
+    assert len(behaviour.subjects(fits).axes) == 2  # nothing was compared, so there is no panel for it
+    assert "150 trials" in ring.plot().get_suptitle()
+    for one in (figure, *map(behaviour.plt.figure, behaviour.plt.get_fignums())):
+        behaviour.plt.close(one)
 
 
 def test_command_prints_json_and_writes_results(tmp_path):

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 
@@ -10,35 +11,47 @@ from lapsus.circular import difference
 from lapsus.figures.style import BLUE, GREY, ORANGE, TEXT_WIDTH, VERMILION, letter, note, style
 
 __all__ = [
-    "comparison", "errors", "non_target_errors", "overview", "predictive", "save_all", "subjects", "swap_function",
-    "swap_probability",
+    "comparison", "errors", "non_target_errors", "overview", "predictive", "save_all", "subject_swap_functions",
+    "subject_weights", "subjects", "swap_function", "swap_probability",
 ]  # fmt: skip
 
 DEGREES = (0, 45, 90, 135, 180)
-BINS = 36
+# Odd numbers of bins: one is centred on 0, so that responses in whole steps do not fall on its edge.
+ERROR_BINS, BINS = 61, 37
 
 
 def _degree_axis(ax, signed, label):
     ticks = [-180, -90, 0, 90, 180] if signed else DEGREES
-    ax.set(xticks=ticks, xlim=(ticks[0], ticks[-1]), xlabel=label)
+    ax.set(xticks=ticks, xlim=(ticks[0] - 4, ticks[-1] + 4), xlabel=label)  # a point at 180° is whole
 
 
 def _distance_label(fit):
     return f"{fit.name if fit.name in ('probe', 'report') else 'probe'} distance from the cued item (°)"
 
 
-def _marks(ax, fit, value, low, high):
-    """Where the data have distractors at a few distances only: between them the curve is the prior's."""
+def _distances(fit):
+    """The distinct distances of distractors in the data, in degrees; none where f depends on no distance."""
     if fit.name not in ("probe", "report"):
-        return
+        return np.zeros(0)
     values = fit.trials.distance(fit.name)[:, 1:]
     values = np.degrees(values[np.isfinite(values)])
-    values = np.abs(values) if fit.model.even else values
-    unique = np.unique(np.round(values, 3))
-    if len(unique) <= 48:
-        table = fit.swap_function(np.radians(unique))
+    return np.unique(np.round(np.abs(values) if fit.model.even else values, 3))
+
+
+def _where_known(fit):
+    """The swap function where there are data: below the smallest distance that was shown it would be the prior's."""
+    table, shown = fit.swap_function(), _distances(fit)
+    x = np.degrees(table["distance"])
+    return table if not len(shown) else table[(x > shown[0] - 1) & (x < shown[-1] + 1)]
+
+
+def _marks(ax, fit, value, low, high):
+    """Where the data have distractors at a few distances only: between them the curve is the prior's."""
+    shown = _distances(fit)
+    if 0 < len(shown) <= 48:
+        table = fit.swap_function(np.radians(shown))
         spread = [table[value] - table[low], table[high] - table[value]]
-        ax.errorbar(unique, table[value], np.maximum(spread, 0), fmt="o", ms=3, color=BLUE, lw=0.9, label="distances in the data")
+        ax.errorbar(shown, table[value], np.maximum(spread, 0), fmt="o", ms=3, color=BLUE, lw=0.9, clip_on=False, label="distances in the data")
 
 
 def _curve(ax, fit, value, low, high, label):
@@ -46,7 +59,7 @@ def _curve(ax, fit, value, low, high, label):
         return note(ax, "The model has no swaps.")
     if fit.name == "both":
         return _map(ax, fit, value, label)
-    table = fit.swap_function()
+    table = _where_known(fit)
     x = np.degrees(table["distance"])
     ax.fill_between(x, table[low], table[high], color=BLUE, alpha=0.25, lw=0, label="95 % band")
     ax.plot(x, table[value], color=BLUE, label="posterior mean")
@@ -56,14 +69,18 @@ def _curve(ax, fit, value, low, high, label):
     return ax
 
 
-def _map(ax, fit, value, label):
-    table = fit.swap_function()
+def _image(ax, fit, table, value, **limits):
     side = int(np.sqrt(len(table)))
     axis = np.degrees(table["report_distance"].to_numpy()[:side])
     values = table[value].to_numpy().reshape(side, side).T
-    image = ax.pcolormesh(axis, axis, values, shading="gouraud", cmap="viridis", rasterized=True)
-    ticks = DEGREES if fit.model.even else (-180, -90, 0, 90, 180)
-    ax.set(xticks=ticks, yticks=ticks, xlabel="probe distance (°)", ylabel="report distance (°)", aspect="equal")
+    ticks = (0, 90, 180) if fit.model.even else (-180, 0, 180)
+    ax.set(xticks=ticks, yticks=ticks, aspect="equal")
+    return ax.pcolormesh(axis, axis, values, shading="gouraud", cmap="viridis", rasterized=True, **limits)
+
+
+def _map(ax, fit, value, label):
+    image = _image(ax, fit, fit.swap_function(), value)
+    ax.set(xlabel="probe distance (°)", ylabel="report distance (°)")
     ax.figure.colorbar(image, ax=ax, label=label, shrink=0.85)
     return ax
 
@@ -77,7 +94,8 @@ def swap_probability(ax: Axes, fit) -> Axes:
     """Posterior of p(swap) with one distractor, with its 95 % band."""
     _curve(ax, fit, "p_swap", "p_low", "p_high", "p(swap), one non-target")
     if fit.name not in ("none", "both"):
-        ax.set_ylim(bottom=0)
+        ax.set_ylim(0, 1.4 * ax.get_ylim()[1])  # room for the legend
+        ax.set_yticks([tick for tick in ax.get_yticks() if tick <= 1])
         ax.legend(loc="upper right")
     return ax
 
@@ -102,13 +120,12 @@ def _bars_and_band(ax, edges, observed, predicted):
 
 def errors(ax: Axes, fit) -> Axes:
     """Histogram of response errors, with the fit's posterior predictive."""
-    edges = np.linspace(-np.pi, np.pi, 61)
+    edges = np.linspace(-np.pi, np.pi, ERROR_BINS + 1)
     _bars_and_band(ax, edges, _histogram(fit.trials.error, edges), _predicted(fit, lambda t: _histogram(t.error, edges)))
     _degree_axis(ax, True, "response − target (°)")
     ax.set_ylabel("density (per rad)")
     ax.set_ylim(0, 1.25 * ax.get_ylim()[1])
     ax.legend(loc="upper right")
-    ax.set_title(f"n = {len(fit.trials):,} trials", loc="left")
     return ax
 
 
@@ -180,8 +197,9 @@ def predictive(ax: Axes, fit) -> Axes:
     x = np.degrees(middle[known])
     ax.fill_between(x, 100 * low, 100 * high, color=VERMILION, alpha=0.3, lw=0)
     ax.plot(x, 100 * predicted[:, known].mean(0), color=VERMILION, label="fit, 95 % predictive")
-    ax.plot(x, 100 * _nearest_share(trials, feature, edges)[known], "o", color="black", ms=3.5, label="data")
-    ax.set(xticks=DEGREES, xlim=(-3, 183), ylabel="response nearest to it (%)", xlabel=f"non-target's {feature} distance (°)")
+    ax.plot(x, 100 * _nearest_share(trials, feature, edges)[known], "o", color="black", ms=3.5, clip_on=False, label="data")
+    _degree_axis(ax, False, f"non-target's {feature} distance (°)")
+    ax.set_ylabel("responses nearest to\nthat non-target (%)")
     ax.set_ylim(0, 1.25 * ax.get_ylim()[1])
     ax.legend(loc="upper right")
     return ax
@@ -202,10 +220,19 @@ def comparison(ax: Axes, table, chosen: str | None = None) -> Axes:
     return ax
 
 
+def _heading(figure, fit):
+    trials = fit.trials
+    subjects, sizes = len(np.unique(trials.subject)), np.unique(trials.set_size)
+    shown = f"{sizes[0]}" if len(sizes) == 1 else f"{sizes[0]}–{sizes[-1]}"
+    who = f" of {subjects} subjects" if subjects > 1 else ""
+    figure.suptitle(f"{len(trials):,} trials{who}, set size {shown}; model {fit.name}", fontsize=7)
+
+
 def overview(fit):
     """All panels on one page."""
     with style():
-        figure, axes = plt.subplots(2, 3, figsize=(TEXT_WIDTH, 4.3), layout="constrained")
+        figure, axes = plt.subplots(2, 3, figsize=(TEXT_WIDTH, 4.4), layout="constrained")
+        _heading(figure, fit)
         panels = [
             lambda ax: swap_function(ax, fit), lambda ax: swap_probability(ax, fit),
             lambda ax: comparison(ax, fit.comparison, fit.name),
@@ -218,27 +245,112 @@ def overview(fit):
 
 
 def subjects(fits):
-    """Every subject's p(swap), with the mean of subjects."""
+    """Subjects on one page: p(swap) with its mean, the shares of responses, model comparison."""
+    panels = [subject_weights]
+    if fits.name not in ("none", "both"):  # the torus does not fit in one panel: subject_swap_functions shows it
+        panels.insert(0, _subject_curves)
+    if fits.comparison is not None:
+        panels.append(lambda ax, fits: comparison(ax, fits.comparison, fits.name))
+    size = (TEXT_WIDTH * len(panels) / 3, max(2.4, 0.9 + 0.14 * len(fits)))
     with style():
-        figure, axes = plt.subplots(1, 2, figsize=(TEXT_WIDTH, 2.6), layout="constrained")
-        ax = axes[0]
-        if fits.name == "none":
-            note(ax, "The model has no swaps.")
-        elif fits.name == "both":
-            note(ax, "p(swap) of both features is in each subject's own folder.")
+        figure, axes = plt.subplots(1, len(panels), figsize=size, layout="constrained", squeeze=False)
+        for ax, draw, name in zip(axes[0], panels, "ABC"):
+            draw(ax, fits)
+            if len(panels) > 1:
+                letter(ax, name)
+    return figure
+
+
+def _titles(fits):
+    return {subject: f"{subject[:16]}, n = {len(fit.trials):,}" for subject, fit in fits.items()}
+
+
+def _subject_curves(ax, fits):
+    """p(swap) of every subject and their mean; by subject where it is one number."""
+    first = next(iter(fits.values()))
+    if fits.name == "none":
+        return note(ax, "The model has no swaps.")
+    if fits.name == "constant":
+        rows = [fit.swap_function([0.0]).iloc[0] for fit in fits.values()]
+        _forest(ax, fits, [(rows, "p_swap", "p_low", "p_high", BLUE, None)], 1.0)
+        ax.set_xlabel("p(swap), one non-target,\nmean and 95 % band")
+        return ax
+    # Each subject's curve where it has data; the mean where all have.
+    curves = [_where_known(fit).set_index("distance")["p_swap"] for fit in fits.values()]
+    values = pd.concat(curves, axis=1, join="inner").to_numpy().T
+    x = np.degrees(pd.concat(curves, axis=1, join="inner").index)
+    ax.plot(x, values.T, color=GREY, lw=0.7, alpha=0.7)
+    ax.plot([], [], color=GREY, lw=0.7, label="subjects, posterior mean")
+    if len(fits) > 1:
+        se = values.std(0, ddof=1) / np.sqrt(len(fits))
+        ax.fill_between(x, values.mean(0) - se, values.mean(0) + se, color=BLUE, alpha=0.25, lw=0)
+        ax.plot(x, values.mean(0), color=BLUE, lw=1.8, label=f"mean of {len(fits)} ± s.e.m.")
+    _degree_axis(ax, not first.model.even, f"{fits.name} distance (°)")
+    ax.set(ylabel="p(swap), one non-target", ylim=(0, 1.3 * values.max()))
+    ax.legend(loc="upper right")
+    return ax
+
+
+def _forest(ax, fits, series, scale):
+    """One line a subject, with the points and bands of each (rows, value, low, high, colour, label)."""
+    place = np.arange(len(fits))[::-1]
+    for number, (rows, value, low, high, colour, label) in enumerate(series):
+        at = place + 0.14 * (len(series) - 1 - 2 * number)
+        middle = scale * np.array([row[value] for row in rows])
+        spread = [middle - scale * np.array([row[low] for row in rows]), scale * np.array([row[high] for row in rows]) - middle]
+        ax.errorbar(middle, at, xerr=np.maximum(spread, 0), fmt="o", ms=3, lw=0.9, color=colour, label=label)
+    ax.set(yticks=place, yticklabels=list(_titles(fits).values()))
+    ax.set_xlim(left=0)
+    ax.set_ylim(-0.7, len(fits) - 0.3)
+
+
+def subject_weights(ax: Axes, fits) -> Axes:
+    """How often each subject reports a non-target or guesses, with 95 % bands: the largest set size."""
+    rows = [fit.weights.iloc[-1] for fit in fits.values()]
+    series = [(rows, "guess", "guess_low", "guess_high", ORANGE, "guess")]
+    if fits.name != "none":
+        series.insert(0, (rows, "non_target", "non_target_low", "non_target_high", BLUE, "non-target"))
+    _forest(ax, fits, series, 100)
+    sizes = sorted({int(row["set_size"]) for row in rows})
+    ax.set_xlabel(f"responses at set size {', '.join(map(str, sizes))} (%),\nmean and 95 % band")
+    ax.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=2, columnspacing=1, borderaxespad=0.2)
+    return ax
+
+
+def subject_swap_functions(fits):
+    """p(swap) of every subject in a panel of its own, with its 95 % band."""
+    if fits.name in ("none", "constant"):
+        with style():
+            figure, ax = plt.subplots(figsize=(3.4, 0.8 + 0.14 * max(len(fits), 5)), layout="constrained")
+            _subject_curves(ax, fits)
+        return figure
+    columns = min((5, 4, 3), key=lambda count: -len(fits) % count) if len(fits) > 5 else len(fits)
+    rows = -(-len(fits) // columns)
+    size = (TEXT_WIDTH * min(1, columns / 3), 0.5 + 1.45 * rows)
+    with style():
+        figure, axes = plt.subplots(rows, columns, figsize=size, layout="constrained", sharex=True, sharey=True, squeeze=False)
+        tables = {subject: _where_known(fit) for subject, fit in fits.items()}
+        top = max(table["p_swap"].max() for table in tables.values())
+        for ax, (subject, fit) in zip(axes.flat, fits.items()):
+            if fits.name == "both":
+                image = _image(ax, fit, tables[subject], "p_swap", vmin=0, vmax=top)
+            else:
+                _curve(ax, fit, "p_swap", "p_low", "p_high", "")
+                ax.set_xlabel("")
+            ax.set_title(_titles(fits)[subject])
+        for ax in axes.flat[len(fits) :]:
+            ax.axis("off")
+        for number, ax in enumerate(axes.flat):
+            ax.tick_params(labelbottom=number + columns >= len(fits))  # the lowest of its column has the numbers
+        if fits.name == "both":
+            figure.colorbar(image, ax=axes, label="p(swap), one non-target", shrink=0.8)
+            figure.supxlabel("probe distance (°)", fontsize=7)
+            figure.supylabel("report distance (°)", fontsize=7)
         else:
-            curves = [fit.swap_function() for fit in fits.values()]
-            x = np.degrees(curves[0]["distance"])
-            for table in curves:
-                ax.plot(x, table["p_swap"], color=GREY, lw=0.7, alpha=0.7)
-            ax.plot([], [], color=GREY, lw=0.7, label="subjects, posterior mean")
-            ax.plot(x, np.mean([table["p_swap"] for table in curves], 0), color=BLUE, lw=1.8, label=f"mean of {len(fits)}")
-            first = next(iter(fits.values()))
-            _degree_axis(ax, not first.model.even, _distance_label(first))
-            ax.set_ylabel("p(swap), one non-target")
-            ax.set_ylim(bottom=0)
-            ax.legend()
-        comparison(axes[1], fits.comparison, fits.name)
+            axes[0, 0].set_ylim(0, min(1.0, 1.05 * max(table["p_high"].max() for table in tables.values())))
+            figure.supxlabel(_distance_label(fit), fontsize=7)
+            figure.supylabel("p(swap), one non-target", fontsize=7)
+            figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper right", ncols=3)
     return figure
 
 
@@ -246,10 +358,10 @@ def save_all(fit, folder: Path) -> list[Path]:
     """Every plot as PNG and PDF; returns the files."""
     figures = {}
     if isinstance(fit, dict):
-        figures["swap_function"] = subjects(fit)
+        figures["swap_function"], figures["subjects"] = subject_swap_functions(fit), subjects(fit)
     else:
         with style():
-            figures["swap_function"], axes = plt.subplots(1, 2, figsize=(TEXT_WIDTH * 0.75, 2.4), layout="constrained")
+            figures["swap_function"], axes = plt.subplots(1, 2, figsize=(TEXT_WIDTH * 0.75, 2.5), layout="constrained")
             swap_function(axes[0], fit)
             swap_probability(axes[1], fit)
             for name, draw in (("errors", errors), ("non_target_errors", non_target_errors), ("predictive", predictive)):
@@ -258,6 +370,8 @@ def save_all(fit, folder: Path) -> list[Path]:
             if fit.comparison is not None:
                 figures["comparison"], ax = plt.subplots(figsize=(3.4, 2.2), layout="constrained")
                 comparison(ax, fit.comparison, fit.name)
+            for figure in figures.values():
+                _heading(figure, fit)
     paths = []
     with style():
         for name, figure in figures.items():

@@ -17,7 +17,7 @@ __all__ = ["Fit", "SubjectFits", "comparison_table"]
 
 BAND = (0.025, 0.975)
 # Our own files in a results folder; a folder that holds anything else is somebody's.
-FILES = ("fit.nc", "summary.json", "summary.txt", "swap_function", "errors", "non_target_errors", "predictive", "comparison")
+FILES = ("fit.nc", "summary.json", "summary.txt", "swap_function", "errors", "non_target_errors", "predictive", "comparison", "subjects")
 
 
 def comparison_table(loos: dict, rhats: dict) -> pd.DataFrame:
