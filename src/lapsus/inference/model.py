@@ -161,16 +161,15 @@ class Model:
     def simulate(self, theta, rng):
         """The same trials with responses drawn from the model at theta [P]."""
         trials = self.trials
-        parts = {k: None if v is None else v.numpy() for k, v in self.unpack(torch.tensor(theta)[:, None]).items()}
-        count, width = trials.report.shape
-        logits = np.where(np.isfinite(trials.report), 0.0, -np.inf)
-        for j in range(1, width):
-            rows = np.flatnonzero(np.isfinite(trials.report[:, j]))
-            if self.prior is not None:
-                gaps = np.stack([trials.distance(feature)[rows, j] for feature in self.prior.features], -1)
-            else:
-                gaps = np.zeros((len(rows), 1))
-            logits[rows, j] = self.f(np.asarray(theta)[:, None], gaps)[:, 0]
+        parts = self.unpack(torch.tensor(theta)[:, None])
+        f = self.f_at_sites(parts)
+        parts = {k: None if v is None else v.numpy() for k, v in parts.items()}
+        count = len(trials)
+        logits = np.full(trials.report.shape, -np.inf)
+        logits[:, 0] = 0.0
+        for block in self.likelihood.blocks if f is not None else ():
+            if block.others:
+                logits[block.rows, 1 : block.others + 1] = self.likelihood.f_of_items(block, f)[:, :, 0].numpy().T
         item = (logits + rng.gumbel(size=logits.shape)).argmax(1)
         angle = trials.report[np.arange(count), item]
         if self.uniform:

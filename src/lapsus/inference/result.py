@@ -165,7 +165,8 @@ class Fit:
     def predict(self, count=1, seed=0) -> list:
         """`count` sets of the same trials with responses drawn from the posterior predictive distribution."""
         rng = np.random.default_rng([self.seed, seed])
-        return [self.model.simulate(self.draws[:, rng.integers(self.draws.shape[1])], rng) for _ in range(count)]
+        with one_thread_each():
+            return [self.model.simulate(self.draws[:, rng.integers(self.draws.shape[1])], rng) for _ in range(count)]
 
     @cached_property
     def predictive(self) -> list:
