@@ -24,10 +24,10 @@ def _ours(path):
 def check_folder(folder) -> Path:
     """The folder as a path if a fit may be written there: absent, empty, or holding an earlier fit. Makes nothing."""
     folder = Path(folder)
-    there = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
+    there = next(path for path in (folder.absolute(), *folder.absolute().parents) if os.path.exists(path))
     if not there.is_dir():
         raise LapsusError(f"{there}: is a file; give a folder for the results.")
-    if not os.access(there, os.W_OK | os.X_OK):
+    if not os.access(there, os.R_OK | os.W_OK | os.X_OK):
         raise LapsusError(f"{folder}: cannot be written (no permission in {there}); give another folder.")
     if folder.is_dir() and any(folder.iterdir()):
         foreign = sorted(p.name for p in folder.iterdir() if not _ours(p))
