@@ -3,6 +3,7 @@
 // one thread with those of many. `test_engine bench` times the paper's network instead.
 #include "engine.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -221,6 +222,47 @@ static void bench(int threads) {
                 set.name, threads, 1e3 * best[0], 1e3 * (best[1] - best[0]), 512 / best[1], 1e3 * best[2]);
 }
 
+// What is read out of a trajectory, against sums written out, on one thread and on four.
+template <class T> void read_outs() {
+    std::mt19937 random(5);
+    std::normal_distribution<double> draw;
+    for (Index lanes : {1, 15, 16, 17, 40}) {
+        const Index steps = 3, units = 5, responses = 2;
+        auto make = [&](Index size) {
+            std::vector<T> v(size);
+            for (T &x : v) x = T(draw(random));
+            return v;
+        };
+        const std::vector<T> r = make(steps * units * lanes), W = make(responses * units), in_x = make(steps * responses * lanes),
+                             in_power = make(lanes);
+        std::vector<T> x(in_x.size()), power(lanes), out(r.size());
+        for (int threads : {1, 4}) {
+            read_out(steps, units, responses, lanes, r.data(), W.data(), x.data(), power.data(), threads);
+            read_out_backward(steps, units, responses, lanes, r.data(), W.data(), in_x.data(), in_power.data(), out.data(), threads);
+            double worst = 0;
+            for (Index i = 0; i < lanes; ++i) {
+                double squares = 0;
+                for (Index s = 0; s < steps; ++s)
+                    for (Index u = 0; u < units; ++u) {
+                        const double rate = r[(s * units + u) * lanes + i];
+                        double slope = 2 * rate * in_power[i];
+                        for (Index d = 0; d < responses; ++d) slope += double(W[d * units + u]) * in_x[(s * responses + d) * lanes + i];
+                        worst = std::max(worst, std::abs(slope - out[(s * units + u) * lanes + i]));
+                        squares += rate * rate;
+                    }
+                worst = std::max(worst, std::abs(squares - power[i]));
+                for (Index s = 0; s < steps; ++s)
+                    for (Index d = 0; d < responses; ++d) {
+                        double sum = 0;
+                        for (Index u = 0; u < units; ++u) sum += double(W[d * units + u]) * r[(s * units + u) * lanes + i];
+                        worst = std::max(worst, std::abs(sum - x[(s * responses + d) * lanes + i]));
+                    }
+            }
+            check(worst < (sizeof(T) == 4 ? 1e-4 : 1e-12), "what is read out", threads == 1 ? "one thread" : "four threads", worst);
+        }
+    }
+}
+
 int main(int count, char **arguments) {
     if (count > 1 && std::string(arguments[1]) == "bench") {
         bench(count > 2 ? std::atoi(arguments[2]) : 1);
@@ -236,6 +278,8 @@ int main(int count, char **arguments) {
         normal(instruction_set(*name), 1, 2, 0, 3, 5, 7, 13, many.data(), 4);
         check(one == many, "noise on four threads", *name, 0);
     }
+    read_outs<float>();
+    read_outs<double>();
     std::printf(failures ? "%d failures\n" : "all right\n", failures);
     return failures ? 1 : 0;
 }
