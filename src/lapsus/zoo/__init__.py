@@ -86,6 +86,6 @@ def summary() -> list[dict]:
         row |= {key: found.get(key) for key in ("excess", "swap_curve_mad", "swap_curve_max", "median_error", "away")}
         if facts["config"]["stage"][-1]["objective"]["kind"] != "diffusion":
             row["excess"] = None  # it was never asked to denoise
-        # Training uses both cores of the machine it was measured on.
+        # Two cores for every minute: an upper bound where the kernel ran on one thread.
         rows.append(row | {"trials_seen": facts["trials_seen"], "core_minutes": 2 * facts["minutes"]})
     return rows
