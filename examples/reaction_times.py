@@ -77,7 +77,8 @@ def trained(updates: int) -> lapsus.Model:
     experiment = lapsus.read_experiment({
         "name": "reaction-times", "task": {"kind": "reaction_times:Detection"},
         "behaviour": {"kind": "reaction_times:DriftDiffusion"},
-        "network": {"kind": "dendritic", "units": 8, "branching": [6, 6]}, "stage": [stage],
+        # The signal is of order one, like the noise of every step: larger input weights lift it out from the start.
+        "network": {"kind": "dendritic", "units": 8, "branching": [6, 6], "input_scale": 20.0}, "stage": [stage],
     })  # fmt: skip
     with tempfile.TemporaryDirectory() as folder:
         run = lapsus.Run.create(folder, experiment)
@@ -88,7 +89,7 @@ def trained(updates: int) -> lapsus.Model:
 if __name__ == "__main__":
     lapsus.check_task(Detection())
     lapsus.check_behaviour(DriftDiffusion(), Detection())
-    model = trained(int(sys.argv[1]) if len(sys.argv) > 1 else 800)
+    model = trained(int(sys.argv[1]) if len(sys.argv) > 1 else 2500)
     for strength in (0.1, 0.5, 0.9):
         conditions = {"strength": torch.full((200,), strength)}
         network = torch.from_numpy(lapsus.simulate(model, conditions, 20)["response"].to_numpy()).view(1, 200, 20)
