@@ -111,39 +111,40 @@ class Mixture:
         noise = torch.randn(means.shape, generator=generator, dtype=means.dtype)
         return (means + scales[..., None] * noise).permute(2, 0, 1).contiguous()
 
-    def _log_joint(self, x: Tensor, alpha_bar: Tensor | float) -> Tensor:
-        """log of weight times density of x_t for each component: [M, ..., C, K] (alpha_bar broadcasts against x[..., 0, :, :]).
+    def _log_joint(self, x: Tensor, corrupted: tuple[Tensor, ...]) -> Tensor:
+        """log of weight times density of x_t for each component: [M, ..., C, K], from what `_corrupted` gives.
 
         The square is written out, so that what depends on trials is a sum and a product or two.
         """
         d = self.response_size
-        shrink, variance, means = self._corrupted(x, alpha_bar)
+        shrink, variance, means, _ = corrupted
         constant = self.weights.T.reshape(-1, *[1] * (x.ndim - 3), len(self.weights), 1).log() - 0.5 * d * variance.log()
         constant = constant - 0.5 * (shrink**2 * means.square().sum(-3) / variance + d * math.log(2 * math.pi))
         along = sum(x[..., i, :, :] * means[..., i, :, :] for i in range(d))
         return constant + along * (shrink / variance) - x.square().sum(-3) * (0.5 / variance)
 
-    def _corrupted(self, x: Tensor, alpha_bar: Tensor | float) -> tuple[Tensor, Tensor, Tensor]:
-        """sqrt(alpha_bar); variances [M, ..., C, 1] of the components at x_t; their means [M, 1 ..., d, C, 1] at x_T."""
+    def _corrupted(self, x: Tensor, alpha_bar: Tensor | float) -> tuple[Tensor, ...]:
+        """sqrt(alpha_bar), which broadcasts against x[..., 0, :, :]; variances [M, ..., C, 1] of the components at x_t; their
+        means [M, 1 ..., d, C, 1] and scales [M, 1 ..., C, 1] at x_T."""
         alpha_bar = torch.as_tensor(alpha_bar, dtype=x.dtype)
         between = [1] * (x.ndim - 3)
         scales = self.scales.T.reshape(-1, *between, len(self.scales), 1)
         means = self.means.permute(1, 2, 0).reshape(-1, *between, self.response_size, len(self.scales), 1)
-        return alpha_bar.sqrt(), alpha_bar * scales**2 + (1 - alpha_bar), means
+        return alpha_bar.sqrt(), alpha_bar * scales**2 + (1 - alpha_bar), means, scales
 
     def log_density(self, x: Tensor, alpha_bar: Tensor | float = 1.0) -> Tensor:
         """log density of x [..., d, C, K] under the target corrupted to alpha_bar (1: the target itself): [..., C, K]."""
-        return torch.logsumexp(self._log_joint(x, alpha_bar), 0)
+        return torch.logsumexp(self._log_joint(x, self._corrupted(x, alpha_bar)), 0)
 
     def responsibilities(self, x: Tensor, alpha_bar: Tensor | float = 1.0) -> Tensor:
         """Posterior probability of each component given x [..., d, C, K]: [M, ..., C, K]."""
-        return torch.softmax(self._log_joint(x, alpha_bar), 0)
+        return torch.softmax(self._log_joint(x, self._corrupted(x, alpha_bar)), 0)
 
     def denoise(self, x_t: Tensor, alpha_bar: Tensor | float) -> Tensor:
         """The Bayes denoiser E[x_T | x_t], in closed form; same shape as x_t [..., d, C, K]."""
-        shrink, variance, means = self._corrupted(x_t, alpha_bar)
-        gain = shrink * self.scales.T.reshape(-1, *[1] * (x_t.ndim - 3), len(self.scales), 1) ** 2 / variance
-        weights = self.responsibilities(x_t, alpha_bar)
+        shrink, variance, means, scales = corrupted = self._corrupted(x_t, alpha_bar)
+        gain = shrink * scales**2 / variance
+        weights = torch.softmax(self._log_joint(x_t, corrupted), 0)
         towards = (1 - gain * shrink).unsqueeze(-3) * means  # [M, ..., d, C, 1]: where a component pulls x_T
         return (weights * gain).sum(0).unsqueeze(-3) * x_t + (weights.unsqueeze(-3) * towards).sum(0)
 

@@ -98,7 +98,9 @@ def draw(model: Model, stage: Stage, objective, seed: int, update: int, micro_ba
     for part in _parts(stage.conditions, micro_batch):
         draws = model.draw(conditions, x_T, part, streams.seed_of(seed, update), threads=1)
         if hasattr(objective, "goal"):
-            objective.goal(draws), draws.behavioural_noise
+            # Both are kept by the draws, for when the objective asks again.
+            objective.goal(draws)
+            draws.behavioural_noise
         yield Drawn(conditions, stimuli, part, draws)
 
 

@@ -1,5 +1,6 @@
 """Read a trial table from a file or a folder: our columns, mixtur's, and two published MATLAB layouts."""
 
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -58,15 +59,23 @@ def _folder(path):
     return Trials.from_table(pd.concat(tables, ignore_index=True), "degrees", "degrees", str(path))
 
 
-def _parquet(path):
+@contextmanager
+def _parsing(path, kind):
+    """What a parser says of a broken file, in our words; what the system says of the file itself passes."""
     try:
-        return pd.read_parquet(path)
-    except ImportError as error:
-        raise LapsusError(f"{path}: reading Parquet needs pyarrow (install lapsus[parquet]).") from error
-    except OSError:
+        yield
+    except (OSError, LapsusError):
         raise
     except Exception as error:
-        raise LapsusError(f"{path}: cannot be read as a Parquet file: {str(error).strip().rstrip('.')}.") from error
+        raise LapsusError(f"{path}: cannot be read as a {kind}: {str(error).strip().rstrip('.')}.") from error
+
+
+def _parquet(path):
+    with _parsing(path, "Parquet file"):
+        try:
+            return pd.read_parquet(path)
+        except ImportError as error:
+            raise LapsusError(f"{path}: reading Parquet needs pyarrow (install lapsus[parquet]).") from error
 
 
 def _text(path, separator):
@@ -74,16 +83,13 @@ def _text(path, separator):
         if b"\0" in file.read(4096):
             raise LapsusError(f"{path}: is not a text file in UTF-8; save the table as CSV (UTF-8).")
     options = {"sep": separator, "engine": "python" if separator is None else "c"}
-    try:
-        table = pd.read_csv(path, **options)
-        if separator == "," and table.shape[1] == 1 and ";" in table.columns[0]:
-            table = pd.read_csv(path, sep=";", decimal=",")  # what Excel calls CSV where a comma is the decimal point
-    except UnicodeDecodeError as error:
-        raise LapsusError(f"{path}: is not a text file in UTF-8; save the table as CSV (UTF-8).") from error
-    except OSError:
-        raise
-    except Exception as error:
-        raise LapsusError(f"{path}: cannot be read as a table: {str(error).strip().rstrip('.')}.") from error
+    with _parsing(path, "table"):
+        try:
+            table = pd.read_csv(path, **options)
+            if separator == "," and table.shape[1] == 1 and ";" in table.columns[0]:
+                table = pd.read_csv(path, sep=";", decimal=",")  # what Excel calls CSV where a comma is the decimal point
+        except UnicodeDecodeError as error:
+            raise LapsusError(f"{path}: is not a text file in UTF-8; save the table as CSV (UTF-8).") from error
     # With one field more than the header has, pandas takes the first for row names: right for R's tables, else a slip.
     index = table.index
     if not isinstance(index, pd.RangeIndex) and (index.nlevels > 1 or not index.is_unique or not _row_names(index)):
