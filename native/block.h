@@ -82,13 +82,61 @@ template <class T> struct BlockView {
         clamp(r, forcing, work);
     }
 
-    // r' = (1 - alpha) r + alpha F + sigma noise, written over r and into the trajectory.
-    void advance(Index step, T *r, const T *F, T *noise) const {
-        const T alpha = T(p.alpha), keep = T(1 - p.alpha), sigma = T(p.sigma[step]);
+    // The first rates, from where they are given. power holds 64.
+    void begin(T *r, T *power) const {
+        read(p.r0, p.units, r);
+        for (Index lane = 0; lane < 64; ++lane) power[lane] = 0;
+        keep(0, r, power);
+    }
+
+    // What is kept of r_step: the rates, what is read out of them, and their power.
+    void keep(Index step, const T *r, T *power) const {
+        write(r, p.units, p.trajectory + step * p.units * p.lanes());
+        for (Index d = 0; p.x && d < p.responses; ++d) {
+            T x[64] = {};
+            for (Index u = 0; u < p.units; ++u)
+                for (Index lane = 0; lane < 64; lane += width)
+                    S::store(x + lane, S::load(x + lane) + p.readout[d * p.units + u] * S::load(r + 64 * u + lane));
+            write(x, 1, p.x + (step * p.responses + d) * p.lanes());
+        }
+        for (Index u = 0; p.power && u < p.units; ++u)
+            for (Index lane = 0; lane < 64; lane += width) {
+                const V v = S::load(r + 64 * u + lane);
+                S::store(power + lane, S::load(power + lane) + v * v);
+            }
+        if (p.power && step == p.steps) write(power, 1, p.power);
+    }
+
+    // Adds to g what the loss says of r_step itself, by way of the trajectory, of x and of the power. work holds 64.
+    void add_given(const Gradients<T> &given, Index step, T *g, T *work) const {
+        const Index n = p.units;
+        for (Index u = 0; given.trajectory && u < n; ++u) {
+            read(given.trajectory + (step * n + u) * p.lanes(), 1, work);
+            for (Index lane = 0; lane < 64; lane += width) S::store(g + 64 * u + lane, S::load(g + 64 * u + lane) + S::load(work + lane));
+        }
+        for (Index d = 0; given.x && d < p.responses; ++d) {
+            read(given.x + (step * p.responses + d) * p.lanes(), 1, work);
+            for (Index u = 0; u < n; ++u)
+                for (Index lane = 0; lane < 64; lane += width)
+                    S::store(g + 64 * u + lane, S::load(g + 64 * u + lane) + p.readout[d * n + u] * S::load(work + lane));
+        }
+        if (!given.power) return;
+        T r[64];
+        read(given.power, 1, work);
+        for (Index u = 0; u < n; ++u) {
+            read(p.trajectory + (step * n + u) * p.lanes(), 1, r);
+            for (Index lane = 0; lane < 64; lane += width)
+                S::store(g + 64 * u + lane, S::load(g + 64 * u + lane) + T(2) * S::load(work + lane) * S::load(r + lane));
+        }
+    }
+
+    // r' = (1 - alpha) r + alpha F + sigma noise, written over r, and kept.
+    void advance(Index step, T *r, const T *F, T *noise, T *power) const {
+        const T alpha = T(p.alpha), stays = T(1 - p.alpha), sigma = T(p.sigma[step]);
         read(p.noise + step * p.units * p.lanes(), p.units, noise);
         for (Index i = 0; i < 64 * p.units; i += width)
-            S::store(r + i, keep * S::load(r + i) + alpha * S::load(F + i) + sigma * S::load(noise + i));
-        write(r, p.units, p.trajectory + (step + 1) * p.units * p.lanes());
+            S::store(r + i, stays * S::load(r + i) + alpha * S::load(F + i) + sigma * S::load(noise + i));
+        keep(step + 1, r, power);
     }
 };
 

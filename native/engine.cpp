@@ -1,6 +1,7 @@
 #include "engine.h"
 
 #include <algorithm>
+#include <cmath>
 #include <atomic>
 #include <condition_variable>
 #include <cstdlib>
@@ -340,69 +341,38 @@ void normal(const InstructionSet &set, std::uint32_t key0, std::uint32_t key1, s
     });
 }
 
-namespace {
-
-// A number of lanes that stays in registers while units go by. Every lane is summed by itself in the same order, in a
-// full set as in the rest, so that cutting a batch changes no bit.
-constexpr Index read_lanes = 16;
-
-template <Index count, class T> void weighted_sum(Index terms, Index stride, const T *weight, Index weight_stride, const T *from, T *sum) {
-    for (Index j = 0; j < terms; ++j)
-        for (Index i = 0; i < count; ++i) sum[i] += weight[j * weight_stride] * from[j * stride + i];
+void adam(Index count, float *gradient, float *moment_1, float *moment_2, Adam a) {
+    const float root = std::sqrt(a.unbias), rate = a.rate * root, epsilon = a.epsilon * root;
+    for (Index i = 0; i < count; ++i) {
+        const float g = gradient[i], m = moment_1[i] + (1 - a.beta_1) * (g - moment_1[i]);
+        const float v = a.beta_2 * moment_2[i] + (1 - a.beta_2) * g * g;
+        moment_1[i] = m, moment_2[i] = v;
+        gradient[i] = rate * m / (std::sqrt(v) + epsilon);
+    }
 }
 
-// work(first lane, number of lanes as a constant) for all lanes.
-template <class Work> void in_lanes(Index lanes, Work work) {
-    Index first = 0;
-    for (; first + read_lanes <= lanes; first += read_lanes) work(first, std::integral_constant<Index, read_lanes>());
-    for (; first < lanes; ++first) work(first, std::integral_constant<Index, 1>());
-}
-
-} // namespace
-
+// Every lane is summed by itself in the same order, in a full run of lanes as in the rest, so that cutting a batch
+// changes no bit.
 template <class T>
-void read_out(Index steps, Index units, Index responses, Index lanes, const T *trajectory, const T *readout, T *x, T *power,
-              int threads) {
-    parallel(steps, threads, [&](Index s, int) {
-        const T *r = trajectory + s * units * lanes;
-        in_lanes(lanes, [&](Index first, auto count) {
-            for (Index d = 0; d < responses; ++d) {
-                T sum[count] = {};
-                weighted_sum<count>(units, lanes, readout + d * units, 1, r + first, sum);
-                std::copy(sum, sum + count, x + (s * responses + d) * lanes + first);
-            }
-        });
-    });
-    if (!power) return;
-    in_lanes(lanes, [&](Index first, auto count) {
+void project(Index steps, Index units, Index responses, Index lanes, const T *r, const T *readout, T *x) {
+    constexpr Index run = 16; // lanes that stay in registers while units go by
+    auto sums = [&](const T *from, const T *weight, T *to, auto count) {
         T sum[count] = {};
-        for (const T *r = trajectory + first, *end = trajectory + steps * units * lanes; r < end; r += lanes)
-            for (Index i = 0; i < count; ++i) sum[i] += r[i] * r[i];
-        std::copy(sum, sum + count, power + first);
-    });
-}
-
-template <class T>
-void read_out_backward(Index steps, Index units, Index responses, Index lanes, const T *trajectory, const T *readout,
-                       const T *in_x, const T *in_power, T *out, int threads) {
-    parallel(steps, threads, [&](Index s, int) {
         for (Index u = 0; u < units; ++u)
-            in_lanes(lanes, [&](Index first, auto count) {
-                const Index at = (s * units + u) * lanes + first;
-                T sum[count] = {};
-                if (in_power)
-                    for (Index i = 0; i < count; ++i) sum[i] = 2 * in_power[first + i] * trajectory[at + i];
-                if (in_x) weighted_sum<count>(responses, lanes, readout + u, units, in_x + s * responses * lanes + first, sum);
-                std::copy(sum, sum + count, out + at);
-            });
-    });
+            for (Index i = 0; i < count; ++i) sum[i] += weight[u] * from[u * lanes + i];
+        std::copy(sum, sum + count, to);
+    };
+    for (Index s = 0; s < steps; ++s)
+        for (Index d = 0; d < responses; ++d) {
+            const T *from = r + s * units * lanes, *weight = readout + d * units;
+            T *to = x + (s * responses + d) * lanes;
+            Index first = 0;
+            for (; first + run <= lanes; first += run) sums(from + first, weight, to + first, std::integral_constant<Index, run>());
+            for (; first < lanes; ++first) sums(from + first, weight, to + first, std::integral_constant<Index, 1>());
+        }
 }
 
-template void read_out<float>(Index, Index, Index, Index, const float *, const float *, float *, float *, int);
-template void read_out<double>(Index, Index, Index, Index, const double *, const double *, double *, double *, int);
-template void read_out_backward<float>(Index, Index, Index, Index, const float *, const float *, const float *,
-                                       const float *, float *, int);
-template void read_out_backward<double>(Index, Index, Index, Index, const double *, const double *, const double *,
-                                        const double *, double *, int);
+template void project<float>(Index, Index, Index, Index, const float *, const float *, float *);
+template void project<double>(Index, Index, Index, Index, const double *, const double *, double *);
 
 } // namespace lapsus

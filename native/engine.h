@@ -16,14 +16,14 @@ template <class T> void backward(const InstructionSet &, const Problem<T> &, con
 void normal(const InstructionSet &, std::uint32_t key0, std::uint32_t key1, std::uint32_t stream, Index first_condition,
             Index conditions, Index rows, Index trials, float *out, int threads);
 
-// What is read out of a trajectory [steps, units, lanes]: x = W r [steps, responses, lanes], and the sum over steps and
-// units of r² [lanes] (null: not wanted). Each lane is summed alone, so that cutting a batch changes no bit.
+// Adam: the moments follow the gradient, and its step is written over it.
+struct Adam {
+    float beta_1, beta_2, rate, unbias, epsilon;
+};
+void adam(Index count, float *gradient, float *moment_1, float *moment_2, Adam);
+
+// x = W r [steps, responses, lanes] of rates, or of noise, [steps, units, lanes].
 template <class T>
-void read_out(Index steps, Index units, Index responses, Index lanes, const T *trajectory, const T *readout, T *x, T *power,
-              int threads);
-// Its gradient in the trajectory; either gradient given may be null.
-template <class T>
-void read_out_backward(Index steps, Index units, Index responses, Index lanes, const T *trajectory, const T *readout,
-                       const T *in_x, const T *in_power, T *out, int threads);
+void project(Index steps, Index units, Index responses, Index lanes, const T *r, const T *readout, T *x);
 
 } // namespace lapsus

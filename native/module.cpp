@@ -60,7 +60,7 @@ template <class T> struct Rollout {
         p.branch_weight = branch_weight.data(), p.bias = bias.data();
         p.leaf_weight = at<T>(arrays.at(0)), p.drive = at<T>(arrays.at(1)), p.readout = at<T>(arrays.at(2));
         p.r0 = at<T>(arrays.at(3)), p.noise = at<T>(arrays.at(4)), p.forcing = at<T>(arrays.at(5));
-        p.trajectory = at<T>(arrays.at(6)), p.masks = at<Word>(arrays.at(7));
+        p.trajectory = at<T>(arrays.at(6)), p.x = at<T>(arrays.at(7)), p.power = at<T>(arrays.at(8));
     }
     Rollout(const Rollout &) = delete;
 
@@ -72,8 +72,8 @@ template <class T> struct Rollout {
     void run_backward(const std::string &isa, int threads, const std::vector<Address> &arrays,
                       const std::vector<Address> &branch_weights, const std::vector<Address> &biases) const {
         std::vector<T *> branches = all_at<T>(branch_weights), tables = all_at<T>(biases);
-        const Gradients<T> gradients{at<T>(arrays.at(0)), at<T>(arrays.at(1)), at<T>(arrays.at(2)),
-                                     at<T>(arrays.at(3)), branches.data(),     tables.data()};
+        const Gradients<T> gradients{at<T>(arrays.at(0)), at<T>(arrays.at(1)), at<T>(arrays.at(2)), at<T>(arrays.at(3)),
+                                     at<T>(arrays.at(4)), at<T>(arrays.at(5)), branches.data(),     tables.data()};
         nb::gil_scoped_release release;
         backward(instruction_set(isa.c_str()), problem, gradients, threads);
     }
@@ -97,26 +97,16 @@ template <class T> void bind(nb::module_ &m, const char *name) {
         .def("backward", &Rollout<T>::run_backward);
 }
 
-template <class T> void bind_read_out(nb::module_ &m) {
-    constexpr bool single = sizeof(T) == 4;
-    m.def(single ? "read_out_float32" : "read_out_float64",
-          [](const std::vector<Index> &sizes, Address trajectory, Address readout, Address x, Address power, int threads) {
-              nb::gil_scoped_release release;
-              read_out(sizes.at(0), sizes.at(1), sizes.at(2), sizes.at(3), at<const T>(trajectory), at<const T>(readout),
-                       at<T>(x), at<T>(power), threads);
-          });
-    m.def(single ? "read_out_backward_float32" : "read_out_backward_float64",
-          [](const std::vector<Index> &sizes, Address trajectory, Address readout, Address in_x, Address in_power, Address out,
-             int threads) {
-              nb::gil_scoped_release release;
-              read_out_backward(sizes.at(0), sizes.at(1), sizes.at(2), sizes.at(3), at<const T>(trajectory),
-                                at<const T>(readout), at<const T>(in_x), at<const T>(in_power), at<T>(out), threads);
-          });
+template <class T> void bind_project(nb::module_ &m, const char *name) {
+    m.def(name, [](const std::vector<Index> &sizes, Address r, Address readout, Address x) {
+        nb::gil_scoped_release release;
+        project(sizes.at(0), sizes.at(1), sizes.at(2), sizes.at(3), at<const T>(r), at<const T>(readout), at<T>(x));
+    });
 }
 
 NB_MODULE(_native, m) {
-    bind_read_out<float>(m);
-    bind_read_out<double>(m);
+    bind_project<float>(m, "project_float32");
+    bind_project<double>(m, "project_float64");
     bind<float>(m, "RolloutFloat32");
     bind<double>(m, "RolloutFloat64");
     m.def("instruction_set", [](const std::string &wanted) { return std::string(instruction_set(wanted.c_str()).name); });
@@ -125,6 +115,12 @@ NB_MODULE(_native, m) {
         for (const char *const *name = instruction_set_names(); *name; ++name)
             if (instruction_set_usable(*name)) usable.push_back(*name);
         return usable;
+    });
+    m.def("adam", [](Index count, const std::vector<Address> &arrays, float beta_1, float beta_2, float rate, float unbias,
+                     float epsilon) {
+        nb::gil_scoped_release release;
+        adam(count, at<float>(arrays.at(0)), at<float>(arrays.at(1)), at<float>(arrays.at(2)),
+             {beta_1, beta_2, rate, unbias, epsilon});
     });
     m.def("zero", [](Address address, std::size_t bytes) { std::memset(at<void>(address), 0, bytes); });
     m.def("normal", [](const std::string &isa, std::uint32_t key0, std::uint32_t key1, std::uint32_t stream,

@@ -35,6 +35,8 @@ template <class T> struct Problem {
     const T *noise;                // [steps, units, conditions, trials]
     const T *forcing;              // [forced, responses, conditions, trials]
     T *trajectory;                 // [steps + 1, units, conditions, trials]
+    T *x;                          // [steps + 1, responses, conditions, trials], or null: W_x r of the trajectory
+    T *power;                      // [conditions, trials], or null: the sum over steps and units of r²
     Word *masks;                   // [blocks, steps, all nodes], or null: which nodes are above threshold
 
     LAPSUS_INLINE Index lanes() const { return conditions * trials; }
@@ -47,8 +49,9 @@ template <class T> struct Problem {
     }
 };
 
+// Of the loss in what a rollout gives, each of which may be null, and, to be filled or added to, in what it takes.
 template <class T> struct Gradients {
-    const T *trajectory;
+    const T *trajectory, *x, *power;
     T *r0, *leaf_weight, *drive;
     T *const *branch_weight;
     T *const *bias;

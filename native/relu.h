@@ -186,8 +186,8 @@ template <class T> struct Relu {
         }
 
         for (Index i = 0; i < 64 * n; ++i) F[i] = 0;
-        view.read(p.r0, n, r);
-        view.write(r, n, p.trajectory);
+        T power[64];
+        view.begin(r, power);
         for (Index step = 0; step < p.steps; ++step) {
             view.clamp_at(step, r, forcing, work);
             for (int t = 0; t < tiles; ++t)
@@ -222,7 +222,7 @@ template <class T> struct Relu {
                 rise<Record>(p, time, node, tiles, h, up, F, Record ? words + p.nodes[0] : nullptr);
             }
             if constexpr (Record) silence(p, top, view.valid(), words);
-            view.advance(step, r, F, tiled);
+            view.advance(step, r, F, tiled, power);
         }
     }
 
@@ -365,8 +365,7 @@ template <class T> struct Relu {
         for (Index i = 0; i < 64 * n; ++i) g[i] = 0;
         for (Index i = 0; i < 64 * stride; ++i) rates[i] = 0;
         for (Index step = p.steps - 1; step >= 0; --step) {
-            view.read(gradients.trajectory + (step + 1) * n * p.lanes(), n, given);
-            for (Index i = 0; i < 64 * n; ++i) g[i] += given[i];
+            view.add_given(gradients, step + 1, g, given);
             view.read(p.trajectory + step * n * p.lanes(), n, r);
             view.clamp_at(step, r, forcing, work);
             transpose(r, n, 64, 64, rates, stride);
@@ -416,8 +415,7 @@ template <class T> struct Relu {
             for (Index i = 0; i < 64 * n; ++i) g[i] = T(1 - p.alpha) * g[i] + given[i];
             if (view.clamped(step)) view.clamp(g, nullptr, work);
         }
-        view.read(gradients.trajectory, n, given);
-        for (Index i = 0; i < 64 * n; ++i) g[i] += given[i];
+        view.add_given(gradients, 0, g, given);
         view.write(g, n, gradients.r0);
 
         // The drives' share of the sums of c times pre-activation, which the branch weights need.

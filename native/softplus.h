@@ -122,8 +122,8 @@ template <class T> struct Softplus {
         Index lane_condition[64];
         conditions_of_lanes(view, lane_condition);
         for (Index i = 0; i < 64 * n; ++i) F[i] = 0;
-        view.read(p.r0, n, r);
-        view.write(r, n, p.trajectory);
+        T power[64];
+        view.begin(r, power);
         for (Index step = 0; step < p.steps; ++step) {
             view.clamp_at(step, r, forcing, work);
             for (Index lane = 0; lane < block.count; lane += tile) {
@@ -131,7 +131,7 @@ template <class T> struct Softplus {
                 for (Index k = 0; k < n; ++k)
                     std::memcpy(F + 64 * k + lane, h + (nodes - n + k) * tile, tile * sizeof(T));
             }
-            view.advance(step, r, F, noise);
+            view.advance(step, r, F, noise, power);
         }
     }
 
@@ -147,7 +147,7 @@ template <class T> struct Softplus {
         const BlockView<T> view(p, block);
         const Index n = p.units, nodes = p.all_nodes(), stride = row(p);
         Arena arena{scratch};
-        T *g = arena.take<T>(64 * n), *r = arena.take<T>(64 * n), *given = arena.take<T>(64 * n);
+        T *g = arena.take<T>(64 * n), *r = arena.take<T>(64 * n), *given = arena.take<T>(64);
         T *forcing = arena.take<T>(64 * p.responses), *work = arena.take<T>(64 * p.responses);
         T *rates = arena.take<T>(64 * stride), *in_r = arena.take<T>(tile * n);
         T *h = arena.take<T>(nodes * tile), *delta = arena.take<T>(nodes * tile);
@@ -156,8 +156,7 @@ template <class T> struct Softplus {
         for (Index i = 0; i < 64 * n; ++i) g[i] = 0;
         for (Index i = 0; i < 64 * stride; ++i) rates[i] = 0;
         for (Index step = p.steps - 1; step >= 0; --step) {
-            view.read(gradients.trajectory + (step + 1) * n * p.lanes(), n, given);
-            for (Index i = 0; i < 64 * n; ++i) g[i] += given[i];
+            view.add_given(gradients, step + 1, g, given);
             view.read(p.trajectory + step * n * p.lanes(), n, r);
             view.clamp_at(step, r, forcing, work);
             transpose(r, n, 64, 64, rates, stride);
@@ -172,8 +171,7 @@ template <class T> struct Softplus {
             }
             if (view.clamped(step)) view.clamp(g, nullptr, work);
         }
-        view.read(gradients.trajectory, n, given);
-        for (Index i = 0; i < 64 * n; ++i) g[i] += given[i];
+        view.add_given(gradients, 0, g, given);
         view.write(g, n, gradients.r0);
     }
 

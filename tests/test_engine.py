@@ -11,7 +11,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from lapsus import engine
-from lapsus.engine import Timeline, fused, reference, rollout
+from lapsus.engine import Timeline, fused, reference, rollout, rollout_and_read_out
 from lapsus.errors import LapsusError, LapsusWarning
 from lapsus.networks import DendriticTree, TwoLayer
 
@@ -40,8 +40,9 @@ class Case:
         self.biases = tuple((0.3 * randn(times, count)).requires_grad_() for count in nodes)
         self.noise = randn(steps, units, conditions, trials)
         self.forcing = randn(forced, d, conditions, trials) if forced else None
-        # A random linear loss, so that the gradient of every step and unit matters.
+        # A random linear loss, so that the gradient of every step and unit matters; and one in what is read out.
         self.loss_weights = randn(steps + 1, units, conditions, trials)
+        self.read_weights = randn(steps + 1, d, conditions, trials), randn(conditions, trials)
 
     @property
     def inputs(self):
@@ -52,12 +53,14 @@ class Case:
         return [self.r0, self.drives, *self.biases, self.network.leaf_weight, *self.network.branch_weights]
 
     def results(self, **options):
-        """The trajectory and every gradient."""
-        trajectory = rollout(*self.inputs, **options)
-        gradients = torch.autograd.grad(
-            trajectory, self.differentiable, self.loss_weights, allow_unused=True, materialize_grads=True
-        )
-        return [trajectory.detach(), *gradients]
+        """The trajectory, what is read out of it, and every gradient of the loss in the one and in the other."""
+        given = rollout_and_read_out(*self.inputs, **options)
+        found = [tensor.detach() for tensor in given]
+        for outputs, weights in ((given[:1], (self.loss_weights,)), (given[1:], self.read_weights), (given, (self.loss_weights, *self.read_weights))):
+            found += torch.autograd.grad(
+                outputs, self.differentiable, weights, allow_unused=True, materialize_grads=True, retain_graph=True
+            )
+        return found
 
 
 def error(one, other):

@@ -131,7 +131,7 @@ def test_gradients_of_every_objective_by_finite_differences(kind, objective):
         "stage": [{"updates": 1}],
     })  # fmt: skip
     model = Model.of(experiment).double()
-    made = build("objective", {"kind": objective, "rate_penalty": 0.01} | ({"base_penalty": 0.3} if objective == "diffusion" else {}))
+    made = build("objective", {"kind": objective, "rate_penalty": 0.01} | ({"base_penalty": 0.3, "early_weight": 0.7} if objective == "diffusion" else {}))
     conditions = {k: v.double() if v.is_floating_point() else v for k, v in model.task.sample(2, streams.generator("g")).items()}
     x_T = model.behaviour.sample(conditions, 3, streams.generator("gx"))
     names, values = zip(*model.named_parameters())

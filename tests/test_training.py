@@ -40,9 +40,9 @@ def _weights(path):
 
 
 def _same(a, b):
-    for name in ("flat", "moment_1", "moment_2", "average"):
-        assert torch.equal(getattr(a, name), getattr(b, name)), name
-    assert (a.update, a.trials_seen, a.adam_updates) == (b.update, b.trials_seen, b.adam_updates)
+    for name, tensor in a.tensors().items():
+        assert torch.equal(tensor, b.tensors()[name]), name
+    assert (a.update, a.trials_seen, a.optimiser.updates) == (b.update, b.trials_seen, b.optimiser.updates)
 
 
 def test_same_seed_same_bits_and_another_seed_another_network(tiny, tmp_path):
@@ -143,7 +143,7 @@ def test_adam_is_torchs_adam(tiny):
     for step in range(20):
         training.grad.copy_(torch.randn(len(twin), generator=streams.generator(step)))
         twin.grad = training.grad.clone()
-        training._adam(stage, 1e-2, 1.0)
+        training._step(stage, 1e-2, 1.0)
         adam.step()
     torch.testing.assert_close(training.flat, twin.detach(), rtol=1e-5, atol=1e-6)
 
@@ -215,6 +215,7 @@ def test_evaluation_reports_what_it_promises(tiny, tmp_path):
 def test_excess_of_the_exact_denoiser_is_zero():
     """A model whose behavioural step is the Bayes denoiser's has no excess: the floor is where it should be."""
     from lapsus.diffusion import exact_mean
+    from lapsus.engine.read_out import read_out
     from lapsus.training.objectives import Batch, Diffusion, exact_loss
 
     model = Model.of(read_experiment(TINY))
@@ -226,7 +227,8 @@ def test_excess_of_the_exact_denoiser_is_zero():
     sigma = draws.schedule.sigma.float().view(-1, 1, 1, 1)
     means = exact_mean(draws.path, draws.schedule, draws.target)
     rates = torch.einsum("dn,tdck->tnck", W_x, means) + sigma * draws.noise[-T:]
-    perfect = Batch(draws, torch.cat([batch.trajectory[:-T].detach(), rates]))
+    trajectory = torch.cat([batch.trajectory[:-T].detach(), rates])
+    perfect = Batch(draws, trajectory, *read_out(trajectory, W_x))
     loss = Diffusion(rate_penalty=0, base_penalty=0)(perfect)["ddpm"]
     torch.testing.assert_close(loss, exact_loss(perfect), rtol=1e-4, atol=1e-5)
 
@@ -340,3 +342,25 @@ def test_early_weight_weighs_steps_and_nothing_else():
         for t in range(schedule.T)
     )
     torch.testing.assert_close(made, by_hand, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_written_out_gradient_of_the_diffusion_loss_is_autograds(weighted):
+    from lapsus.training.objectives import _DiffusionLoss
+
+    generator = streams.generator("loss")
+    x = torch.randn(9, 2, 4, 5, generator=generator, dtype=torch.float64, requires_grad=True)
+    aim = torch.randn(6, 2, 4, 5, generator=generator, dtype=torch.float64)
+    weights = torch.rand(6, generator=generator, dtype=torch.float64) if weighted else None
+    to = torch.randn(2, 4, generator=generator, dtype=torch.float64)
+
+    error = (x[-6:] - aim).square() * (weights.view(-1, 1, 1, 1) if weighted else 1)
+    covariance = torch.stack([torch.cov(x[-7, :, c]) for c in range(4)])
+    plain = error.sum((0, 1)).mean(-1), x[-7].mean(-1).square().sum(0) + (covariance - torch.eye(2)).square().sum((1, 2))
+    ours = _DiffusionLoss.apply(x, aim, weights, True)
+    for one, other in zip(ours, plain):
+        torch.testing.assert_close(one, other)
+    gradients = [torch.autograd.grad((to[0] * pair[0] + to[1] * pair[1]).sum(), x)[0] for pair in (ours, plain)]
+    torch.testing.assert_close(*gradients)
+    alone = _DiffusionLoss.apply(x, aim, weights, False)
+    assert alone[1] is None and torch.equal(alone[0], ours[0])

@@ -12,10 +12,11 @@ from torch import Tensor
 
 from lapsus.engine import fused, reference
 from lapsus.engine.noise import normal
+from lapsus.engine.read_out import read_out
 from lapsus.engine.timeline import Timeline
 from lapsus.errors import LapsusError, LapsusWarning
 
-__all__ = ["ENGINES", "Timeline", "normal", "rollout"]
+__all__ = ["ENGINES", "Timeline", "normal", "rollout", "rollout_and_read_out"]
 
 ENGINES = ("auto", "fused", "reference")
 
@@ -47,6 +48,16 @@ def rollout(
     batch cut into micro-batches of whole groups, each followed by `backward()`, then gives the same bits as the whole
     (the kernel only; the reference takes no notice).
     """
+    options = {"engine": engine, "threads": threads, "group": group}
+    return rollout_and_read_out(network, r0, drives, biases, timeline, noise, forcing, **options)[0]
+
+
+def rollout_and_read_out(
+    network, r0: Tensor, drives: Tensor, biases: tuple[Tensor, ...], timeline: Timeline, noise: Tensor,
+    forcing: Tensor | None = None, *, engine: str = "auto", threads: int | None = None, group: int | None = None,
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    """The trajectory of `rollout` with what losses are made of: x = W_x r [S+1, d, C, K] and the power, the sum of all
+    squared rates [C, K]. Gradients in these two alone cost the kernel no pass over the trajectory."""
     timeline.check(network, r0, drives, biases, noise, forcing)
     if engine not in ENGINES:
         raise LapsusError(f"engine must be one of {', '.join(ENGINES)}, not {engine!r}")
@@ -56,7 +67,8 @@ def rollout(
     if reason:
         _tell(f"The torch reference runs instead of the fused kernel, several times slower: {reason}.")
     if engine == "reference" or reason:
-        return reference.rollout(network, r0, drives, biases, timeline, noise, forcing)
+        trajectory = reference.rollout(network, r0, drives, biases, timeline, noise, forcing)
+        return trajectory, *read_out(trajectory, network.readout)
     return fused.rollout(network, r0, drives, biases, timeline, noise, forcing, threads=threads, group=group)
 
 

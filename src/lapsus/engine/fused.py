@@ -23,7 +23,7 @@ except ModuleNotFoundError:
 except ImportError as error:
     _native, _reason = None, f"the kernel does not load ({error})"
 
-__all__ = ["fill_normal", "instruction_set", "instruction_sets", "rollout", "unbuilt", "why_not"]
+__all__ = ["adam", "fill_normal", "instruction_set", "instruction_sets", "project", "projects", "rollout", "unbuilt", "why_not"]
 
 NONLINEARITIES = ("relu", "softplus")
 
@@ -54,35 +54,30 @@ def fill_normal(isa: str, low: int, high: int, stream: int, first_condition: int
     _native.normal(isa, low, high, stream, first_condition, conditions, rows, trials, out.data_ptr(), threads)
 
 
-def reads_out(r: Tensor) -> bool:
-    """Whether the kernel can read out of this trajectory."""
+def adam(grad: Tensor, moment_1: Tensor, moment_2: Tensor, beta_1: float, beta_2: float, rate: float, unbias: float, epsilon: float) -> None:
+    """Adam's two moments follow the gradient, and its step is written over it: moment_1 rate / (√(moment_2 / unbias) + epsilon)."""
+    if _native is not None and grad.device.type == "cpu" and grad.dtype == torch.float32:
+        addresses = [tensor.data_ptr() for tensor in (grad, moment_1, moment_2)]
+        _native.adam(grad.numel(), addresses, beta_1, beta_2, rate, unbias, epsilon)
+        return
+    moment_1.lerp_(grad, 1 - beta_1)
+    moment_2.mul_(beta_2).addcmul_(grad, grad, value=1 - beta_2)
+    torch.div(moment_1, (moment_2 / unbias).sqrt_().add_(epsilon), out=grad).mul_(rate)
+
+
+def projects(r: Tensor) -> bool:
+    """Whether the kernel can project these rates."""
     return _native is not None and r.device.type == "cpu" and r.dtype in (torch.float32, torch.float64)
 
 
-def read_out(r: Tensor, readout: Tensor, power: bool) -> tuple[Tensor, Tensor | None]:
-    """x and, if wanted, the sum of squares; see lapsus.engine.read_out."""
+def project(r: Tensor, readout: Tensor) -> Tensor:
+    """W_x r; see lapsus.engine.read_out."""
     r, readout = r.contiguous(), readout.to(r.dtype).contiguous()
     steps, units, *lanes = r.shape
-    x, squares = r.new_empty(steps, len(readout), *lanes), r.new_empty(lanes) if power else None
-    function = _native.read_out_float32 if r.dtype == torch.float32 else _native.read_out_float64
-    sizes = [steps, units, len(readout), lanes[0] * lanes[1]]
-    function(sizes, r.data_ptr(), readout.data_ptr(), x.data_ptr(), _address(squares), _readers(r))
-    return x, squares
-
-
-def read_out_backward(r: Tensor, readout: Tensor, in_x: Tensor | None, in_power: Tensor | None) -> Tensor:
-    """The gradient of read_out in r."""
-    r, readout, out = r.contiguous(), readout.to(r.dtype).contiguous(), torch.empty_like(r, memory_format=torch.contiguous_format)
-    in_x, in_power = (None if t is None else t.contiguous() for t in (in_x, in_power))
-    function = _native.read_out_backward_float32 if r.dtype == torch.float32 else _native.read_out_backward_float64
-    sizes = [*r.shape[:2], len(readout), r.shape[2] * r.shape[3]]
-    function(sizes, r.data_ptr(), readout.data_ptr(), _address(in_x), _address(in_power), out.data_ptr(), _readers(r))
-    return out
-
-
-def _readers(r: Tensor) -> int:
-    """Threads worth waking for a pass over r."""
-    return 1 if r.numel() < 2**21 else resolve(None)
+    x = r.new_empty(steps, len(readout), *lanes)
+    function = _native.project_float32 if r.dtype == torch.float32 else _native.project_float64
+    function([steps, units, len(readout), lanes[0] * lanes[1]], r.data_ptr(), readout.data_ptr(), x.data_ptr())
+    return x
 
 
 def why_not(network, r0: Tensor) -> str | None:
@@ -122,8 +117,8 @@ def rollout(
     *,
     threads: int | None = None,
     group: int | None = None,
-) -> Tensor:
-    """The trajectory [S+1, n, C, K]; see lapsus.engine.rollout for the arguments."""
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The trajectory [S+1, n, C, K], x [S+1, d, C, K] and power [C, K]; see lapsus.engine for the arguments."""
     leaves = network.leaf_weight.shape[0]
     if drives.shape[0] and drives.shape[2] != leaves:
         raise LapsusError(f"drives has {drives.shape[2]} entries a condition; the tree has {leaves} leaves")
@@ -151,7 +146,7 @@ class _Call:
         self.nodes, self.children, self.timeline, self.threads, self.group = nodes, children, timeline, threads, group
         self.isa = instruction_set()
 
-    def native(self, trajectory, r0, drives, noise, forcing, readout, leaf_weight, *rest):
+    def native(self, trajectory, x, power, r0, drives, noise, forcing, readout, leaf_weight, *rest):
         """The kernel's view of the arrays; it keeps none of them alive."""
         weights, tables = rest[: len(self.nodes) - 1], rest[len(self.nodes) - 1 :]
         _, conditions, trials = r0.shape
@@ -159,7 +154,7 @@ class _Call:
         group = min(self.group or conditions, conditions) or 1
         sizes = [r0.shape[0], conditions, trials, self.timeline.steps, drives.shape[0], len(tables[0]),
                  readout.shape[0], forced, group]  # fmt: skip
-        arrays = [leaf_weight, drives, readout, r0, noise, forcing, trajectory, None]
+        arrays = [leaf_weight, drives, readout, r0, noise, forcing, trajectory, x, power]
         kind = _native.RolloutFloat32 if r0.dtype == torch.float32 else _native.RolloutFloat64
         return kind(
             sizes,
@@ -186,8 +181,10 @@ class _Rollout(torch.autograd.Function):
         dtype = tensors[0].dtype
         tensors = tuple(t if t is None else t.detach().to(dtype).contiguous() for t in tensors)
         r0 = tensors[0]
-        trajectory = r0.new_empty(call.timeline.steps + 1, *r0.shape)
-        native = call.native(trajectory, *tensors)
+        states, (units, *lanes), readout = call.timeline.steps + 1, r0.shape, tensors[4]
+        trajectory, x = (r0.new_empty(states, count, *lanes) for count in (units, len(readout)))
+        power = r0.new_empty(lanes) if r0.numel() else r0.new_zeros(lanes)
+        native = call.native(trajectory, x, power, *tensors)
         masks = None
         if any(ctx.needs_input_grad) and not call.softplus:
             masks = torch.empty(native.mask_words, dtype=torch.int64)
@@ -195,16 +192,17 @@ class _Rollout(torch.autograd.Function):
         native.forward(call.isa, call.threads)
         ctx.call, ctx.masks = call, masks
         ctx.save_for_backward(trajectory, *tensors)
-        return trajectory
+        ctx.set_materialize_grads(False)
+        return trajectory, x, power
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(ctx, grad):
+    def backward(ctx, *given):
         trajectory, *tensors = ctx.saved_tensors
         call = ctx.call
         r0, drives, noise, forcing, readout, leaf_weight, *rest = tensors
-        grad = grad.contiguous()
-        native = call.native(trajectory, *tensors)
+        given = [None if grad is None else grad.contiguous() for grad in given]
+        native = call.native(trajectory, None, None, *tensors)
         native.set_masks(_address(ctx.masks), 0)
         in_r0, in_drives = torch.empty_like(r0), _zeros_like(drives)
         in_leaf, *in_rest = (_sum_for(tensor, leaf) for tensor, leaf in zip((leaf_weight, *rest), call.leaves))
@@ -212,7 +210,7 @@ class _Rollout(torch.autograd.Function):
         native.backward(
             call.isa,
             call.threads,
-            [tensor.data_ptr() for tensor in (grad, in_r0, in_leaf, in_drives)],
+            [_address(tensor) for tensor in (*given, in_r0, in_leaf, in_drives)],
             [0] + [tensor.data_ptr() for tensor in in_rest[:count]],
             [tensor.data_ptr() for tensor in in_rest[count:]],
         )

@@ -68,6 +68,11 @@ class DendriticTree(nn.Module):
         self.time = TimeBias(nodes[::-1], time_code, time_shared, generator)
         self.register_buffer("readout", orthonormal_rows(response_size, units, generator))
 
+    @property
+    def rate_weight(self) -> nn.Parameter:
+        """The weights on the rates, [leaves, n], for an optimiser that knows what to do with them."""
+        return self.leaf_weight
+
     def drive(self, s: Tensor) -> Tensor:
         """W_s s: what the stimulus adds to each leaf, [..., leaves]."""
         return s @ self.input_weight.T

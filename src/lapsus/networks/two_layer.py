@@ -43,6 +43,10 @@ class TwoLayer(nn.Module):
         self.time = TimeBias([hidden, units], time_code, time_shared, generator)
         self.register_buffer("readout", orthonormal_rows(response_size, units, generator))
 
+    @property
+    def rate_weight(self) -> nn.Parameter:
+        return self.hidden_weight
+
     def drive(self, s: Tensor) -> Tensor:
         return s @ self.input_weight.T
 

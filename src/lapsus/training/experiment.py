@@ -39,6 +39,9 @@ class Stage(_Section):
     clip: float = Field(1.0, gt=0, description="Largest norm of the gradient.")
     beta_1: float = Field(0.9, ge=0, lt=1)
     beta_2: float = Field(0.99, ge=0, lt=1)
+    axes: float = Field(
+        0.0, ge=0, lt=1, description="Adam works in the principal axes of the gradient, averaged with this decay; 0: plain Adam."
+    )
     average: float = Field(0.0, ge=0, lt=1, description="Decay of the moving average of weights; 0: no average.")
 
 

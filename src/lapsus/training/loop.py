@@ -22,6 +22,7 @@ from lapsus.training.build import build
 from lapsus.training.experiment import Experiment, Stage
 from lapsus.training.model import Model
 from lapsus.training.objectives import Draws, denoising_loss, exact_loss
+from lapsus.training.optimiser import Optimiser
 
 __all__ = ["Training", "Progress", "draw", "gradient", "learning_rate", "NonFinite"]
 
@@ -98,9 +99,7 @@ def draw(model: Model, stage: Stage, objective, seed: int, update: int, micro_ba
     for part in _parts(stage.conditions, micro_batch):
         draws = model.draw(conditions, x_T, part, streams.seed_of(seed, update), threads=1)
         if hasattr(objective, "goal"):
-            # Both are kept by the draws, for when the objective asks again.
-            objective.goal(draws)
-            draws.behavioural_noise
+            objective.goal(draws)  # the draws keep it, for when the objective asks again
         yield Drawn(conditions, stimuli, part, draws)
 
 
@@ -152,7 +151,8 @@ def gradient(model: Model, stage: Stage, objective, parts: Iterable[Drawn], *, w
         meanwhile()
         batch = model.simulate(draws, (here, tuple(leaves[1:])), forced=objective.forced, engine=engine, threads=threads, group=_GROUP)
         losses = objective(batch)
-        (sum(losses.values()).sum() / stage.conditions).backward()
+        terms_of = list(losses.values())
+        torch.autograd.backward(terms_of, [torch.full_like(values, 1 / stage.conditions) for values in terms_of])
         for name, values in losses.items():
             terms.setdefault(name, []).append(values.detach())
         if with_excess and objective.forced and draws.target is not None:
@@ -181,14 +181,17 @@ class Training:
         parameters = list(self.model.parameters())
         self.flat = torch.cat([p.detach().flatten() for p in parameters])
         self.grad = torch.zeros_like(self.flat)
-        self.moment_1, self.moment_2 = torch.zeros_like(self.flat), torch.zeros_like(self.flat)
         self.average = self.flat.clone()
-        self.adam_updates = 0
+        # Weights on the rates, where the network says which they are.
+        on_rates, place = getattr(self.model.network, "rate_weight", None), {}
         start = 0
         for p in parameters:
             end = start + p.numel()
+            if p is on_rates:
+                place = {"turned": slice(start, end), "columns": p.shape[-1]}
             p.data, p.grad = self.flat[start:end].view_as(p), self.grad[start:end].view_as(p)
             start = end
+        self.optimiser = Optimiser(self.flat, **place)
 
     def run(self, until: int | None = None, excess_every: int = 20) -> Iterator[Progress]:
         """Train up to update `until` (all stages), yielding after each update."""
@@ -226,26 +229,22 @@ class Training:
                     "A lower learning_rate or clip in that stage usually helps."
                 )
             rate = learning_rate(stage, place)
-            self._adam(stage, rate, min(1.0, stage.clip / (norm + 1e-12)))
+            self._step(stage, rate, min(1.0, stage.clip / (norm + 1e-12)))
             self.update += 1
             self.trials_seen += stage.conditions * stage.trials
             yield Progress(self.update, index, loss, terms, rate, norm, stage.conditions * stage.trials, excess)
 
     @torch.no_grad()
-    def _adam(self, stage: Stage, rate: float, scale: float) -> None:
-        self.adam_updates += 1
-        self.grad.mul_(scale)
-        self.moment_1.lerp_(self.grad, 1 - stage.beta_1)
-        self.moment_2.mul_(stage.beta_2).addcmul_(self.grad, self.grad, value=1 - stage.beta_2)
-        unbias_1, unbias_2 = 1 - stage.beta_1**self.adam_updates, 1 - stage.beta_2**self.adam_updates
-        denominator = (self.moment_2 / unbias_2).sqrt_().add_(1e-8)
-        self.flat.addcdiv_(self.moment_1, denominator, value=-rate / unbias_1)
+    def _step(self, stage: Stage, rate: float, scale: float) -> None:
+        if scale < 1:
+            self.grad.mul_(scale)
+        self.flat.sub_(self.optimiser.step(self.grad, rate, stage.beta_1, stage.beta_2, stage.axes))
         if stage.average:
-            self.average.lerp_(self.flat, 1 - min(stage.average, (1 + self.adam_updates) / (10 + self.adam_updates)))
+            updates = self.optimiser.updates
+            self.average.lerp_(self.flat, 1 - min(stage.average, (1 + updates) / (10 + updates)))
         else:
             self.average.copy_(self.flat)
 
     def tensors(self) -> dict[str, Tensor]:
         """All that a checkpoint must hold."""
-        names = ("flat", "moment_1", "moment_2", "average")
-        return {name: getattr(self, name) for name in names}
+        return {"flat": self.flat, "average": self.average} | self.optimiser.state()

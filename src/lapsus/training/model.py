@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from lapsus import streams
 from lapsus.diffusion import Schedule, corrupt, linear_schedule
-from lapsus.engine import Timeline, normal, rollout
+from lapsus.engine import Timeline, normal, rollout_and_read_out
 from lapsus.errors import LapsusError
 from lapsus.training.build import build
 from lapsus.training.experiment import Experiment
@@ -101,11 +101,11 @@ class Model(nn.Module):
                  threads: int | None = None, group: int | None = None) -> Batch:  # fmt: skip
         """Roll the network through what was drawn; inputs are those of the same conditions."""
         drives, biases = inputs
-        trajectory = rollout(
+        rolled = rollout_and_read_out(
             self.network, draws.r0, drives, biases, self._timeline(noise_scale), draws.noise,
             draws.path[:-1] if forced else None, engine=engine, threads=threads, group=group,
         )  # fmt: skip
-        return Batch(draws, trajectory)
+        return Batch(draws, *rolled)
 
     def batch(self, conditions, inputs, x_T: Tensor, part: range, key: int, *, threads: int | None = None, **options) -> Batch:
         """Draw and simulate the conditions in `part`; inputs are those of all conditions."""

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from lapsus.diffusion import Mixture, Schedule, exact_mean, posterior_mean
-from lapsus.engine.read_out import project, read_out
+from lapsus.engine.read_out import project
 from lapsus.errors import LapsusError
 
 __all__ = ["Batch", "Draws", "Diffusion", "TaskOptimal", "SampleMSE", "predicted_mean", "denoising_loss", "exact_loss"]
@@ -60,27 +60,28 @@ class Draws:
         """Its mean over all responses that the behaviour may give from x_t."""
         return exact_mean(self.path, self.schedule, self.target)
 
+    def aim(self, regress: str) -> Tensor:
+        """x_1 … x_T that a network with that mean ("sample" or "expectation") would reach on the same noise, [T, d, C, K]."""
+        return self._sampled_aim if regress == "sample" else self._exact_aim
+
+    @cached_property
+    def _sampled_aim(self) -> Tensor:
+        return self.sampled_mean + self.behavioural_noise
+
+    @cached_property
+    def _exact_aim(self) -> Tensor:
+        return self.exact_mean + self.behavioural_noise
+
 
 @dataclass(frozen=True)
 class Batch:
-    """Simulated trials: what was drawn for them, and the trajectory [S + 1, n, C, K] of the rollout."""
+    """Simulated trials: what was drawn for them, the trajectory [S + 1, n, C, K] of the rollout, x = W_x r of all of it
+    [S + 1, d, C, K], and the power [C, K], the sum over all steps and units of the squared rates."""
 
     draws: Draws
     trajectory: Tensor
-
-    @cached_property
-    def _read(self) -> tuple[Tensor, Tensor]:
-        return read_out(self.trajectory, self.draws.readout)
-
-    @property
-    def x(self) -> Tensor:
-        """x = W_x r of the whole trajectory, [S + 1, d, C, K]."""
-        return self._read[0]
-
-    @property
-    def power(self) -> Tensor:
-        """Sum over all steps and units of the squared rates, [C, K]."""
-        return self._read[1]
+    x: Tensor
+    power: Tensor
 
     def responses(self, last: int) -> Tensor:
         """x over the last steps, [last, d, C, K]."""
@@ -92,10 +93,9 @@ def predicted_mean(batch: Batch) -> Tensor:
     return batch.responses(batch.draws.schedule.T) - batch.draws.behavioural_noise
 
 
-def _denoising_error(goal: Tensor, mean: Tensor, weights: Tensor | None = None) -> Tensor:
-    """Sum over the T steps of |goal - mean|², weighted [T] if so wished, mean over trials: [C]."""
-    error = (goal - mean).square()
-    return (error if weights is None else error * weights.view(-1, 1, 1, 1)).sum((0, 1)).mean(-1)
+def _denoising_error(goal: Tensor, mean: Tensor) -> Tensor:
+    """Sum over the T steps of |goal - mean|², mean over trials: [C]."""
+    return (goal - mean).square().sum((0, 1)).mean(-1)
 
 
 def denoising_loss(batch: Batch) -> Tensor:
@@ -113,24 +113,54 @@ def _rate_term(batch: Batch) -> Tensor:
     return batch.power.mean(-1)
 
 
-def _base_term(batch: Batch) -> Tensor:
-    """Distance of x_0 = W_x r_0 from N(0, I) over the trials of each condition: |mean|² + |Cov - I|²_F."""
-    x_0 = batch.x[-batch.draws.schedule.T - 1]  # [d, C, K]
-    if x_0.shape[-1] < 2:
-        raise LapsusError("objective.base_penalty needs at least two trials a condition (batch.trials).")
-    mean = x_0.mean(-1)
-    centred = x_0 - mean[..., None]
-    covariance = torch.einsum("ick,jck->cij", centred, centred) / (x_0.shape[-1] - 1)
-    identity = torch.eye(len(x_0), dtype=x_0.dtype, device=x_0.device)
-    return mean.square().sum(0) + (covariance - identity).square().sum((1, 2))
-
-
-def _regularised(main: dict[str, Tensor], batch: Batch, rate_penalty: float, base_penalty: float = 0.0) -> dict:
+def _regularised(main: dict[str, Tensor], batch: Batch, rate_penalty: float) -> dict:
     if rate_penalty:
         main["rate"] = rate_penalty * _rate_term(batch)
-    if base_penalty:
-        main["base"] = base_penalty * _base_term(batch)
     return main
+
+
+class _DiffusionLoss(torch.autograd.Function):
+    """The two terms of the loss in x, [C] each: its distance from `aim` [T, d, C, K] over the last T steps, weighted [T]; and
+    that of x_0 from N(0, I) over the trials of each condition, |mean|² + |Cov - I|²_F.
+
+    The gradient is written out: by way of autograd's single operations both would take longer than a tenth of a step.
+    """
+
+    @staticmethod
+    def forward(ctx, x: Tensor, aim: Tensor, weights: Tensor | None, base: bool):
+        steps, trials = len(aim), x.shape[-1]
+        error = x[-steps:] - aim
+        square = error.square()
+        if weights is not None:
+            weights = weights.view(-1, 1, 1, 1)
+            square *= weights
+        denoising = square.sum((0, 1)).mean(-1)
+        distance = mean = centred = surplus = None
+        if base:
+            x_0 = x[-steps - 1]  # [d, C, K]
+            mean = x_0.mean(-1, keepdim=True)
+            centred = (x_0 - mean).transpose(0, 1)  # [C, d, K]
+            surplus = centred @ centred.mT / (trials - 1) - torch.eye(len(x_0), dtype=x.dtype, device=x.device)
+            distance = mean.square().sum((0, 2)) + surplus.square().sum((1, 2))
+        ctx.save_for_backward(error, weights, mean, centred, surplus)
+        ctx.shape = x.shape
+        ctx.set_materialize_grads(False)
+        return denoising, distance
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx, in_denoising: Tensor | None, in_distance: Tensor | None):
+        error, weights, mean, centred, surplus = ctx.saved_tensors
+        steps, trials = len(error), ctx.shape[-1]
+        in_x = error.new_zeros(ctx.shape)
+        if in_denoising is not None:
+            scale = (2 / trials * in_denoising).view(-1, 1)
+            torch.mul(error, scale if weights is None else weights * scale, out=in_x[-steps:])
+        if in_distance is not None:
+            # Centring needs no term of its own: the columns of surplus times centred already sum to zero over trials.
+            through = (2 / trials) * mean + (4 / (trials - 1)) * (surplus @ centred).transpose(0, 1)
+            torch.mul(through, in_distance.view(-1, 1), out=in_x[-steps - 1])
+        return in_x, None, None, None
 
 
 @dataclass(frozen=True)
@@ -151,19 +181,22 @@ class Diffusion:
     forced = True
 
     def goal(self, draws: Draws) -> Tensor:
-        """What mu_hat should be: no network is needed for it, so the loop asks for it while the kernel runs."""
-        if self.regress == "sample":
-            return draws.sampled_mean
-        if draws.target is None:
+        """What x should be: no network is needed for it, so the loop asks for it while the kernel runs."""
+        if self.regress == "expectation" and draws.target is None:
             raise LapsusError('objective.regress = "expectation" needs a behaviour with a closed form (mixture).')
-        return draws.exact_mean
+        return draws.aim(self.regress)
 
     def __call__(self, batch: Batch) -> dict[str, Tensor]:
+        if self.base_penalty and batch.x.shape[-1] < 2:
+            raise LapsusError("objective.base_penalty needs at least two trials a condition (batch.trials).")
         weights = None
         if self.early_weight:
-            weights = batch.draws.schedule.from_x_T.to(batch.trajectory.dtype) ** -self.early_weight
-        loss = _denoising_error(self.goal(batch.draws), predicted_mean(batch), weights)
-        return _regularised({"ddpm": loss}, batch, self.rate_penalty, self.base_penalty)
+            weights = batch.draws.schedule.from_x_T.to(batch.x.dtype) ** -self.early_weight
+        loss, distance = _DiffusionLoss.apply(batch.x, self.goal(batch.draws), weights, bool(self.base_penalty))
+        terms = _regularised({"ddpm": loss}, batch, self.rate_penalty)
+        if self.base_penalty:
+            terms["base"] = self.base_penalty * distance
+        return terms
 
 
 @dataclass(frozen=True)

@@ -90,9 +90,9 @@ class Run:
         from safetensors.torch import save
 
         weights = {f"weights.{name}": tensor.contiguous() for name, tensor in training.model.state_dict().items()}
-        data = save(weights | {name: training.tensors()[name] for name in ("moment_1", "moment_2", "average")})
+        data = save(weights | {name: tensor for name, tensor in training.tensors().items() if name != "flat"})
         facts = {
-            "update": training.update, "adam_updates": training.adam_updates, "trials_seen": training.trials_seen,
+            "update": training.update, "adam_updates": training.optimiser.updates, "trials_seen": training.trials_seen,
             "seconds": seconds, "sha256": hashlib.sha256(data).hexdigest(),
         }  # fmt: skip
         name = f"checkpoint-{training.update:08d}"
@@ -138,11 +138,13 @@ class Run:
         facts, tensors = newest
         set_weights(model, {k.removeprefix("weights."): v for k, v in tensors.items() if k.startswith("weights.")}, self.path)
         training = Training(self.experiment, model, update=facts["update"], trials_seen=facts["trials_seen"], **options)
-        training.adam_updates = facts["adam_updates"]
-        for name in ("moment_1", "moment_2", "average"):
-            if tensors[name].shape != training.flat.shape:
+        training.optimiser.updates = facts["adam_updates"]
+        for name, tensor in training.tensors().items():
+            if name == "flat" or (name in ("covariance", "axes") and name not in tensors):
+                continue  # the weights themselves; and runs of older versions, whose Adam had no axes
+            if tensors[name].shape != tensor.shape:
                 raise LapsusError(f"The checkpoint in {self.path} belongs to another network: {name} does not fit.")
-            getattr(training, name).copy_(tensors[name])
+            tensor.copy_(tensors[name])
         return training, facts["seconds"]
 
     def model(self) -> Model:
