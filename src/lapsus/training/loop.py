@@ -17,6 +17,7 @@ from torch import Tensor
 
 from lapsus import streams
 from lapsus.engine.fused import why_not
+from lapsus.engine.threads import resolve
 from lapsus.errors import LapsusError
 from lapsus.training.build import build
 from lapsus.training.experiment import Experiment, Stage
@@ -27,9 +28,10 @@ from lapsus.training.optimiser import Optimiser
 __all__ = ["Training", "Progress", "draw", "gradient", "learning_rate", "NonFinite"]
 
 
-# Conditions whose gradients are summed before they are added to the total: micro-batches are whole groups, and then
-# cutting a batch changes no bit.
-_GROUP = 4
+def _group(trials: int) -> int:
+    """Conditions whose gradients are summed before they are added to the total: micro-batches are whole groups, and then
+    cutting a batch changes no bit. Enough of them to fill the 64 trials that the kernel takes at a time."""
+    return max(4, -(-64 // trials))
 
 
 @contextmanager
@@ -75,10 +77,11 @@ def learning_rate(stage: Stage, update: int) -> float:
     return warm * stage.learning_rate * (stage.final_learning_rate / stage.learning_rate) ** share
 
 
-def _parts(conditions: int, micro_batch: int | None) -> list[range]:
+def _parts(stage: Stage, micro_batch: int | None) -> list[range]:
     """Ranges of conditions to simulate at a time: whole groups, so that the cut changes no bit."""
-    size = conditions if micro_batch is None else max(_GROUP, micro_batch - micro_batch % _GROUP)
-    return [range(start, min(start + size, conditions)) for start in range(0, conditions, size)]
+    group, count = _group(stage.trials), stage.conditions
+    size = count if micro_batch is None else max(group, micro_batch - micro_batch % group)
+    return [range(start, min(start + size, count)) for start in range(0, count, size)]
 
 
 @dataclass(frozen=True)
@@ -96,7 +99,7 @@ def draw(model: Model, stage: Stage, objective, seed: int, update: int, micro_ba
     conditions = model.task.sample(stage.conditions, streams.generator(seed, update, "conditions"))
     x_T = model.behaviour.sample(conditions, stage.trials, streams.generator(seed, update, "responses"))
     stimuli = model.task.stimuli(conditions)
-    for part in _parts(stage.conditions, micro_batch):
+    for part in _parts(stage, micro_batch):
         draws = model.draw(conditions, x_T, part, streams.seed_of(seed, update), threads=1)
         if hasattr(objective, "goal"):
             objective.goal(draws)  # the draws keep it, for when the objective asks again
@@ -149,7 +152,7 @@ def gradient(model: Model, stage: Stage, objective, parts: Iterable[Drawn], *, w
             leaves = [tensor.detach().requires_grad_() for tensor in inputs]
         here = leaves[0] if len(part) == stage.conditions else leaves[0][:, part.start : part.stop]
         meanwhile()
-        batch = model.simulate(draws, (here, tuple(leaves[1:])), forced=objective.forced, engine=engine, threads=threads, group=_GROUP)
+        batch = model.simulate(draws, (here, tuple(leaves[1:])), forced=objective.forced, engine=engine, threads=threads, group=_group(stage.trials))
         losses = objective(batch)
         terms_of = list(losses.values())
         torch.autograd.backward(terms_of, [torch.full_like(values, 1 / stage.conditions) for values in terms_of])
@@ -211,16 +214,16 @@ class Training:
                 yield index, model, objective, drawn
 
     def _updates(self, until: int, excess_every: int) -> Iterator[Progress]:
-        draws = _Ahead(self._draws(until))
+        draws, threads = _Ahead(self._draws(until)), resolve(self.threads)
         while self.update < until:
             index, place = self.experiment.stage_at(self.update)
             stage = self.experiment.stage[index]
             _, model, objective, first = next(draws)
-            others = len(_parts(stage.conditions, self.micro_batch)) - 1
+            others = len(_parts(stage, self.micro_batch)) - 1
             self.grad.zero_()
             terms, excess = gradient(
                 model, stage, objective, chain([first], (drawn for *_, drawn in islice(draws, others))),
-                with_excess=self.update % excess_every == 0, engine=self.engine, threads=self.threads, meanwhile=draws.begin,
+                with_excess=self.update % excess_every == 0, engine=self.engine, threads=threads, meanwhile=draws.begin,
             )  # fmt: skip
             norm, loss = float(self.grad.norm()), sum(terms.values())
             if not (math.isfinite(norm) and math.isfinite(loss)):
