@@ -35,6 +35,7 @@ app.command("cue-combination")(reproduce_cue_combination.command)
 def figures(
     figure: Annotated[Optional[list[str]], typer.Argument(help="Which figures; none means all.", metavar="[FIGURE]...")] = None,
     runs: Annotated[Optional[Path], typer.Option(help="Folder of run folders to use instead of the shipped networks.")] = None,
+    seed: Annotated[int, typer.Option(help="Which seed of the networks that ship with several.")] = 1,
     output: Annotated[Path, typer.Option("-o", "--output", help="Folder for PDF, PNG and CSV.")] = Path("figures"),
     recording: Annotated[Optional[Path], typer.Option(help="A recording (netCDF in the activity form) to draw in Fig 3C.")] = None,
     claims_only: Annotated[bool, typer.Option("--claims-only", help="Test the claims, draw nothing.")] = False,
@@ -50,7 +51,7 @@ def figures(
     from lapsus.figures.networks import Networks
     from lapsus.figures.reproduce import reproduce
 
-    networks = Networks.shipped() if runs is None else Networks.in_folder(runs)
+    networks = Networks.shipped(seed) if runs is None else Networks.in_folder(runs)
     say = _progress if sys.stderr.isatty() else (lambda name: None)
     data = None if recording is None else _open(recording)
     claims = reproduce(networks, figure or (), None if claims_only else output, recording=data, progress=say)

@@ -208,7 +208,7 @@ def experiment(fitted: BNS, task: dict, start: Start | None, seed: int, name: st
     diffusion = {"kind": "diffusion", "regress": regress, "rate_penalty": 1e-8}
     average = max(0.9, min(0.998, 1 - 8 / max(updates, 1)))
     last = {"name": "fitted target", "updates": updates, "conditions": 64, "trials": 8, "objective": diffusion, "learning_rate": 3e-3, "final_learning_rate": 1e-4,
-            "warmup": min(100, updates // 10), "beta_2": 0.999, "average": average}  # fmt: skip
+            "warmup": min(100, updates // 10), "beta_2": 0.999, "axes": 0.99, "average": average}  # fmt: skip
     stages = [last] if start is not None else [*_from_scratch(updates), last | {"updates": int(0.35 * updates)}]
     table = {
         "name": name,
@@ -237,7 +237,7 @@ def _from_scratch(updates: int) -> list[dict]:
                 "task": {"denoise": T, "delay": delay}, "learning_rate": 2e-3, "warmup": 20, "clip": 5.0}
                for k, (T, delay) in enumerate(horizon)]  # fmt: skip
     stages.append({"name": "no swaps", "updates": int(0.22 * updates), "objective": {"kind": "diffusion", "rate_penalty": 1e-8},
-                   "behaviour": {"kind": "bns", "swap": {"kind": "none"}}, "learning_rate": 4e-3, "final_learning_rate": 2e-3})  # fmt: skip
+                   "behaviour": {"kind": "bns", "swap": {"kind": "none"}}, "learning_rate": 4e-3, "final_learning_rate": 2e-3, "axes": 0.99})  # fmt: skip
     return stages
 
 

@@ -75,11 +75,15 @@ class Networks:
     sources: dict[str, str] = field(default_factory=dict)
 
     @classmethod
-    def shipped(cls) -> "Networks":
-        """The networks that come with lapsus; of several seeds of one role, the first by name."""
+    def shipped(cls, seed: int = 1) -> "Networks":
+        """The networks that come with lapsus; of a role with several seeds the one asked for, where it is there."""
         from lapsus.zoo import load_shipped, shipped
 
-        return cls._of({name: (facts["config"], lambda name=name: load_shipped(name)) for name, facts in shipped().items()})
+        facts = shipped()
+        seeds = sorted({one["config"]["seed"] for one in facts.values()})
+        if facts and seed not in seeds:
+            raise LapsusError(f"No network of seed {seed} ships with lapsus; there are seeds {', '.join(map(str, seeds))}.")
+        return cls._of({name: (one["config"], lambda name=name: load_shipped(name)) for name, one in facts.items()}, seed)
 
     @classmethod
     def in_folder(cls, folder: str | Path) -> "Networks":
@@ -96,11 +100,15 @@ class Networks:
         return cls._of({name: (run.experiment.model_dump(exclude_none=True), run.model) for name, run in runs.items()})
 
     @classmethod
-    def _of(cls, candidates: dict) -> "Networks":
+    def _of(cls, candidates: dict, seed: int = 1) -> "Networks":
         loaders, sources = {}, {}
-        # Of several networks of one role, the one trained longest; of several seeds (network@seed), the first.
-        order = sorted(candidates.items(), key=lambda item: (-sum(stage["updates"] for stage in item[1][0]["stage"]), item[0].count("@"), item[0]))
-        for name, (config, loader) in order:
+
+        def first(item) -> tuple:
+            """Of several networks of one role, the seed asked for; then the one trained longest."""
+            name, (config, _) = item
+            return config["seed"] != seed, -sum(stage["updates"] for stage in config["stage"]), name
+
+        for name, (config, loader) in sorted(candidates.items(), key=first):
             role = role_of(config)
             if role is not None and role not in loaders:
                 loaders[role], sources[role] = cache(loader), name

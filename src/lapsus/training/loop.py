@@ -169,12 +169,13 @@ def gradient(model: Model, stage: Stage, objective, parts: Iterable[Drawn], *, w
 
 @dataclass
 class Training:
-    """Weights, optimiser and how far it has come. All parameters live in one flat vector, so that Adam is a few operations."""
+    """Weights, optimiser, how far it has come, and the processor time that took, of all cores together. All parameters live in one flat vector, so that Adam is a few operations."""
 
     experiment: Experiment
     model: Model
     update: int = 0
     trials_seen: int = 0
+    core_seconds: float = 0.0
     engine: str = "auto"
     threads: int | None = None
     micro_batch: int | None = None
@@ -221,6 +222,7 @@ class Training:
             _, model, objective, first = next(draws)
             others = len(_parts(stage, self.micro_batch)) - 1
             self.grad.zero_()
+            before = time.process_time()
             terms, excess = gradient(
                 model, stage, objective, chain([first], (drawn for *_, drawn in islice(draws, others))),
                 with_excess=self.update % excess_every == 0, engine=self.engine, threads=threads, meanwhile=draws.begin,
@@ -235,6 +237,7 @@ class Training:
             self._step(stage, rate, min(1.0, stage.clip / (norm + 1e-12)))
             self.update += 1
             self.trials_seen += stage.conditions * stage.trials
+            self.core_seconds += time.process_time() - before
             yield Progress(self.update, index, loss, terms, rate, norm, stage.conditions * stage.trials, excess)
 
     @torch.no_grad()

@@ -93,7 +93,7 @@ class Run:
         data = save(weights | {name: tensor for name, tensor in training.tensors().items() if name != "flat"})
         facts = {
             "update": training.update, "adam_updates": training.optimiser.updates, "trials_seen": training.trials_seen,
-            "seconds": seconds, "sha256": hashlib.sha256(data).hexdigest(),
+            "seconds": seconds, "core_seconds": training.core_seconds, "sha256": hashlib.sha256(data).hexdigest(),
         }  # fmt: skip
         name = f"checkpoint-{training.update:08d}"
         _write(self.path / f"{name}.safetensors", data)
@@ -138,6 +138,8 @@ class Run:
         facts, tensors = newest
         set_weights(model, {k.removeprefix("weights."): v for k, v in tensors.items() if k.startswith("weights.")}, self.path)
         training = Training(self.experiment, model, update=facts["update"], trials_seen=facts["trials_seen"], **options)
+        # Older checkpoints do not hold it: at most all of two cores, which is what they were made with.
+        training.core_seconds = facts.get("core_seconds", 2 * facts["seconds"])
         training.optimiser.updates = facts["adam_updates"]
         for name, tensor in training.tensors().items():
             if name == "flat" or (name in ("covariance", "axes") and name not in tensors):

@@ -62,6 +62,7 @@ def ship(run, folder: Path | None = None) -> Path:
         "evaluation": evaluate(model),
         "trials_seen": training[0].trials_seen,
         "minutes": training[1] / 60,
+        "core_minutes": training[0].core_seconds / 60,
         "learning_curve": [{key: line[key] for key in ("update", "stage", "loss", "excess", "seconds") if key in line}
                            for line in _thinned([line for line in metrics if "excess" in line] or metrics, 100)],
     }  # fmt: skip
@@ -86,6 +87,6 @@ def summary() -> list[dict]:
         row |= {key: found.get(key) for key in ("excess", "swap_curve_mad", "swap_curve_max", "median_error", "away")}
         if facts["config"]["stage"][-1]["objective"]["kind"] != "diffusion":
             row["excess"] = None  # it was never asked to denoise
-        # Two cores for every minute: an upper bound where the kernel ran on one thread.
-        rows.append(row | {"trials_seen": facts["trials_seen"], "core_minutes": 2 * facts["minutes"]})
+        # Where processor time was not recorded, all of two cores.
+        rows.append(row | {"trials_seen": facts["trials_seen"], "core_minutes": facts.get("core_minutes", 2 * facts["minutes"])})
     return rows
