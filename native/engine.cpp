@@ -197,12 +197,13 @@ template <class T> class Folder {
         group_.memory.zero();
     }
 
-    std::unique_ptr<SumsMemory<T>> take() {
+    std::unique_ptr<SumsMemory<T>> take(Index block) {
         std::unique_ptr<SumsMemory<T>> sums;
         {
             std::unique_lock<std::mutex> lock(mutex_);
-            // Bounds the memory that waits behind a thread which has fallen asleep.
-            freed_.wait(lock, [&] { return !free_.empty() || made_ < most_; });
+            // Bounds the memory that waits behind a thread which has fallen asleep; but not for the block that all others
+            // wait for.
+            freed_.wait(lock, [&] { return !free_.empty() || made_ < most_ || block == next_; });
             if (!free_.empty()) {
                 sums = std::move(free_.back());
                 free_.pop_back();
@@ -310,7 +311,7 @@ template <class T> void backward(const InstructionSet &set, const Problem<T> &p,
     auto scratch = scratch_for(threads, k.scratch_size(p));
     Folder<T> folder(k, p, g);
     parallel(block_count(p), threads, [&](Index block, int worker) {
-        auto sums = folder.take();
+        auto sums = folder.take(block);
         k.backward(p, g, weights.get(), block_at(p, block), sums->view(), scratch[worker].get());
         folder.give(block, std::move(sums));
     });

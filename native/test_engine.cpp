@@ -259,6 +259,19 @@ static void bench(int threads) {
                 set.name, threads, 1e3 * best[0], 1e3 * (best[1] - best[0]), 512 / best[1], 1e3 * best[2]);
 }
 
+// More blocks than there are buffers for sums, on more threads than cores: whoever falls asleep must not hold up the rest.
+static void many_blocks() {
+    std::mt19937 random(3);
+    Case<float> c(random, 1, {1}, 6000, 64, 1, 0, false, 1);
+    const Loss<float> loss{{}, std::vector<float>(c.x.size(), 1.0f), {}};
+    const InstructionSet &set = instruction_set("");
+    const Result<float> one = run(c, set, 1, loss);
+    for (int threads : {2, 4, 16}) {
+        const Result<float> many = run(c, set, threads, loss);
+        check(one.leaf_weight == many.leaf_weight && one.drive == many.drive, "many blocks", set.name, threads);
+    }
+}
+
 int main(int count, char **arguments) {
     if (count > 1 && std::string(arguments[1]) == "bench") {
         bench(count > 2 ? std::atoi(arguments[2]) : 1);
@@ -274,6 +287,7 @@ int main(int count, char **arguments) {
         normal(instruction_set(*name), 1, 2, 0, 3, 5, 7, 13, many.data(), 4);
         check(one == many, "noise on four threads", *name, 0);
     }
+    many_blocks();
     std::printf(failures ? "%d failures\n" : "all right\n", failures);
     return failures ? 1 : 0;
 }

@@ -375,3 +375,17 @@ def test_bench_reports_what_it_promises(monkeypatch):
     promised = {"fused_over_reference_512": 4, "fused_over_reference_16384": 4, "fused_over_plain_16384": 24,
                 "useful_fraction_of_sgemm": 0.9, "peak_memory_16384_mb": 450}  # fmt: skip
     assert {name: report[name] for name in promised} == promised
+
+
+@needs_kernel
+def test_bench_times_what_training_does():
+    """Each way of running the workload makes a gradient of every weight, and the same one."""
+    from lapsus.engine import bench
+
+    gradients = []
+    for run in (bench.kernel, bench.tuned, reference.rollout):
+        load = bench.Workload(2, 4)
+        load.train(run)
+        gradients.append(torch.cat([tensor.grad.flatten() for tensor in load.leaves()]))
+    for other in gradients[1:]:
+        assert error(gradients[0], other) < 1e-3

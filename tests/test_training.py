@@ -24,7 +24,7 @@ TINY = {
     "behaviour": {"kind": "bns", "swap": {"kind": "constant", "p": 0.2}},
     "stage": [
         {"updates": 15, "objective": {"kind": "task-optimal"}, "conditions": 8, "trials": 4, "task": {"denoise": 2}},
-        {"updates": 25, "objective": {"kind": "diffusion"}, "conditions": 8, "trials": 4, "average": 0.9},
+        {"updates": 25, "objective": {"kind": "diffusion"}, "conditions": 8, "trials": 4, "average": 0.9, "axes": 0.9},
     ],
 }
 

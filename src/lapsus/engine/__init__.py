@@ -68,7 +68,7 @@ def rollout_and_read_out(
         _tell(f"The torch reference runs instead of the fused kernel, several times slower: {reason}.")
     if engine == "reference" or reason:
         trajectory = reference.rollout(network, r0, drives, biases, timeline, noise, forcing)
-        return trajectory, *read_out(trajectory, network.readout)
+        return trajectory, *read_out(trajectory, network.readout.to(trajectory.dtype))
     return fused.rollout(network, r0, drives, biases, timeline, noise, forcing, threads=threads, group=group)
 
 

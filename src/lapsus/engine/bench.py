@@ -102,6 +102,11 @@ class Workload:
                 rollout(*self.part(start, size))
 
 
+def kernel(*arguments) -> Tensor:
+    """The trajectory of the fused rollout."""
+    return fused.rollout(*arguments)[0]
+
+
 def tuned(network, r0, drives, biases, timeline, noise, forcing) -> Tensor:
     """The fastest trial in plain torch that we could write: fused additions, batched products, work in place."""
     shape, alpha, readout = r0.shape, network.alpha, network.readout
@@ -226,8 +231,8 @@ def _compare(conditions: int, trials: int, rounds: int, progress, plain: bool = 
     with _Torch() as torch_only:
         work = {
             "sgemm": lambda: _seconds(multiply),
-            "fused": lambda: _seconds(lambda: load.train(fused.rollout)),
-            "simulate fused": lambda: _seconds(lambda: load.simulate(fused.rollout)),
+            "fused": lambda: _seconds(lambda: load.train(kernel)),
+            "simulate fused": lambda: _seconds(lambda: load.simulate(kernel)),
             "simulate reference": lambda: torch_only("simulate", conditions, trials, max(1, 512 // trials)),
         }
         multiply = _sgemm(size)
@@ -274,7 +279,7 @@ def _scaling(quick: bool, progress) -> dict[str, list[dict]]:
         loads = [Workload(conditions, trials, trial) for trial, conditions, trials in rows]
         # A batch of more than 16,384 trials is trained as the trainer would: in micro-batches.
         work = {
-            str(i): lambda load=load: _seconds(lambda: load.train(fused.rollout, max(1, 16384 // load.trials)))
+            str(i): lambda load=load: _seconds(lambda: load.train(kernel, max(1, 16384 // load.trials)))
             for i, load in enumerate(loads)
         }
         seconds = _interleaved(work, 3, progress)
@@ -331,7 +336,7 @@ def _resident(field: str) -> float:
 def _train_once(kind: str) -> float:
     before = _resident("VmRSS")
     load = Workload(32, 512)
-    rollout, size = {"fused": (fused.rollout, None), "reference": (tuned, 1), "plain": (reference.rollout, None)}[kind]
+    rollout, size = {"fused": (kernel, None), "reference": (tuned, 1), "plain": (reference.rollout, None)}[kind]
     load.train(rollout, size)
     return _resident("VmHWM") - before
 

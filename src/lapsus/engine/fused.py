@@ -190,20 +190,20 @@ class _Rollout(torch.autograd.Function):
             masks = torch.empty(native.mask_words, dtype=torch.int64)
             native.set_masks(masks.data_ptr(), masks.nbytes)
         native.forward(call.isa, call.threads)
-        ctx.call, ctx.masks = call, masks
-        ctx.save_for_backward(trajectory, *tensors)
+        ctx.call = call
+        ctx.save_for_backward(masks, trajectory, *tensors)
         ctx.set_materialize_grads(False)
         return trajectory, x, power
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx, *given):
-        trajectory, *tensors = ctx.saved_tensors
+        masks, trajectory, *tensors = ctx.saved_tensors
         call = ctx.call
         r0, drives, noise, forcing, readout, leaf_weight, *rest = tensors
         given = [None if grad is None else grad.contiguous() for grad in given]
         native = call.native(trajectory, None, None, *tensors)
-        native.set_masks(_address(ctx.masks), 0)
+        native.set_masks(_address(masks), 0)
         in_r0, in_drives = torch.empty_like(r0), _zeros_like(drives)
         in_leaf, *in_rest = (_sum_for(tensor, leaf) for tensor, leaf in zip((leaf_weight, *rest), call.leaves))
         count = len(call.nodes) - 1

@@ -31,7 +31,7 @@ __all__ = ["Training", "Progress", "draw", "gradient", "learning_rate", "NonFini
 def _group(trials: int) -> int:
     """Conditions whose gradients are summed before they are added to the total: micro-batches are whole groups, and then
     cutting a batch changes no bit. Enough of them to fill the 64 trials that the kernel takes at a time."""
-    return max(4, -(-64 // trials))
+    return max(4, 64 // trials)
 
 
 @contextmanager
@@ -161,6 +161,7 @@ def gradient(model: Model, stage: Stage, objective, parts: Iterable[Drawn], *, w
         if with_excess and objective.forced and draws.target is not None:
             with torch.no_grad():
                 excess.append(denoising_loss(batch) - exact_loss(batch))
+        del batch, losses, terms_of  # with all that the kernel kept for its backward pass, before the next micro-batch needs as much
     used = [(tensor, leaf.grad) for tensor, leaf in zip(inputs, leaves) if leaf.grad is not None]
     torch.autograd.backward([tensor for tensor, _ in used], [grad for _, grad in used])
     means = {name: float(torch.cat(values).mean()) for name, values in terms.items()}
