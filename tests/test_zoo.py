@@ -70,6 +70,16 @@ def test_shipped_network_opens_and_answers(name):
     assert data.sizes["trial"] == 6 and bool(torch.isfinite(torch.tensor(data["activity"].values)).all())
 
 
+@pytest.mark.parametrize("name", list(shipped()))
+def test_shipped_network_was_trained_as_its_file_says(name):
+    """The experiment file trains this very network again: nothing was changed in it after the training."""
+    from lapsus.training.experiment import Experiment, read_experiment
+
+    config = Experiment.model_validate(shipped()[name]["config"]).model_dump()
+    described = read_experiment(config["name"], [f"seed={config['seed']}"]).model_dump()
+    assert {key: value for key, value in config.items() if key != "versions"} == {key: value for key, value in described.items() if key != "versions"}
+
+
 def test_shipped_weights_stay_small():
     from importlib.resources import files
     from pathlib import Path
