@@ -166,7 +166,12 @@ def nearest_start(fitted: BNS, task: dict, cueing: str, start_from: str | None =
     else:
         from lapsus.zoo import shipped
 
-        candidates = {name: facts["config"] for name, facts in shipped().items()}
+        # Architecture controls are no start unless one is asked for.
+        candidates = {
+            name: facts["config"]
+            for name, facts in shipped().items()
+            if facts["config"].get("network", {}).get("kind", "dendritic") == "dendritic"
+        }
     conditions = build("task", task).sample(2000, streams.generator("nearest start"))
     wanted = _swap_probability(fitted, conditions)
     found = []
