@@ -14,7 +14,7 @@ from lapsus.zoo import shipped
 PAPER = {("feature", "preamble"): (500_000, 16), ("feature", "optimal"): (2_000, 0.23), ("feature", "diffusion"): (300_000, 36),
          ("index", "optimal"): (35_000, 3.2), ("index", "diffusion"): (300_000, 28)}  # fmt: skip
 SHOWN = {"feature-no-swap": GREEN, "feature-constant-5": SKY, "feature-constant-30": BLUE, "feature-smooth-2": ORANGE,
-         "feature-smooth-0": "#CC79A7", "index-swap-10": "k", "point-constant-30": GREY}  # fmt: skip
+         "feature-smooth-0": "#CC79A7", "index-swap-10": "k", "point-constant-30": GREY, "two-layer-constant-30": "0.75"}  # fmt: skip
 
 
 def in_paper(config: dict) -> tuple[int, float] | None:
@@ -76,7 +76,9 @@ def draw(networks: dict[str, dict], path: Path) -> None:
             ax.axhline(0.08, color="0.6", lw=0.6, ls=(0, (3, 2)))
         axes[0].set(yscale="log", ylim=(0.03, 1), xlabel="trials seen (million; feature-cued: since the preamble)", ylabel="excess over the Bayes denoiser")
         axes[0].set_yticks([0.03, 0.1, 0.3, 1], ["0.03", "0.1", "0.3", "1"])
-        axes[1].set(xlabel="minutes of two cores")
+        axes[1].set(xlabel="minutes of two cores", xscale="log", xlim=(0.1, 70))
+        axes[1].set_xticks([0.1, 0.3, 1, 3, 10, 30], ["0.1", "0.3", "1", "3", "10", "30"])
+        axes[1].minorticks_off()
         fig.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
         fig.savefig(path, dpi=200)
 
