@@ -114,7 +114,7 @@ def test_unknown_figure_is_refused_with_a_hint(networks):
 def test_command_line(monkeypatch, tmp_path):
     from lapsus.cli import app
 
-    monkeypatch.setattr(Networks, "shipped", classmethod(lambda cls: SyntheticNetworks(("feature-none",))))
+    monkeypatch.setattr(Networks, "shipped", classmethod(lambda cls, seed: SyntheticNetworks(("feature-none",))))
     result = CliRunner().invoke(app, ["reproduce", "fig2", "--claims-only", "--json"])
     assert result.exit_code == 0, result.output
     found = json.loads(result.stdout)
@@ -185,3 +185,18 @@ def test_fitted_swap_function_recovers_the_target(networks, monkeypatch):
 def test_swap_curves_accept_and_return_axes(networks):
     ax = plt.figure().add_subplot()
     assert fig2.swap_curves(ax, {"feature-smooth-0": fig2.swap_function(networks, "feature-smooth-0")}) is ax
+
+
+def test_networks_of_another_seed_are_taken_where_they_are(monkeypatch):
+    import lapsus.zoo
+
+    def facts(name, seed, kind):
+        return {"config": {"name": name, "seed": seed, "task": {"kind": "index-cued"}, "behaviour": {"kind": "bns"},
+                           "stage": [{"updates": 10, "objective": {"kind": kind}}]}}  # fmt: skip
+
+    there = {"a": facts("a", 1, "diffusion"), "a@2": facts("a", 2, "diffusion"), "b": facts("b", 1, "task-optimal")}
+    monkeypatch.setattr(lapsus.zoo, "shipped", lambda: there)
+    assert Networks.shipped().sources == {"index-none": "a", "index-optimal": "b"}
+    assert Networks.shipped(2).sources == {"index-none": "a@2", "index-optimal": "b"}
+    with pytest.raises(LapsusError, match="seeds 1, 2"):
+        Networks.shipped(3)
