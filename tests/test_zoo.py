@@ -64,6 +64,7 @@ def test_shipping_keeps_weights_config_and_evaluation(experiments):
     assert all(torch.equal(value, weights[name]) for name, value in run.model().state_dict().items())
 
 
+@pytest.mark.filterwarnings("ignore:The torch reference runs")  # the two-layer control is no tree
 @pytest.mark.parametrize("name", list(shipped()))
 def test_shipped_network_opens_and_answers(name):
     data = simulate(load_shipped(name), conditions=3, trials=2)
