@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from lapsus.figures.style import BLUE, GREEN, GREY, ORANGE, SKY, TEXT_WIDTH, style
-from lapsus.zoo import shipped
+from lapsus.zoo import core_minutes, shipped
 
 # Batches of 16,384 trials, and hours on one NVIDIA RTX A5000 (paper, appendix "Compute resources").
 PAPER = {("feature", "preamble"): (500_000, 16), ("feature", "optimal"): (2_000, 0.23), ("feature", "diffusion"): (300_000, 36),
@@ -45,11 +45,6 @@ def table(networks: dict[str, dict]) -> str:
         lines.append(f"| {name} | {' | '.join(cost + numbers)} |")
     total = sum(core_minutes(facts) for facts in networks.values()) / 60
     return "\n".join([*lines, "", f"All {len(networks)} networks: {total:.1f} core-hours."])
-
-
-def core_minutes(facts: dict) -> float:
-    """Processor time of training; where it was not recorded, all of two cores."""
-    return facts.get("core_minutes", 2 * facts["minutes"])
 
 
 def _number(value: float | None, digits: int) -> str:

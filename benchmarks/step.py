@@ -13,7 +13,7 @@ import torch
 import lapsus
 from lapsus.engine import fused
 from lapsus.training.build import build
-from lapsus.training.loop import Training, draw
+from lapsus.training.loop import Training, _group, draw
 
 ROUNDS, UPDATES = 7, 30
 
@@ -36,7 +36,7 @@ def alone(training: Training, stage, spent: list[float]) -> float:
     seconds = []
     for _ in range(UPDATES):
         spent[0] = 0.0
-        batch = training.model.simulate(drawn.draws, (leaves[0], tuple(leaves[1:])), forced=True, group=4)
+        batch = training.model.simulate(drawn.draws, (leaves[0], tuple(leaves[1:])), forced=True, group=_group(stage.trials))
         torch.autograd.backward([batch.x, batch.power], [batch.x.detach(), torch.ones_like(batch.power)])
         seconds.append(spent[0])
     return statistics.median(seconds)

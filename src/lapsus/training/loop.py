@@ -170,7 +170,10 @@ def gradient(model: Model, stage: Stage, objective, parts: Iterable[Drawn], *, w
 
 @dataclass
 class Training:
-    """Weights, optimiser, how far it has come, and the processor time that took, of all cores together. All parameters live in one flat vector, so that Adam is a few operations."""
+    """Weights, optimiser, how far it has come, and the processor time that took, of all cores together.
+
+    All parameters live in one flat vector, so that Adam is one pass.
+    """
 
     experiment: Experiment
     model: Model

@@ -123,7 +123,7 @@ class _DiffusionLoss(torch.autograd.Function):
     """The two terms of the loss in x, [C] each: its distance from `aim` [T, d, C, K] over the last T steps, weighted [T]; and
     that of x_0 from N(0, I) over the trials of each condition, |mean|² + |Cov - I|²_F.
 
-    The gradient is written out: by way of autograd's single operations both would take longer than a tenth of a step.
+    The gradient is written out: on arrays as small as these, autograd's single operations cost more than their arithmetic.
     """
 
     @staticmethod

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from lapsus.errors import LapsusError
 
-__all__ = ["shipped", "shipped_name", "load_shipped", "ship", "summary"]
+__all__ = ["shipped", "shipped_name", "load_shipped", "ship", "core_minutes", "summary"]
 
 
 def shipped_name(name: str, seed: int) -> str:
@@ -78,6 +78,11 @@ def _thinned(lines: list[dict], most: int) -> list[dict]:
     return lines[::stride]
 
 
+def core_minutes(facts: dict) -> float:
+    """Processor time of a network's training; where it was not recorded, all of two cores."""
+    return facts.get("core_minutes", 2 * facts["minutes"])
+
+
 def summary() -> list[dict]:
     """One row a network: what `lapsus zoo` prints."""
     rows = []
@@ -87,6 +92,5 @@ def summary() -> list[dict]:
         row |= {key: found.get(key) for key in ("excess", "swap_curve_mad", "swap_curve_max", "median_error", "away")}
         if facts["config"]["stage"][-1]["objective"]["kind"] != "diffusion":
             row["excess"] = None  # it was never asked to denoise
-        # Where processor time was not recorded, all of two cores.
-        rows.append(row | {"trials_seen": facts["trials_seen"], "core_minutes": facts.get("core_minutes", 2 * facts["minutes"])})
+        rows.append(row | {"trials_seen": facts["trials_seen"], "core_minutes": core_minutes(facts)})
     return rows
