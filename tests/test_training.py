@@ -24,7 +24,7 @@ TINY = {
     "behaviour": {"kind": "bns", "swap": {"kind": "constant", "p": 0.2}},
     "stage": [
         {"updates": 15, "objective": {"kind": "task-optimal"}, "conditions": 8, "trials": 4, "task": {"denoise": 2}},
-        {"updates": 25, "objective": {"kind": "diffusion"}, "conditions": 8, "trials": 4, "average": 0.9, "axes": 0.9},
+        {"updates": 25, "objective": {"kind": "diffusion"}, "conditions": 8, "trials": 4, "average": 0.9, "axes": 0.9, "hard": 0.25},
     ],
 }
 
@@ -110,7 +110,7 @@ def test_cutting_a_batch_changes_no_bit(tiny, micro_batch):
     results = []
     for cut in (None, micro_batch):
         training = Training(tiny, Model.of(tiny))
-        terms, excess = gradient(training.model, stage, objective, draw(training.model, stage, objective, 1, 0, cut), with_excess=True)
+        terms, excess, _ = gradient(training.model, stage, objective, draw(training.model, stage, objective, 1, 0, cut), with_excess=True)
         results.append((training.grad.clone(), terms, excess))
     torch.testing.assert_close(results[0][0], results[1][0], rtol=1e-4, atol=1e-6)
     assert results[0][1] == pytest.approx(results[1][1], rel=1e-5)
@@ -231,6 +231,49 @@ def test_excess_of_the_exact_denoiser_is_zero():
     perfect = Batch(draws, trajectory, *read_out(trajectory, W_x))
     loss = Diffusion(rate_penalty=0, base_penalty=0)(perfect)["ddpm"]
     torch.testing.assert_close(loss, exact_loss(perfect), rtol=1e-4, atol=1e-5)
+
+
+def test_base_term_is_right_on_average():
+    """x_0 of known moments, a few trials a condition: the mean over many conditions is the distance from N(0, I) itself."""
+    from lapsus.training.objectives import _DiffusionLoss
+
+    root, mean = torch.tensor([[0.7, 0.0], [0.1, 1.2]]).double(), torch.tensor([0.3, -0.2]).double()
+    for trials in (3, 8):
+        noise = torch.randn(2, 200_000, trials, dtype=torch.double, generator=streams.generator("base", trials))
+        x_0 = torch.einsum("de,eck->dck", root, noise) + mean.view(2, 1, 1)
+        distance = _DiffusionLoss.apply(torch.stack([x_0, x_0]), torch.zeros(1, *x_0.shape).double(), None, True)[1]
+        true = mean.square().sum() + (root @ root.T - torch.eye(2)).square().sum()
+        assert abs(float(distance.mean() - true)) < 4 * float(distance.std()) / len(distance) ** 0.5
+        assert float(distance.std()) / len(distance) ** 0.5 < 0.02
+
+
+def test_the_hardest_conditions_come_back(tiny):
+    stage = Stage(updates=1, conditions=8, trials=4, hard=0.25)
+    objective = build("objective", stage.objective)
+    model = Training(tiny, Model.of(tiny)).model
+    plain = Stage(updates=1, conditions=8, trials=4)
+    losses = objective(model.batch(*_conditions_and_inputs(model, 8), range(8), streams.seed_of(1, 0), forced=True))["ddpm"].detach()
+    terms, _, hardest = gradient(model, stage, objective, draw(model, stage, objective, 1, 0))
+    assert gradient(model, plain, objective, draw(model, plain, objective, 1, 0))[2] == {}
+    which = losses.argsort(descending=True)[:2]
+    fresh = next(draw(model, stage, objective, 1, 0)).conditions
+    for name, values in hardest.items():
+        assert torch.equal(values, fresh[name][which])
+    later = next(draw(model, stage, objective, 1, 2, hard=hardest))
+    new = next(draw(model, stage, objective, 1, 2)).conditions
+    assert later.new == 6
+    for name, values in later.conditions.items():
+        assert torch.equal(values[:6], new[name][:6]) and torch.equal(values[6:], hardest[name])
+    # What is logged is of new conditions alone.
+    x_T = model.behaviour.sample(later.conditions, 4, streams.generator(1, 2, "responses"))
+    of_all = objective(model.batch(later.conditions, model.inputs(later.conditions), x_T, range(8), streams.seed_of(1, 2), forced=True))["ddpm"].detach()
+    terms, *_ = gradient(model, stage, objective, draw(model, stage, objective, 1, 2, hard=hardest))
+    assert terms["ddpm"] == pytest.approx(float(of_all[:6].mean()), rel=1e-5)
+
+
+def _conditions_and_inputs(model, count):
+    conditions = model.task.sample(count, streams.generator(1, 0, "conditions"))
+    return conditions, model.inputs(conditions), model.behaviour.sample(conditions, 4, streams.generator(1, 0, "responses"))
 
 
 def test_non_finite_loss_stops_and_keeps_the_last_good_checkpoint(tmp_path):
@@ -356,7 +399,9 @@ def test_the_written_out_gradient_of_the_diffusion_loss_is_autograds(weighted):
 
     error = (x[-6:] - aim).square() * (weights.view(-1, 1, 1, 1) if weighted else 1)
     covariance = torch.stack([torch.cov(x[-7, :, c]) for c in range(4)])
-    plain = error.sum((0, 1)).mean(-1), x[-7].mean(-1).square().sum(0) + (covariance - torch.eye(2)).square().sum((1, 2))
+    trace, square = (torch.einsum("cii->c", matrix) for matrix in (covariance, covariance @ covariance))  # of five trials
+    base = x[-7].mean(-1).square().sum(0) - trace / 5 + 16 / 18 * (square - trace**2 / 4) - 2 * trace + 2
+    plain = error.sum((0, 1)).mean(-1), base
     ours = _DiffusionLoss.apply(x, aim, weights, True)
     for one, other in zip(ours, plain):
         torch.testing.assert_close(one, other)

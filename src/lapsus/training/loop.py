@@ -86,24 +86,31 @@ def _parts(stage: Stage, micro_batch: int | None) -> list[range]:
 
 @dataclass(frozen=True)
 class Drawn:
-    """A micro-batch before any network runs, with the conditions and stimuli of the whole batch."""
+    """A micro-batch before any network runs, with the conditions and stimuli of the whole batch, the first `new` of which
+    have not come back from an earlier batch."""
 
     conditions: dict[str, Tensor]
+    new: int
     stimuli: dict[str, Tensor]
     part: range
     draws: Draws
 
 
-def draw(model: Model, stage: Stage, objective, seed: int, update: int, micro_batch: int | None = None) -> Iterator[Drawn]:
-    """All that update `update` needs from chance, a micro-batch at a time."""
+def draw(model: Model, stage: Stage, objective, seed: int, update: int, micro_batch: int | None = None,
+         hard: dict[str, Tensor] | None = None) -> Iterator[Drawn]:  # fmt: skip
+    """All that update `update` needs from chance, a micro-batch at a time; conditions that are `hard` replace the last ones."""
     conditions = model.task.sample(stage.conditions, streams.generator(seed, update, "conditions"))
+    new = stage.conditions
+    if hard:
+        new -= min(new, len(next(iter(hard.values()))))
+        conditions = {name: torch.cat([values[:new], hard[name]])[: stage.conditions] for name, values in conditions.items()}
     x_T = model.behaviour.sample(conditions, stage.trials, streams.generator(seed, update, "responses"))
     stimuli = model.task.stimuli(conditions)
     for part in _parts(stage, micro_batch):
         draws = model.draw(conditions, x_T, part, streams.seed_of(seed, update), threads=1)
         if hasattr(objective, "goal"):
             objective.goal(draws)  # the draws keep it, for when the objective asks again
-        yield Drawn(conditions, stimuli, part, draws)
+        yield Drawn(conditions, new, stimuli, part, draws)
 
 
 class _Ahead:
@@ -136,7 +143,8 @@ class _Ahead:
 
 def gradient(model: Model, stage: Stage, objective, parts: Iterable[Drawn], *, with_excess: bool = False, engine: str = "auto",
              threads: int | None = None, meanwhile: Callable[[], None] = lambda: None):  # fmt: skip
-    """Add the gradient of the mean loss of one batch to the parameters' .grad; returns loss terms and excess (or None).
+    """Add the gradient of the mean loss of one batch to the parameters' .grad; returns its loss terms and excess (or None),
+    means over the conditions that are new to the network, and the hardest conditions, a share `stage.hard` of them all.
 
     Sensory drives and biases are computed once for the whole batch and cut from its graph: micro-batches
     differentiate down to them, and the rest of the way is walked once. `meanwhile` is called just before the network runs.
@@ -164,8 +172,16 @@ def gradient(model: Model, stage: Stage, objective, parts: Iterable[Drawn], *, w
         del batch, losses, terms_of  # with all that the kernel kept for its backward pass, before the next micro-batch needs as much
     used = [(tensor, leaf.grad) for tensor, leaf in zip(inputs, leaves) if leaf.grad is not None]
     torch.autograd.backward([tensor for tensor, _ in used], [grad for _, grad in used])
-    means = {name: float(torch.cat(values).mean()) for name, values in terms.items()}
-    return means, float(torch.cat(excess).mean()) if excess else None
+    losses = {name: torch.cat(values) for name, values in terms.items()}
+    # Conditions that came back are the hard ones: they would make the record look worse than the network is.
+    means = {name: float(values[: drawn.new].mean()) for name, values in losses.items()}
+    return means, float(torch.cat(excess)[: drawn.new].mean()) if excess else None, _hardest(stage, drawn.conditions, losses)
+
+
+def _hardest(stage: Stage, conditions: dict[str, Tensor], losses: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Those with the largest loss, by the objective's first term: what is left for last are pockets of rare conditions."""
+    which = next(iter(losses.values())).topk(int(stage.hard * stage.conditions)).indices
+    return {name: values[which] for name, values in conditions.items()} if len(which) else {}
 
 
 @dataclass
@@ -184,6 +200,8 @@ class Training:
     threads: int | None = None
     micro_batch: int | None = None
     flat: Tensor = field(init=False)
+    # The hardest conditions of the last two updates. Update u takes those of u - 2, for it is drawn while u - 1 is simulated.
+    hard: dict[int, dict[str, Tensor]] = field(default_factory=dict)
 
     def __post_init__(self):
         parameters = list(self.model.parameters())
@@ -215,7 +233,7 @@ class Training:
             if index != at:
                 at, stage = index, self.experiment.stage[index]
                 model, objective = self.model.at_stage(stage), build("objective", stage.objective)
-            for drawn in draw(model, stage, objective, self.experiment.seed, update, self.micro_batch):
+            for drawn in draw(model, stage, objective, self.experiment.seed, update, self.micro_batch, self.hard.get(update - 2)):
                 yield index, model, objective, drawn
 
     def _updates(self, until: int, excess_every: int) -> Iterator[Progress]:
@@ -227,7 +245,7 @@ class Training:
             others = len(_parts(stage, self.micro_batch)) - 1
             self.grad.zero_()
             before = time.process_time()
-            terms, excess = gradient(
+            terms, excess, hardest = gradient(
                 model, stage, objective, chain([first], (drawn for *_, drawn in islice(draws, others))),
                 with_excess=self.update % excess_every == 0, engine=self.engine, threads=threads, meanwhile=draws.begin,
             )  # fmt: skip
@@ -239,6 +257,7 @@ class Training:
                 )
             rate = learning_rate(stage, place)
             self._step(stage, rate, min(1.0, stage.clip / (norm + 1e-12)))
+            self.hard = {self.update: hardest} | {u: kept for u, kept in self.hard.items() if u == self.update - 1}
             self.update += 1
             self.trials_seen += stage.conditions * stage.trials
             self.core_seconds += time.process_time() - before
@@ -258,3 +277,14 @@ class Training:
     def tensors(self) -> dict[str, Tensor]:
         """All that a checkpoint must hold."""
         return {"flat": self.flat, "average": self.average} | self.optimiser.state()
+
+    def hard_tensors(self) -> dict[str, Tensor]:
+        """The hard conditions as a checkpoint holds them."""
+        return {f"hard.{update}.{name}": values for update, kept in self.hard.items() for name, values in kept.items()}
+
+    def set_hard(self, tensors: dict[str, Tensor]) -> None:
+        """Take them from a checkpoint's tensors."""
+        for key, values in tensors.items():
+            if key.startswith("hard."):
+                _, update, name = key.split(".", 2)
+                self.hard.setdefault(int(update), {})[name] = values

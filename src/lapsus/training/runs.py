@@ -90,7 +90,7 @@ class Run:
         from safetensors.torch import save
 
         weights = {f"weights.{name}": tensor.contiguous() for name, tensor in training.model.state_dict().items()}
-        data = save(weights | {name: tensor for name, tensor in training.tensors().items() if name != "flat"})
+        data = save(weights | {name: tensor for name, tensor in training.tensors().items() if name != "flat"} | training.hard_tensors())
         facts = {
             "update": training.update, "adam_updates": training.optimiser.updates, "trials_seen": training.trials_seen,
             "seconds": seconds, "core_seconds": training.core_seconds, "sha256": hashlib.sha256(data).hexdigest(),
@@ -147,6 +147,7 @@ class Run:
             if tensors[name].shape != tensor.shape:
                 raise LapsusError(f"The checkpoint in {self.path} belongs to another network: {name} does not fit.")
             tensor.copy_(tensors[name])
+        training.set_hard(tensors)
         return training, facts["seconds"]
 
     def model(self) -> Model:
