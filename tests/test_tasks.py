@@ -45,6 +45,27 @@ def test_three_items_match_rejection_sampling():
     assert stats.ks_2samp(rejected, circular.distance(ours[:, 0], ours[:, 1]).numpy()).pvalue > 1e-4
 
 
+def test_first_weights_of_the_palimpsest_see_all_angles_alike():
+    """A location's image under W_p keeps its distances when all locations turn, to the harmonics that are kept whole."""
+    for seed in range(5):
+        task = FeatureCued()
+        W_p = task.encoder(streams.generator(seed)).probe_weight.detach().double()
+        torch.testing.assert_close(W_p @ W_p.T, torch.eye(6, dtype=torch.double), atol=1e-6, rtol=0)
+        angles = torch.arange(48) * (2 * math.pi / 48)
+        image = task._tuning(angles).double() @ W_p.T
+        for turn in (4, 16, 24):
+            distance = (image - image.roll(turn, 0)).norm(dim=1)
+            assert float(distance.std() / distance.mean()) < 0.01
+    # Random weights, by which the encoder once started, differ by tens of per cent between directions.
+    random = task._tuning(angles).double() @ torch.randn(16, 6, generator=streams.generator("random")).double()
+    distance = (random - random.roll(24, 0)).norm(dim=1)
+    assert float(distance.std() / distance.mean()) > 0.1
+    for projection, curves in ((20, 16), (16, 16), (3, 5), (1, 1)):
+        W = FeatureCued(projection=projection, tuning_curves=curves).encoder(streams.generator("sizes")).probe_weight.detach().double()
+        gram = W @ W.T if projection <= curves else W.T @ W
+        torch.testing.assert_close(gram, torch.eye(len(gram), dtype=torch.double), atol=1e-5, rtol=0)
+
+
 def test_palimpsest_is_the_papers_sum():
     task = FeatureCued(items=2)
     conditions = task.sample(3, streams.generator("s"))

@@ -136,14 +136,28 @@ class IndexCued:
         return _item_table(conditions)
 
 
+def _isotropic(rows: int, neurons: int, generator: torch.Generator) -> Tensor:
+    """A random rotation of the lowest harmonics of the angles of neurons on a ring, orthonormal: [rows, neurons]."""
+    kept = min(rows, neurons)
+    angle = torch.arange(neurons) * (2 * math.pi / neurons)
+    # cos fa + sin fa with f = 0, 1, -1, 2, -2, …: Hartley's basis, in which no wave vanishes on the grid.
+    frequency = torch.tensor([(order + 1) // 2 * (-1) ** (order + 1) for order in range(kept)])[:, None]
+    waves = (torch.cos(frequency * angle) + torch.sin(frequency * angle)) / math.sqrt(neurons)
+    return torch.linalg.qr(torch.randn(rows, kept, generator=generator))[0] @ waves
+
+
 class _Palimpsest(nn.Module):
-    """s = vec(W_p S W_r'), S the activity of conjunctively tuned sensory neurons."""
+    """s = vec(W_p S W_r'), S the activity of conjunctively tuned sensory neurons.
+
+    Weights start as a random rotation of the lowest harmonics, which see all angles alike. Random weights would not: they
+    favour one direction, a network then learns to keep apart the item that is nearer to it and the other one, and this order
+    has to break where both are equally near. It never mends: there it reports the wrong item.
+    """
 
     def __init__(self, tuning_curves: int, projection: int, generator: torch.Generator):
         super().__init__()
-        scale, shape = math.sqrt(1 / tuning_curves), (projection, tuning_curves)
-        self.probe_weight = nn.Parameter(scale * torch.randn(shape, generator=generator))
-        self.report_weight = nn.Parameter(scale * torch.randn(shape, generator=generator))
+        self.probe_weight = nn.Parameter(_isotropic(projection, tuning_curves, generator))
+        self.report_weight = nn.Parameter(_isotropic(projection, tuning_curves, generator))
 
     def forward(self, stimuli: dict[str, Tensor]) -> dict[str, Tensor]:
         return {
