@@ -370,18 +370,20 @@ def test_mse_against_samples_averages_the_modes():
     assert float(((ideal - mean).norm(dim=0) < 0.75).double().mean()) < 0.05
 
 
-def test_early_weight_weighs_steps_and_nothing_else():
-    """The weighted loss is the sum of single-step losses, each over its weight of x_T to that power."""
+@pytest.mark.parametrize("floor", [0.0, 0.6])
+def test_early_weight_weighs_steps_and_nothing_else(floor):
+    """The weighted loss is the sum of single-step losses, each over its weight of x_T, or the floor, to that power."""
     from lapsus.training.objectives import Diffusion, predicted_mean
 
     model = Model.of(read_experiment(TINY))
     conditions = model.task.sample(3, streams.generator("e"))
     x_T = model.behaviour.sample(conditions, 5, streams.generator("x"))
     batch = model.batch(conditions, model.inputs(conditions), x_T, range(3), 3, forced=True)
-    made = Diffusion(rate_penalty=0, base_penalty=0, early_weight=1.5)(batch)["ddpm"]
+    made = Diffusion(rate_penalty=0, base_penalty=0, early_weight=1.5, early_floor=floor)(batch)["ddpm"]
     schedule = batch.draws.schedule
+    assert float(schedule.from_x_T.min()) < 0.6 < float(schedule.from_x_T.max())
     by_hand = sum(
-        (batch.draws.sampled_mean[t] - predicted_mean(batch)[t]).square().sum(0).mean(-1) / float(schedule.from_x_T[t]) ** 1.5
+        (batch.draws.sampled_mean[t] - predicted_mean(batch)[t]).square().sum(0).mean(-1) / max(floor, float(schedule.from_x_T[t])) ** 1.5
         for t in range(schedule.T)
     )
     torch.testing.assert_close(made, by_hand, rtol=1e-4, atol=1e-5)

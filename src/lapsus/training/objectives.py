@@ -181,13 +181,15 @@ class Diffusion:
     where the behaviour has it in closed form: the same expected gradient with less noise.
 
     early_weight e weighs step t by w^-e, w being the weight of x_T in mu_q(x_t, x_T), which is small early on, where a
-    trial takes the side of one mode. No weight changes what is optimal at any step; 0 is the paper's loss.
+    trial takes the side of one mode; early_floor is the smallest w that counts, for before that no side is taken. No weight
+    changes what is optimal at any step; 0 is the paper's loss.
     """
 
     rate_penalty: float = 1e-8
     base_penalty: float = 0.01
     regress: Literal["sample", "expectation"] = "sample"
     early_weight: float = 0.0
+    early_floor: float = 0.0
     forced = True
 
     def goal(self, draws: Draws) -> Tensor:
@@ -201,7 +203,7 @@ class Diffusion:
             raise LapsusError("objective.base_penalty needs at least three trials a condition (`trials` of the stage).")
         weights = None
         if self.early_weight:
-            weights = batch.draws.schedule.from_x_T.to(batch.x.dtype) ** -self.early_weight
+            weights = batch.draws.schedule.from_x_T.to(batch.x.dtype).clamp(min=self.early_floor) ** -self.early_weight
         loss, distance = _DiffusionLoss.apply(batch.x, self.goal(batch.draws), weights, bool(self.base_penalty))
         terms = _regularised({"ddpm": loss}, batch, self.rate_penalty)
         if self.base_penalty:
