@@ -3,7 +3,7 @@
 For each seed the feature-cued preamble is trained for 2,000 updates of 64 × 8 trials from the encoder's isotropic first
 weights and from normal ones. Printed are the share of conditions with a mean error above 0.5 rad and, over these, the mean
 resultant length of the sum of the two locations: 1 if the errors lie where both items are equally far from one direction.
-A run takes about a minute on one core.
+A run takes about a minute.
 """
 
 import argparse
@@ -38,8 +38,9 @@ def pockets(model: lapsus.Model) -> tuple[float, float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, default=3)
+    seeds = parser.parse_args().seeds
     print("seed  first weights  loss   wrong    resultant length")
-    for seed in range(1, parser.parse_args().seeds + 1):
+    for seed in range(1, seeds + 1):
         changes = [f"seed={seed}", "stage.0.updates=2000", "stage.0.conditions=64", "stage.0.final_learning_rate=1e-3", "stage.0.hard=0"]
         experiment = lapsus.read_experiment("feature-preamble", changes)
         for kind in ("isotropic", "normal"):

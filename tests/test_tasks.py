@@ -60,7 +60,7 @@ def test_first_weights_of_the_palimpsest_see_all_angles_alike():
     random = task._tuning(angles).double() @ torch.randn(16, 6, generator=streams.generator("random")).double()
     distance = (random - random.roll(24, 0)).norm(dim=1)
     assert float(distance.std() / distance.mean()) > 0.1
-    for projection, curves in ((20, 16), (16, 16), (3, 5), (1, 1)):
+    for projection, curves in ((20, 16), (16, 16), (3, 5), (4, 3)):
         W = FeatureCued(projection=projection, tuning_curves=curves).encoder(streams.generator("sizes")).probe_weight.detach().double()
         gram = W @ W.T if projection <= curves else W.T @ W
         torch.testing.assert_close(gram, torch.eye(len(gram), dtype=torch.double), atol=1e-5, rtol=0)

@@ -1,6 +1,7 @@
 """The loop, run folders and the promises made about them."""
 
 import json
+import math
 import os
 import signal
 import subprocess
@@ -42,6 +43,8 @@ def _weights(path):
 def _same(a, b):
     for name, tensor in a.tensors().items():
         assert torch.equal(tensor, b.tensors()[name]), name
+    assert a.hard_tensors().keys() == b.hard_tensors().keys()
+    assert all(torch.equal(tensor, b.hard_tensors()[name]) for name, tensor in a.hard_tensors().items())
     assert (a.update, a.trials_seen, a.optimiser.updates) == (b.update, b.trials_seen, b.optimiser.updates)
 
 
@@ -269,6 +272,45 @@ def test_the_hardest_conditions_come_back(tiny):
     of_all = objective(model.batch(later.conditions, model.inputs(later.conditions), x_T, range(8), streams.seed_of(1, 2), forced=True))["ddpm"].detach()
     terms, *_ = gradient(model, stage, objective, draw(model, stage, objective, 1, 2, hard=hardest))
     assert terms["ddpm"] == pytest.approx(float(of_all[:6].mean()), rel=1e-5)
+
+
+@pytest.mark.parametrize("micro_batch", [None, 4])
+def test_the_loop_feeds_the_hardest_of_two_updates_before(tiny, monkeypatch, micro_batch):
+    from lapsus.training import loop
+
+    given, found = {}, []
+    draw_, gradient_ = loop.draw, loop.gradient
+
+    def watched_draw(model, stage, objective, seed, update, cut, hard):
+        given[update] = hard
+        return draw_(model, stage, objective, seed, update, cut, hard)
+
+    def watched_gradient(*arguments, **options):
+        found.append(gradient_(*arguments, **options))
+        return found[-1]
+
+    monkeypatch.setattr(loop, "draw", watched_draw)
+    monkeypatch.setattr(loop, "gradient", watched_gradient)
+    list(Training(tiny, Model.of(tiny), micro_batch=micro_batch).run())
+    stage = tiny.stage[1]
+    for update in range(15, 40):  # the second stage; the first has another task and no hard conditions
+        if update < 17:
+            assert not given[update]
+            continue
+        assert len(given[update]["report"]) == int(stage.hard * stage.conditions) == 2
+        for name, values in found[update - 2][2].items():
+            assert torch.equal(given[update][name], values)
+
+
+@pytest.mark.parametrize("second", [
+    {"conditions": 4}, {"conditions": 4, "hard": 0.25}, {"conditions": 16, "hard": 0.5}, {"task": {"items": 1}, "hard": 0.5},
+])  # fmt: skip
+def test_hard_conditions_stop_at_a_stage_of_another_kind(second):
+    plain = {"updates": 4, "conditions": 8, "trials": 4, "hard": 0.5}
+    task = {"kind": "feature-cued", "prestimulus": 1, "stimulus": 2, "delay": 1, "cue": 2, "denoise": 4}
+    experiment = read_experiment(TINY | {"task": task, "stage": [plain, {"updates": 4, "conditions": 8, "trials": 4} | second]})
+    steps = list(Training(experiment, Model.of(experiment)).run())
+    assert len(steps) == 8 and all(math.isfinite(step.loss) for step in steps)
 
 
 def _conditions_and_inputs(model, count):

@@ -39,7 +39,8 @@ def role_of(config: dict) -> str | None:
     task = {"index-cued": "index", "feature-cued": "feature"}.get(config["task"].get("kind"))
     last = config["stage"][-1]
     objective = dict(last.get("objective") or {"kind": "diffusion"})
-    target = last.get("behaviour") or config.get("behaviour") or {"kind": "bns"}
+    # The experiment's own target, by which a network is measured; a stage may aim a little beside it.
+    target = config.get("behaviour") or {"kind": "bns"}
     if config["task"].get("kind") == "cue-combination" and target.get("kind") == "causal-inference" and objective["kind"] == "diffusion":
         return "cue-combination"
     if task is None or target.get("kind") != "bns" or config.get("network", {}).get("kind", "dendritic") != "dendritic":

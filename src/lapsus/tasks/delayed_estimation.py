@@ -137,7 +137,10 @@ class IndexCued:
 
 
 def _isotropic(rows: int, neurons: int, generator: torch.Generator) -> Tensor:
-    """A random rotation of the lowest harmonics of the angles of neurons on a ring, orthonormal: [rows, neurons]."""
+    """The lowest harmonics of the angles of neurons on a ring, mixed by a random orthogonal matrix: [rows, neurons].
+
+    An even number of rows keeps one half of its last harmonic; with tuning as broad as kappa 1 the third is negligible.
+    """
     kept = min(rows, neurons)
     angle = torch.arange(neurons) * (2 * math.pi / neurons)
     # cos fa + sin fa with f = 0, 1, -1, 2, -2, …: Hartley's basis, in which no wave vanishes on the grid.
@@ -149,9 +152,9 @@ def _isotropic(rows: int, neurons: int, generator: torch.Generator) -> Tensor:
 class _Palimpsest(nn.Module):
     """s = vec(W_p S W_r'), S the activity of conjunctively tuned sensory neurons.
 
-    Weights start as a random rotation of the lowest harmonics, which see all angles alike. Random weights would not: they
-    favour one direction, a network then learns to keep apart the item that is nearer to it and the other one, and this order
-    has to break where both are equally near. It never mends: there it reports the wrong item.
+    Weights start as a random mix of the lowest harmonics, which sees all angles alike. Random weights would not: they favour
+    one direction, a network then learns to keep apart the item that is nearer to it and the other one, and this order has to
+    break where both are equally near: there it reports the wrong item (docs/recipe.md).
     """
 
     def __init__(self, tuning_curves: int, projection: int, generator: torch.Generator):
@@ -186,8 +189,8 @@ class FeatureCued:
     def __post_init__(self):
         _check_items(self.items, {"probe_margin": self.probe_margin, "report_margin": self.report_margin})
         for name in ("tuning_curves", "projection"):
-            if getattr(self, name) < 1:
-                raise LapsusError(f"task.{name} must be at least 1 (it is {getattr(self, name)}).")
+            if getattr(self, name) < 3:
+                raise LapsusError(f"task.{name} must be at least 3, a mean and two directions (it is {getattr(self, name)}).")
         check_durations(self.epochs)
 
     epochs = IndexCued.epochs

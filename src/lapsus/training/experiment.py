@@ -33,7 +33,7 @@ class Stage(_Section):
     behaviour: dict | None = Field(None, description="Another target in this stage.")
     conditions: int = Field(32, ge=1, description="Conditions an update.")
     trials: int = Field(16, ge=1, description="Trials a condition.")
-    hard: float = Field(0.0, ge=0, le=0.5, description="Share of the conditions that come back, those with the largest loss.")
+    hard: float = Field(0.0, ge=0, le=0.5, description="Share of a batch that are the conditions with the largest loss (the objective's first term) two updates before.")
     learning_rate: float = Field(3e-3, gt=0)
     final_learning_rate: float | None = Field(None, gt=0, description="Reached by exponential decay; none: constant.")
     warmup: int = Field(100, ge=0, description="Updates over which the learning rate rises linearly.")

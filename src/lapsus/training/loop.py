@@ -1,7 +1,7 @@
 """The training loop: draw conditions and responses, simulate, differentiate, step.
 
-Every random number of update u is a function of the run's seed and u, so a loop that is stopped anywhere and started
-again from its last checkpoint ends with the same bits.
+Every random number of update u is a function of the run's seed and u, and checkpoints hold all else that u depends on, so a
+loop that is stopped anywhere and started again from its last checkpoint ends with the same bits.
 """
 
 import math
@@ -56,7 +56,8 @@ class NonFinite(LapsusError):
 
 @dataclass
 class Progress:
-    """One update: its loss terms (means over the batch) and, where it was asked for, the excess over the Bayes denoiser."""
+    """One update: its loss terms and, where it was asked for, the excess over the Bayes denoiser, means over those
+    conditions of the batch that did not come back from an earlier one."""
 
     update: int
     stage: int
@@ -98,12 +99,14 @@ class Drawn:
 
 def draw(model: Model, stage: Stage, objective, seed: int, update: int, micro_batch: int | None = None,
          hard: dict[str, Tensor] | None = None) -> Iterator[Drawn]:  # fmt: skip
-    """All that update `update` needs from chance, a micro-batch at a time; conditions that are `hard` replace the last ones."""
+    """All that update `update` needs from chance, a micro-batch at a time; `hard` conditions, as many as the stage wants,
+    replace the last ones."""
     conditions = model.task.sample(stage.conditions, streams.generator(seed, update, "conditions"))
     new = stage.conditions
     if hard:
-        new -= min(new, len(next(iter(hard.values()))))
-        conditions = {name: torch.cat([values[:new], hard[name]])[: stage.conditions] for name, values in conditions.items()}
+        back = {name: values[: _hard_count(stage)] for name, values in hard.items()}
+        new -= len(next(iter(back.values())))
+        conditions = {name: torch.cat([values[:new], back[name]]) for name, values in conditions.items()}
     x_T = model.behaviour.sample(conditions, stage.trials, streams.generator(seed, update, "responses"))
     stimuli = model.task.stimuli(conditions)
     for part in _parts(stage, micro_batch):
@@ -144,7 +147,7 @@ class _Ahead:
 def gradient(model: Model, stage: Stage, objective, parts: Iterable[Drawn], *, with_excess: bool = False, engine: str = "auto",
              threads: int | None = None, meanwhile: Callable[[], None] = lambda: None):  # fmt: skip
     """Add the gradient of the mean loss of one batch to the parameters' .grad; returns its loss terms and excess (or None),
-    means over the conditions that are new to the network, and the hardest conditions, a share `stage.hard` of them all.
+    means over the conditions that did not come back, and the hardest conditions, a share `stage.hard` of them all.
 
     Sensory drives and biases are computed once for the whole batch and cut from its graph: micro-batches
     differentiate down to them, and the rest of the way is walked once. `meanwhile` is called just before the network runs.
@@ -178,9 +181,13 @@ def gradient(model: Model, stage: Stage, objective, parts: Iterable[Drawn], *, w
     return means, float(torch.cat(excess)[: drawn.new].mean()) if excess else None, _hardest(stage, drawn.conditions, losses)
 
 
+def _hard_count(stage: Stage) -> int:
+    return int(stage.hard * stage.conditions + 1e-9)
+
+
 def _hardest(stage: Stage, conditions: dict[str, Tensor], losses: dict[str, Tensor]) -> dict[str, Tensor]:
     """Those with the largest loss, by the objective's first term: what is left for last are pockets of rare conditions."""
-    which = next(iter(losses.values())).topk(int(stage.hard * stage.conditions)).indices
+    which = next(iter(losses.values())).topk(_hard_count(stage)).indices
     return {name: values[which] for name, values in conditions.items()} if len(which) else {}
 
 
@@ -233,8 +240,15 @@ class Training:
             if index != at:
                 at, stage = index, self.experiment.stage[index]
                 model, objective = self.model.at_stage(stage), build("objective", stage.objective)
-            for drawn in draw(model, stage, objective, self.experiment.seed, update, self.micro_batch, self.hard.get(update - 2)):
+            for drawn in draw(model, stage, objective, self.experiment.seed, update, self.micro_batch, self._hard_for(update)):
                 yield index, model, objective, drawn
+
+    def _hard_for(self, update: int) -> dict[str, Tensor] | None:
+        """Conditions that come back in this update, if those of two updates ago belong to the same task."""
+        if update < 2:
+            return None
+        now, before = (self.experiment.stage[self.experiment.stage_at(u)[0]] for u in (update, update - 2))
+        return self.hard.get(update - 2) if now.hard and now.task == before.task else None
 
     def _updates(self, until: int, excess_every: int) -> Iterator[Progress]:
         draws, threads = _Ahead(self._draws(until)), resolve(self.threads)
@@ -275,7 +289,7 @@ class Training:
             self.average.copy_(self.flat)
 
     def tensors(self) -> dict[str, Tensor]:
-        """All that a checkpoint must hold."""
+        """What a checkpoint must hold, besides the hard conditions."""
         return {"flat": self.flat, "average": self.average} | self.optimiser.state()
 
     def hard_tensors(self) -> dict[str, Tensor]:

@@ -1,4 +1,5 @@
-"""What a network is trained for: each objective turns a batch of simulated trials into loss terms [C], one a condition.
+"""What a network is trained for: each objective turns a batch of simulated trials into loss terms [C], one a condition. The
+first is the one by which conditions are called hard (`hard` of a stage).
 
 Paper: appendix "Training details". An objective is any callable of a Batch with the attribute `forced`, which says
 whether the behavioural subspace is clamped to the corrupted target during denoising (teacher forcing).
@@ -123,8 +124,9 @@ class _DiffusionLoss(torch.autograd.Function):
     """The two terms of the loss in x, [C] each: its distance from `aim` [T, d, C, K] over the last T steps, weighted [T]; and
     that of x_0 from N(0, I), |mean|² + |Cov - I|²_F for each condition.
 
-    That distance is estimated without bias. Plugging the mean and covariance of K trials into it would add their own
-    variance, which falls with that of x_0: with eight trials the least penalised x_0 has a variance of 0.66.
+    That distance is estimated without bias for a normal x_0, so that single estimates may be negative. Plugging the mean and
+    covariance of K trials into it would add their own variance, which falls with that of x_0: with eight trials the least
+    penalised x_0 has a variance of 0.66.
 
     The gradient is written out: on arrays as small as these, autograd's single operations cost more than their arithmetic.
     """
@@ -181,7 +183,7 @@ class Diffusion:
     where the behaviour has it in closed form: the same expected gradient with less noise.
 
     early_weight e weighs step t by w^-e, w being the weight of x_T in mu_q(x_t, x_T), which is small early on, where a
-    trial takes the side of one mode; early_floor is the smallest w that counts, for before that no side is taken. No weight
+    trial takes the side of one mode; w is taken to be at least early_floor, for before that no side is taken. No weight
     changes what is optimal at any step; 0 is the paper's loss.
     """
 
@@ -192,6 +194,10 @@ class Diffusion:
     early_floor: float = 0.0
     forced = True
 
+    def __post_init__(self):
+        if not 0 <= self.early_floor <= 1:
+            raise LapsusError(f"objective.early_floor is a weight between 0 and 1 (it is {self.early_floor}).")
+
     def goal(self, draws: Draws) -> Tensor:
         """What x should be: no network is needed for it, so the loop asks for it while the kernel runs."""
         if self.regress == "expectation" and draws.target is None:
@@ -200,7 +206,7 @@ class Diffusion:
 
     def __call__(self, batch: Batch) -> dict[str, Tensor]:
         if self.base_penalty and batch.x.shape[-1] < 3:
-            raise LapsusError("objective.base_penalty needs at least three trials a condition (`trials` of the stage).")
+            raise LapsusError("objective.base_penalty needs at least three trials a condition (`trials` of the stage); 0 switches it off.")
         weights = None
         if self.early_weight:
             weights = batch.draws.schedule.from_x_T.to(batch.x.dtype).clamp(min=self.early_floor) ** -self.early_weight
