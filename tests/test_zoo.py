@@ -96,7 +96,7 @@ def _of_the_paper(facts: dict) -> bool:
 
 
 # What is known to miss one, so that a better network must be taken off this list.
-MISSES = {"index-swap-5@2": {"excess"}}
+MISSES = {"index-swap-5@2": {"excess"}, "feature-smooth-2@2": {"swap_curve_max"}}
 
 
 @pytest.mark.parametrize("name", [name for name, facts in shipped().items() if _of_the_paper(facts)])
