@@ -11,7 +11,7 @@ from scipy import stats
 
 from lapsus.errors import LapsusError
 
-__all__ = ["ks_distance", "ks_noise", "ks_over_cues", "bimodal", "both_modes"]
+__all__ = ["ks_distance", "ks_noise", "ks_over_cues", "bimodal", "both_modes", "mode_mass"]
 
 
 def ks_distance(rank: np.ndarray) -> np.ndarray:
@@ -73,6 +73,20 @@ def both_modes(responses: np.ndarray, places: np.ndarray, width: float) -> np.nd
 
     False where `places` has no second mode: ask only where it is finite.
     """
-    near = np.abs(np.asarray(responses)[..., None, :] - np.asarray(places)[..., :, None]) < width / 2
-    count = near.sum(-1)
-    return (count[..., 0] > count[..., 1]) & (count[..., 2] > count[..., 1])
+    share = _near(responses, places, width)
+    return (share[..., 0] > share[..., 1]) & (share[..., 2] > share[..., 1])
+
+
+def mode_mass(responses: np.ndarray, places: np.ndarray, width: float, cdf: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+    """Share of samples [..., K] within ±width / 2 of a mode over the target's mass there, the smaller of the two modes: [...].
+
+    1 where each mode is as frequent as it should be, 0 where one is missing; cdf of the target at an array [..., X].
+    """
+    modes = np.asarray(places)[..., [0, 2]]
+    mass = cdf(modes + width / 2) - cdf(modes - width / 2)
+    return (_near(responses, modes, width) / mass).min(-1)
+
+
+def _near(responses: np.ndarray, places: np.ndarray, width: float) -> np.ndarray:
+    """Share of samples [..., K] within ±width / 2 of each place [..., P]: [..., P]."""
+    return (np.abs(np.asarray(responses)[..., None, :] - np.asarray(places)[..., :, None]) < width / 2).mean(-1)

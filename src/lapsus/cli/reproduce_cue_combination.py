@@ -35,6 +35,7 @@ def command(
         f"median {numbers['ks_median']:.3f}, 95th percentile {numbers['ks_p95']:.3f}\n"
         f"(sampling noise alone: {numbers['ks_median_noise']:.3f}, {numbers['ks_p95_noise']:.3f}; "
         f"the exact denoiser in the same steps: {numbers['ks_median_exact']:.3f}, {numbers['ks_p95_exact']:.3f}).\n"
-        f"Both modes are there in {100 * numbers['both_modes']:.0f} % of the {numbers['bimodal_cells']} cells with two.\n"
+        f"Both modes stand out from the valley between them in {100 * numbers['both_modes']:.0f} % of the {numbers['bimodal_cells']} cells with two;\n"
+        f"in each of these cells responses at either mode are at least {100 * numbers['mode_mass_least']:.0f} % as frequent as they should be.\n"
     )
     typer.echo(describe(claims))

@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle, FancyArrowPatch, Rectangle
 
-from lapsus.analysis.ks import bimodal, both_modes, ks_distance, ks_over_cues
+from lapsus.analysis.ks import bimodal, both_modes, ks_distance, ks_over_cues, mode_mass
 from lapsus.figures.networks import Networks
 from lapsus.figures.style import GREEN, ORANGE, PURPLE, SKY, TEXT_WIDTH, VERMILION, letter, panel, style
 
@@ -52,7 +52,8 @@ def _of_target(function, values: np.ndarray, conditions: dict) -> np.ndarray:
 @lru_cache(maxsize=4)
 def cues_on_grid(networks: Networks, samples: int = SAMPLES, size: int = GRID, seed: int = 100_000) -> xr.Dataset:
     """The network's responses[s_v, s_a, sample] on the grid, their ks[s_v, s_a], whether the target is `bimodal`
-    there and whether the network has `both_modes`; `target_both_modes` is the same for as many samples of the target, and
+    there and whether the network has `both_modes`, and the `mode_mass` at the rarer of them relative to the target's;
+    `target_both_modes` is the same for as many samples of the target, and
     `exact_ks` the distance of the exact denoiser run through the network's schedule: what a perfect network would have."""
     from lapsus import streams
     from lapsus.diffusion import reverse_sample
@@ -75,6 +76,7 @@ def cues_on_grid(networks: Networks, samples: int = SAMPLES, size: int = GRID, s
         responses=((*cells, "sample"), on_grid(x)),
         bimodal=(cells, on_grid(np.isfinite(places[:, 0]))),
         both_modes=(cells, on_grid(both_modes(x, places, _MODE_WIDTH))),
+        mode_mass=(cells, on_grid(mode_mass(x, places, _MODE_WIDTH, lambda z: _of_target(behaviour.cdf, z, conditions)))),
         target_both_modes=(cells, on_grid(both_modes(drawn, places, _MODE_WIDTH))),
     )
 
@@ -124,6 +126,7 @@ def summary(networks: Networks) -> dict:
         "cells": int(two.size), "samples": found.attrs["samples"], "bimodal_cells": int(two.sum()),
         "both_modes": float(found["both_modes"].to_numpy()[two].mean()),
         "both_modes_target": float(found["target_both_modes"].to_numpy()[two].mean()),
+        "mode_mass_least": float(found["mode_mass"].to_numpy()[two].min()),
     }  # fmt: skip
 
 
@@ -131,7 +134,7 @@ def tables(networks: Networks) -> dict[str, pd.DataFrame]:
     """Numbers of the figure by the name of their file; none without the network."""
     if ROLE not in networks:
         return {}
-    cells = cues_on_grid(networks)[["ks", "exact_ks", "bimodal", "both_modes"]].to_dataframe().reset_index()
+    cells = cues_on_grid(networks)[["ks", "exact_ks", "bimodal", "both_modes", "mode_mass"]].to_dataframe().reset_index()
     return {"ks": cells, "summary": pd.DataFrame([summary(networks)])}
 
 
