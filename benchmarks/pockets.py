@@ -28,11 +28,11 @@ def normal_weights(model: lapsus.Model, seed: int) -> None:
 
 def pockets(model: lapsus.Model) -> tuple[float, float]:
     conditions = model.task.sample(CONDITIONS, streams.generator("pockets"))
-    x = respond(model, conditions, TRIALS, 1)
+    response = circular.angle(respond(model, conditions, TRIALS, 1).permute(1, 2, 0))
     due = conditions["report"].gather(1, conditions["cued"].long()[:, None])
-    wrong = circular.distance(torch.atan2(x[1], x[0]), due).mean(1) > 0.5
-    total = conditions["probe"].sum(1)[wrong].numpy()
-    return float(wrong.float().mean()), float(abs(np.exp(1j * total).mean())) if len(total) else float("nan")
+    wrong = circular.distance(response, due).mean(1) > 0.5
+    total = conditions["probe"].sum(1)[wrong]
+    return float(wrong.float().mean()), float(circular.resultant_length(total)) if len(total) else float("nan")
 
 
 def main() -> None:

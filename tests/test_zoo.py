@@ -81,7 +81,7 @@ def test_shipped_network_was_trained_as_its_file_says(name):
     assert {key: value for key, value in config.items() if key != "versions"} == {key: value for key, value in described.items() if key != "versions"}
 
 
-# Docs/recipe.md names them. A task-optimal network's target has no swaps: its curve is its swap rate.
+# As in docs/recipe.md. A task-optimal network's target has no swaps: its curve is its swap rate.
 LIMITS = {
     "diffusion": {"swap_curve_mad": 0.02, "swap_curve_max": 0.05, "median_error": 0.15, "away": 0.03, "excess": 0.08},
     "task-optimal": {"median_error": 0.10, "swap_curve_mad": 0.005},

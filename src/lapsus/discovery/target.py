@@ -208,12 +208,11 @@ def experiment(fitted: BNS, task: dict, start: Start | None, seed: int, name: st
                  radius=RADIUS, spread=round(spread, 4))  # fmt: skip
     # Regressing on the exact expectation has less noise, but its cost grows with the target's components.
     regress = "sample" if target.uniform else "expectation"
-    diffusion = {"kind": "diffusion", "regress": regress, "rate_penalty": 1e-10}
+    diffusion, hard = {"kind": "diffusion", "regress": regress, "rate_penalty": 1e-10}, 0.0
     # With the exact expectation, the steps that decide between items count for more, and hard conditions come back
     # (docs/recipe.md). On samples both would follow the luck of the draw; they were not tried there.
-    hard = 0.25 if regress == "expectation" else 0.0
     if regress == "expectation":
-        diffusion |= {"early_weight": 1.5, "early_floor": 0.035, "base_penalty": 0.1}
+        diffusion, hard = diffusion | {"early_weight": 1.5, "early_floor": 0.035, "base_penalty": 0.1}, 0.25
     average = max(0.9, min(0.998, 1 - 8 / max(updates, 1)))
     last = {"name": "fitted target", "updates": updates, "conditions": 64, "trials": 8, "hard": hard, "objective": diffusion, "learning_rate": 3e-3, "final_learning_rate": 1e-4,
             "warmup": min(100, updates // 10), "clip": 5.0, "beta_2": 0.999, "axes": 0.99, "average": average}  # fmt: skip
