@@ -249,6 +249,22 @@ def test_every_bad_file_of_a_folder_is_named(tmp_path):
     assert all(name in str(caught.value) for name in ("a.mat", "b.mat: recording1 has no c_array", "c.mat: recording1 has no set_size"))
 
 
+def test_a_published_layout_refuses_another_unit(tmp_path):
+    from scipy.io import savemat
+
+    angles = np.linspace(-2, 2, 6)
+    others = np.stack([angles + 1, angles - 1], 1)
+    columns = {"n_items": np.full(6, 3.0), "response": angles, "target": angles, "nontarget": others,
+               "target_pos": angles, "nontarget_pos": others, "subject": np.ones(6)}  # fmt: skip
+    savemat(tmp_path / "a.mat", columns)
+    with pytest.raises(LapsusError, match=r"Bays et al. \(2009\), which is read as radians; leave --unit degrees out"):
+        read_trials(tmp_path / "a.mat", "degrees")
+    assert len(read_trials(tmp_path / "a.mat", "radians")) == len(read_trials(tmp_path / "a.mat")) == 6
+    savemat(tmp_path / "b.mat", {"recording1": {"set_size": [1.0, 2.0]}})
+    with pytest.raises(LapsusError, match="leave --probe-unit radians out"):
+        read_trials(tmp_path / "b.mat", "degrees", "radians")
+
+
 def test_files_that_are_not_tables(tmp_path):
     for name in ("absent.csv", "notes.docx", "broken.parquet", "broken.mat"):
         if not name.startswith("absent"):

@@ -115,6 +115,7 @@ def _load(path):
 def _matlab(path, unit, probe_unit):
     variables = _load(path)
     if any(name.startswith("recording") for name in variables):
+        _check_unit(path, (unit, probe_unit), "degrees", "van den Berg et al. (2012)")
         return Trials.from_table(_van_den_berg(variables, path), "degrees", "degrees", str(path))
     bays = {"n_items", "nontarget", "nontarget_pos", "target_pos"} <= set(variables)
     lengths = [len(v) for v in variables.values() if np.ndim(v) >= 1]
@@ -127,6 +128,7 @@ def _matlab(path, unit, probe_unit):
         elif np.ndim(values) == 2 and len(values) == trials:
             columns |= {f"{name}_{i + 1}": values[:, i] for i in range(values.shape[1])}
     if bays:
+        _check_unit(path, (unit, probe_unit), "radians", "Bays et al. (2009)")
         columns["exposure"] = columns.pop("delay") if "delay" in columns else np.full(trials, np.nan)
         # The published positions were multiplied by pi/180 once too often: eight steps of 45° end at 0.096.
         if np.nanmax(np.abs(variables["target_pos"])) < 0.12:
@@ -136,6 +138,13 @@ def _matlab(path, unit, probe_unit):
         columns |= {name: np.mod(values, 2 * np.pi) for name, values in columns.items() if "_pos" in name}
         unit = probe_unit = "radians"
     return Trials.from_table(pd.DataFrame(columns), unit, probe_unit, str(path))
+
+
+def _check_unit(path, given, own, authors):
+    """A published layout has a unit of its own; another one is a misunderstanding."""
+    for option, unit in zip(("--unit", "--probe-unit"), given, strict=True):
+        if unit not in (None, own):
+            raise LapsusError(f"{path}: has the layout of {authors}, which is read as {own}; leave {option} {unit} out.")
 
 
 def _van_den_berg(variables, path):
