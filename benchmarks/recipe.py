@@ -69,7 +69,7 @@ def draw(networks: dict[str, dict], path: Path) -> None:
                 ax.plot(x, excess, color=colour, label=name)
         for ax in axes:
             ax.axhline(0.08, color="0.6", lw=0.6, ls=(0, (3, 2)))
-        axes[0].set(yscale="log", ylim=(0.03, 1), xlabel="trials seen (million; feature-cued: since the preamble)", ylabel="excess over the Bayes denoiser")
+        axes[0].set(yscale="log", ylim=(0.03, 1), xlabel="trials seen (million; trees: since the preamble)", ylabel="excess over the Bayes denoiser")
         axes[0].set_yticks([0.03, 0.1, 0.3, 1], ["0.03", "0.1", "0.3", "1"])
         axes[1].set(xlabel="minutes of two cores", xscale="log", xlim=(0.1, 70))
         axes[1].set_xticks([0.1, 0.3, 1, 3, 10, 30], ["0.1", "0.3", "1", "3", "10", "30"])

@@ -76,7 +76,6 @@ def test_steps_and_resume(folder):
     (["train", "tiny.toml", "-o", "x", "--set", "task.dellay=3"], "Did you mean delay"),
     (["train", "tiny.toml", "-o", "x", "--set", "task.items=9"], "impossible for 9 items"),
     (["train", "tiny.toml", "-o", "x", "--set", "task.delay=-3"], "task.delay is a number of steps and cannot be negative"),
-    (["train", "tiny.toml", "-o", "x", "--set", "stage.0.trials=2", "--set", "stage.0.objective={kind=\"diffusion\"}"], "needs at least three trials a condition"),
     (["train", "tiny.toml", "-o", "x", "--set", "nonsense"], "--set takes key=value"),
     (["train", "tiny.toml", "-o", "x", "--steps", "0"], "--steps must be positive"),
     (["train", "tiny.toml", "-o", "x", "--engine", "warp"], "engine must be one of"),
@@ -93,6 +92,14 @@ def test_mistakes_are_one_sentence_and_exit_code_two(folder, arguments, message)
     error = lapsus(*arguments, cwd=folder, code=2)
     assert message in " ".join(error.split())
     assert not (folder / "x" / "metrics.jsonl").exists()
+
+
+def test_trying_each_stage_first_changes_nothing(folder):
+    """The slow engine is still told of, once; a stage that is switched off is not tried."""
+    (folder / "slow.toml").write_text(to_toml(TINY | {"network": {"kind": "two-layer", "units": 6, "hidden": 8},
+                                                      "stage": [TINY["stage"][0] | {"updates": 0, "trials": 2}, TINY["stage"][0]]}))  # fmt: skip
+    done = subprocess.run([sys.executable, "-m", "lapsus", "train", "slow.toml", "-o", "slow", "--steps", "2"], cwd=folder, capture_output=True, text=True)
+    assert done.returncode == 0 and done.stderr.count("The torch reference runs") == 1, done.stderr
 
 
 def test_folder_without_rights(folder):
@@ -168,6 +175,9 @@ def test_a_run_whose_checkpoints_are_all_damaged_is_not_finished(folder):
     (["simulate", "run", "-o", "q.nc", "--seed", "-1"], "seed must not be negative"),
     (["evaluate", "run", "--seed", "-1"], "not negative"),
     (["train", "tiny.toml", "-o", "y", "--set", "start_from=nowhere"], "nowhere is neither a run folder"),
+    (["train", "tiny.toml", "-o", "y", "--set", "start_from=run", "--set", "network.units=5"], "this network needs"),
+    (["train", "tiny.toml", "-o", "y", "--set", "network={kind=\"two-layer\"}", "--engine", "fused"], "fused"),
+    (["train", "tiny.toml", "-o", "y", "--set", "stage.0.trials=2"], "needs at least three trials a condition"),
 ])  # fmt: skip
 def test_more_mistakes(folder, arguments, message):
     assert message in " ".join(lapsus(*arguments, cwd=folder, code=2).split())

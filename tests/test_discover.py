@@ -374,3 +374,11 @@ def test_the_planar_target_scatters_as_the_circle_does():
         x = embed(0.0) + _planar_scatter(sd) * rng.standard_normal((200_000, 2))
         resultant = np.hypot(*(x / np.linalg.norm(x, axis=1, keepdims=True)).mean(0))
         assert np.sqrt(-2 * np.log(resultant)) == pytest.approx(sd, rel=0.01)
+
+
+def test_from_scratch_an_index_cued_network_starts_as_the_shipped_ones():
+    from lapsus import read_experiment
+    from lapsus.discovery.target import experiment
+
+    made = experiment(BNS(NoSwap()), {"kind": "index-cued"}, None, seed=1, name="made", updates=200)
+    assert made.network == read_experiment("index-preamble").network

@@ -265,6 +265,11 @@ def test_a_published_layout_refuses_another_unit(tmp_path):
         read_trials(tmp_path / "b.mat", "degrees", "radians")
 
 
+def test_a_folder_of_a_published_layout_refuses_another_unit(human_data):
+    with pytest.raises(LapsusError, match="leave --unit radians out"):
+        read_trials(human_data / "vandenberg2012_color", "radians")
+
+
 def test_files_that_are_not_tables(tmp_path):
     for name in ("absent.csv", "notes.docx", "broken.parquet", "broken.mat"):
         if not name.startswith("absent"):

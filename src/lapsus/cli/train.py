@@ -28,33 +28,35 @@ def command(
 ):
     """Train a network as an experiment file says, in a new run folder."""
     from lapsus.training import Run, read_experiment
-    from lapsus.training.runs import start_model
+    from lapsus.training.model import Model
+    from lapsus.training.runs import set_weights, start_model
     from lapsus.training.train import check_options
 
     overrides = list(set_ or []) + ([f"seed={seed}"] if seed is not None else [])
     described = read_experiment(experiment, overrides)
-    check(described)
     options = {"steps": steps, "minutes": minutes, "engine": engine, "threads": threads, "micro_batch": micro_batch}
     check_options(**options)
     output = output or Path("runs") / f"{described.name}-{described.seed}"
+    model = Model.of(described)
     if described.start_from:
-        start_model(described, output.parent, trust=True)
+        set_weights(model, start_model(described, output.parent, trust=True).state_dict(), described.start_from)
+    check(described, model, engine, threads)
     run = Run.create(output, described)
     go(run, **options)
 
 
-def check(experiment) -> None:
-    """One update of one condition in each stage: what cannot be trained is said before a folder is made."""
-    import warnings
+def check(experiment, model, engine: str, threads: int | None) -> None:
+    """One update of a few conditions in each stage: what cannot be trained is said before a folder is made."""
+    from lapsus.training.loop import NonFinite, Training
 
-    from lapsus.training.loop import Training
-    from lapsus.training.model import Model
-
-    stages = [stage.model_copy(update={"updates": 1, "conditions": 1, "hard": 0.0}) for stage in experiment.stage]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # training warns again
-        for _ in Training(experiment.model_copy(update={"stage": stages}), Model.of(experiment)).run():
-            pass
+    tried = [stage.model_copy(update={"updates": 1, "conditions": min(stage.conditions, 4), "hard": 0.0})
+             for stage in experiment.stage if stage.updates]  # fmt: skip
+    if tried:
+        try:
+            for _ in Training(experiment.model_copy(update={"stage": tried}), model, engine=engine, threads=threads).run():
+                pass
+        except NonFinite:
+            pass  # so few conditions do not tell
 
 
 def go(run, **options) -> None:

@@ -225,6 +225,8 @@ def experiment(fitted: BNS, task: dict, start: Start | None, seed: int, name: st
         "behaviour": behaviour_table(target),
         "stage": stages,
     }
+    if start is None and task["kind"] == "index-cued":
+        table["network"] = {"kind": "dendritic", "input_scale": 30.0}  # as in index-preamble
     if start is not None:
         table |= {
             "start_from": start.source,
@@ -235,7 +237,7 @@ def experiment(fitted: BNS, task: dict, start: Start | None, seed: int, name: st
 
 
 def _from_scratch(updates: int) -> list[dict]:
-    """Task-optimal with a growing horizon, then diffusion without swaps (what trains fastest, docs/fidelity.md)."""
+    """Task-optimal with a growing horizon, then diffusion without swaps."""
     optimal = {"kind": "task-optimal", "rate_penalty": 1e-7}
     horizon = zip((8, 12, 18, 25, 32, 40), (3, 5, 8, 11, 13, 15))
     stages = [{"name": "preamble", "updates": int(0.25 * updates), "objective": optimal, "task": {"denoise": 5, "delay": 1},

@@ -85,6 +85,21 @@ class Run:
         _write(path / "config.toml", to_toml(table).encode())
         return cls(path, trust=True)
 
+    @classmethod
+    def of(cls, path: str | Path, experiment: Experiment) -> "Run":
+        """The run of this experiment in a folder, made if it is not there; a run of another experiment is an error."""
+        if not (Path(path) / "config.toml").is_file():
+            return cls.create(path, experiment)
+        run = cls(path, trust=True)
+        held, wanted = run.experiment.model_dump(), experiment.model_dump()
+        differ = [key for key in wanted if key != "versions" and held[key] != wanted[key]]
+        if differ:
+            raise LapsusError(
+                f"{path} holds a run of {run.experiment.name} that was made from another description (its config.toml differs "
+                f"in {', '.join(differ)}). Move it away, or use another folder."
+            )
+        return run
+
     def save(self, training: Training, seconds: float = 0.0) -> None:
         """Write a checkpoint and forget all but the newest two."""
         from safetensors.torch import save

@@ -31,7 +31,7 @@ def _read(path, unit, probe_unit):
     if not path.exists():
         raise LapsusError(f"{path}: there is no such file or folder.")
     if path.is_dir():
-        return _folder(path)
+        return _folder(path, unit, probe_unit)
     ending = path.suffix.lower()
     if ending not in (*ENDINGS, ".parquet", ".mat"):
         raise LapsusError(f"{path}: the ending must be .csv, .tsv, .txt, .parquet or .mat.")
@@ -43,7 +43,7 @@ def _read(path, unit, probe_unit):
     return Trials.from_table(table, unit, probe_unit, str(path))
 
 
-def _folder(path):
+def _folder(path, unit, probe_unit):
     files = sorted(file for file in path.iterdir() if file.suffix.lower() == ".mat")
     if not files:
         raise LapsusError(f"{path}: the folder holds no .mat files; give a CSV, TSV, Parquet or MATLAB file.")
@@ -56,6 +56,7 @@ def _folder(path):
     if problems:
         more = [f"… and {len(problems) - 20} more."] if len(problems) > 20 else []
         raise LapsusError("\n  ".join([*problems[:20], *more]))
+    _check_unit(path, (unit, probe_unit), "degrees", "van den Berg et al. (2012)")
     return Trials.from_table(pd.concat(tables, ignore_index=True), "degrees", "degrees", str(path))
 
 

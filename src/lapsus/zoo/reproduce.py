@@ -26,7 +26,7 @@ class Job:
 
     def update(self) -> int:
         """How far its newest checkpoint is; 0 if it has not begun."""
-        return Run(self.path).update if (self.path / "config.toml").is_file() else 0
+        return Run.of(self.path, self.experiment).update if (self.path / "config.toml").is_file() else 0
 
     def done(self) -> bool:
         return self.update() >= self.experiment.updates
@@ -63,7 +63,7 @@ def train_all(jobs: list[Job], minutes: float | None = None, told: Callable[[Job
         left = None if deadline is None else (deadline - time.monotonic()) / 60
         if left is not None and left <= 0:
             return
-        run = Run(job.path) if (job.path / "config.toml").is_file() else Run.create(job.path, job.experiment)
+        run = Run.of(job.path, job.experiment)
         told(job, "resuming" if run.update else "training")
         outcome = train(run, minutes=left, **options)
         yield job, outcome
