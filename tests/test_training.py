@@ -343,6 +343,7 @@ def test_experiment_survives_its_own_toml(tiny):
     assert read_experiment(tomllib.loads(to_toml(tiny.model_dump(exclude_none=True)))) == tiny
 
 
+@pytest.mark.filterwarnings("ignore:The torch reference runs")  # the two-layer control is no tree
 def test_every_shipped_experiment_can_be_built():
     from importlib.resources import files
     from pathlib import Path

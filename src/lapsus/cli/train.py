@@ -45,10 +45,12 @@ def command(
     go(run, **options)
 
 
-def check(experiment, model, engine: str, threads: int | None) -> None:
+def check(experiment, model=None, engine: str = "auto", threads: int | None = None) -> None:
     """One update of a few conditions in each stage: what cannot be trained is said before a folder is made."""
     from lapsus.training.loop import NonFinite, Training
+    from lapsus.training.model import Model
 
+    model = Model.of(experiment) if model is None else model
     tried = [stage.model_copy(update={"updates": 1, "conditions": min(stage.conditions, 4), "hard": 0.0})
              for stage in experiment.stage if stage.updates]  # fmt: skip
     if tried:
