@@ -119,7 +119,6 @@ def _of_the_paper(facts: dict) -> bool:
     return kind != "cue-combination" and config["network"]["kind"] == "dendritic" and objective != "sample-mse"
 
 
-
 @pytest.mark.parametrize("name", [name for name, facts in shipped().items() if _of_the_paper(facts)])
 def test_shipped_network_is_within_the_limits(name):
     facts = shipped()[name]

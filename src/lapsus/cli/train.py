@@ -28,8 +28,7 @@ def command(
 ):
     """Train a network as an experiment file says, in a new run folder."""
     from lapsus.training import Run, read_experiment
-    from lapsus.training.model import Model
-    from lapsus.training.runs import set_weights, start_model
+    from lapsus.training.runs import first_model
     from lapsus.training.train import check_options
 
     overrides = list(set_ or []) + ([f"seed={seed}"] if seed is not None else [])
@@ -37,10 +36,7 @@ def command(
     options = {"steps": steps, "minutes": minutes, "engine": engine, "threads": threads, "micro_batch": micro_batch}
     check_options(**options)
     output = output or Path("runs") / f"{described.name}-{described.seed}"
-    model = Model.of(described)
-    if described.start_from:
-        set_weights(model, start_model(described, output.parent, trust=True).state_dict(), described.start_from)
-    check(described, model, engine, threads)
+    check(described, first_model(described, output.parent, trust=True), engine, threads)
     run = Run.create(output, described)
     go(run, **options)
 

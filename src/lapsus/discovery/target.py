@@ -225,14 +225,14 @@ def experiment(fitted: BNS, task: dict, start: Start | None, seed: int, name: st
         "behaviour": behaviour_table(target),
         "stage": stages,
     }
-    if start is None and task["kind"] == "index-cued":
-        table["network"] = {"kind": "dendritic", "input_scale": 30.0}  # as in index-preamble
     if start is not None:
         table |= {
             "start_from": start.source,
             "network": start.config["network"],
             "noise": start.config.get("noise", {}),
         }
+    elif task["kind"] == "index-cued":
+        table["network"] = {"kind": "dendritic", "input_scale": 30.0}  # as in index-preamble
     return Experiment.model_validate(table)
 
 

@@ -143,13 +143,10 @@ class Run:
 
     def training(self, **options) -> tuple[Training, float]:
         """The training as the newest checkpoint left it (or at its very start), and the seconds it has taken so far."""
-        model = Model.of(self.experiment)
         newest = self._newest()
         if newest is None:
-            if self.experiment.start_from:
-                start = start_model(self.experiment, self.path.parent, self.trust)
-                set_weights(model, start.state_dict(), self.experiment.start_from)
-            return Training(self.experiment, model, **options), 0.0
+            return Training(self.experiment, first_model(self.experiment, self.path.parent, self.trust), **options), 0.0
+        model = Model.of(self.experiment)
         facts, tensors = newest
         set_weights(model, {k.removeprefix("weights."): v for k, v in tensors.items() if k.startswith("weights.")}, self.path)
         training = Training(self.experiment, model, update=facts["update"], trials_seen=facts["trials_seen"], **options)
@@ -215,7 +212,15 @@ def set_weights(model: Model, weights: dict[str, Tensor], source) -> None:
     model.load_state_dict({name: weights[name] for name in expected})
 
 
-def start_model(experiment: Experiment, folder: Path, trust: bool = False) -> Model:
+def first_model(experiment: Experiment, folder: Path, trust: bool = False) -> Model:
+    """The model before its first update: new weights, or those of its start."""
+    model = Model.of(experiment)
+    if experiment.start_from:
+        set_weights(model, _start(experiment, folder, trust).state_dict(), experiment.start_from)
+    return model
+
+
+def _start(experiment: Experiment, folder: Path, trust: bool) -> Model:
     """What start_from names: a run in `folder` with the same seed, a run folder, or a shipped network."""
     name, seed = experiment.start_from, experiment.seed
     for path in (folder / f"{name}-{seed}", folder / name, Path(name)):
