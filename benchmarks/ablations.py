@@ -1,8 +1,9 @@
 """What each part of the recipe is worth: `python benchmarks/ablations.py [NAME…] [--seeds K] [-o FOLDER]`.
 
-feature-smooth-2 is trained from the shipped preamble without its last stage and with a third of the updates (150 for each
-horizon, 1,600 at full length), once as its file says and once for each part of the recipe with that part changed. Printed
-are the measures of `lapsus evaluate`, a mean over seeds. A run takes two to three core-minutes; the folder keeps it.
+feature-smooth-2 is trained from the shipped preamble without its last stage and with a third of the updates (150 for
+each horizon, 1,600 at full length), once as its file says and once for each part of the recipe with that part changed.
+Printed are the measures of `lapsus evaluate`, a mean over seeds. A run takes two to three core-minutes; the folder
+keeps it.
 """
 
 import argparse
@@ -24,12 +25,18 @@ CHANGES = {
     "adam": ("plain Adam, not in principal axes", ["stage.*.axes=0"]),
     "rare": ("swaps as rare as in the target from the start", [f"stage.{k}.{TARGET}" for k in HORIZON]),
     "at-once": ("full length at once, no growing horizon", AT_ONCE),
-    "optimal": ("the same, from feature-optimal-40 (1.9 million trials more)", [*AT_ONCE, "start_from=feature-optimal-40"]),
+    "optimal": (
+        "the same, from feature-optimal-40 (1.9 million trials more)",
+        [*AT_ONCE, "start_from=feature-optimal-40"],
+    ),
     "easy": ("no hard conditions", [f"stage.{FULL}.hard=0"]),
-    "sample": ("the same, and regression on the sampled mean", [f"stage.{FULL}.hard=0", "stage.*.objective.regress=sample"]),
+    "sample": (
+        "the same, and regression on the sampled mean",
+        [f"stage.{FULL}.hard=0", "stage.*.objective.regress=sample"],
+    ),
     "rates-8": ("rate penalty 1e-8 at full length instead of 1e-10", [f"stage.{FULL}.objective.rate_penalty=1e-8"]),
     "rates-4": ("rate penalty 1e-4 throughout, as in the paper", ["stage.*.objective.rate_penalty=1e-4"]),
-}  # fmt: skip
+}
 
 
 def experiment(changes: list[str], seed: int) -> lapsus.Experiment:

@@ -1,9 +1,9 @@
 """The numbers of docs/fitting.md: simulation-based calibration, recovery, timing, human data. Prints Markdown tables.
 
-    python benchmarks/calibration.py sbc [--fits 200] [--trials 400] [--items 2]
-    python benchmarks/calibration.py recovery [--repeats 5]
-    python benchmarks/calibration.py speed
-    python benchmarks/calibration.py human FOLDER
+python benchmarks/calibration.py sbc [--fits 200] [--trials 400] [--items 2]
+python benchmarks/calibration.py recovery [--repeats 5]
+python benchmarks/calibration.py speed
+python benchmarks/calibration.py human FOLDER
 """
 
 import argparse
@@ -28,7 +28,8 @@ def design(count, sizes, seed):
 
 
 def answered(trials, f, kappa=12.0, guess=0.05, seed=0):
-    """Responses of the swap model with a known f (of probe and report distance), written independently of the package."""
+    """Responses of the swap model with a known f (of probe and report distance), written independently of the
+    package."""
     rng = np.random.default_rng([seed, 1])  # not the stream of the items
     logits = f(np.abs(trials.distance("probe")), np.abs(trials.distance("report")))
     logits = np.where(np.isfinite(trials.report), logits, -np.inf)
@@ -55,20 +56,37 @@ def sbc(options):
         piece = calibrate(items, min(options.piece, options.fits - start), seed=options.seed + start, progress=False)
         if done is not None:
             piece = Calibration(
-                piece.distances, np.concatenate([done.truth, piece.truth]), np.concatenate([done.draws, piece.draws]), done.seconds + piece.seconds,
+                piece.distances,
+                np.concatenate([done.truth, piece.truth]),
+                np.concatenate([done.draws, piece.draws]),
+                done.seconds + piece.seconds,
                 done.not_converged + piece.not_converged,
             )
         done = piece
-        print(f"\n{len(done.truth)} fits of {options.trials} trials, {options.items} items, in {done.seconds:.0f} s; {done.not_converged} did not converge", flush=True)
-        print("| posterior | 50 % | 80 % | 95 % | smallest p of uniform ranks, 9 distances | verdict |\n|---|---|---|---|---|---|")
+        print(
+            f"\n{len(done.truth)} fits of {options.trials} trials, {options.items} items, in {done.seconds:.0f} s;"
+            f" {done.not_converged} did not converge",
+            flush=True,
+        )
+        print(
+            "| posterior | 50 % | 80 % | 95 % | smallest p of uniform ranks, 9 distances | verdict"
+            " |\n|---|---|---|---|---|---|"
+        )
         for name, result in (("as fitted", done), ("spread halved", done.overconfident(2.0))):
             cover = [f"{100 * r.coverage:.1f} ± {100 * r.se:.1f}" for r in result.coverage.itertuples()]
-            print(f"| {name} | {' | '.join(cover)} | {result.p_values.min():.2g} | {'passes' if result.passed else 'flagged'} |", flush=True)
+            print(
+                f"| {name} | {' | '.join(cover)} | {result.p_values.min():.2g} |"
+                f" {'passes' if result.passed else 'flagged'} |",
+                flush=True,
+            )
         print("ranks in ten bins, all distances:", np.histogram(done.position, 10, (0, 1))[0].tolist(), flush=True)
 
 
 def recovery(options):
-    print("| truth | trials | mean abs. error of f | in the 95 % band | kappa (12) | guesses (0.05) | s |\n|---|---|---|---|---|---|---|")
+    print(
+        "| truth | trials | mean abs. error of f | in the 95 % band | kappa (12) | guesses (0.05) | s"
+        " |\n|---|---|---|---|---|---|---|"
+    )
     for name in options.models:
         for count in options.counts:
             rows = []
@@ -86,7 +104,10 @@ def recovery(options):
                 rows.append([error, inside, result.emission["kappa"][0], result.weights["guess"][0], result.seconds])
             mean = np.mean(rows, 0)
             shown = ("–", "–") if name == "none" else (f"{mean[0]:.2f}", f"{100 * mean[1]:.0f} %")
-            print(f"| {name} | {count:,} | {shown[0]} | {shown[1]} | {mean[2]:.1f} | {mean[3]:.3f} | {mean[4]:.1f} |", flush=True)
+            print(
+                f"| {name} | {count:,} | {shown[0]} | {shown[1]} | {mean[2]:.1f} | {mean[3]:.3f} | {mean[4]:.1f} |",
+                flush=True,
+            )
 
 
 def speed(options):
@@ -96,13 +117,21 @@ def speed(options):
         for name in options.models:
             wall, cpu = time.perf_counter(), time.process_time()
             fit(trials, name, progress=False)
-            print(f"| {count:,} | {sizes[0]}–{sizes[-1]} | {name} | {time.perf_counter() - wall:.1f} | {time.process_time() - cpu:.1f} |", flush=True)
+            print(
+                f"| {count:,} | {sizes[0]}–{sizes[-1]} | {name} | {time.perf_counter() - wall:.1f} |"
+                f" {time.process_time() - cpu:.1f} |",
+                flush=True,
+            )
 
 
 def human(options):
     berg = read_trials(f"{options.folder}/vandenberg2012_color")
     bays = read_trials(f"{options.folder}/bays2009/bays_data.mat")
-    for name, trials, size in (("van den Berg et al. 2012", berg, 8), ("Bays et al. 2009", bays, 6), ("Bays et al. 2009", bays, 2)):
+    for name, trials, size in (
+        ("van den Berg et al. 2012", berg, 8),
+        ("Bays et al. 2009", bays, 6),
+        ("Bays et al. 2009", bays, 2),
+    ):
         print(f"\n{name}, {size} items\n", flush=True)
         result = fit(trials[trials.set_size == size], "auto", progress=False)
         print(result.summary(), flush=True)

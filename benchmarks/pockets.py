@@ -1,9 +1,10 @@
-"""Where a short preamble retrieves the wrong item, with two kinds of first weights: `python benchmarks/pockets.py [--seeds K]`.
+"""Where a short preamble retrieves the wrong item, with two kinds of first weights: `python benchmarks/pockets.py
+[--seeds K]`.
 
 For each seed the feature-cued preamble is trained for 2,000 updates of 64 × 8 trials from the encoder's isotropic first
-weights and from normal ones. Printed are the share of conditions with a mean error above 0.5 rad and, over these, the mean
-resultant length of the sum of the two locations: 1 if the errors lie where both items are equally far from one direction.
-A run takes about a minute.
+weights and from normal ones. Printed are the share of conditions with a mean error above 0.5 rad and, over these, the
+mean resultant length of the sum of the two locations: 1 if the errors lie where both items are equally far from one
+direction. A run takes about a minute.
 """
 
 import argparse
@@ -23,7 +24,9 @@ CONDITIONS, TRIALS = 4096, 2
 def normal_weights(model: lapsus.Model, seed: int) -> None:
     for name in ("probe_weight", "report_weight"):
         weight = getattr(model.encoder, name)
-        weight.data.copy_(torch.randn(weight.shape, generator=streams.generator(seed, name)) / math.sqrt(weight.shape[1]))
+        weight.data.copy_(
+            torch.randn(weight.shape, generator=streams.generator(seed, name)) / math.sqrt(weight.shape[1])
+        )
 
 
 def pockets(model: lapsus.Model) -> tuple[float, float]:
@@ -41,7 +44,13 @@ def main() -> None:
     seeds = parser.parse_args().seeds
     print("seed  first weights  loss   wrong    resultant length")
     for seed in range(1, seeds + 1):
-        changes = [f"seed={seed}", "stage.0.updates=2000", "stage.0.conditions=64", "stage.0.final_learning_rate=1e-3", "stage.0.hard=0"]
+        changes = [
+            f"seed={seed}",
+            "stage.0.updates=2000",
+            "stage.0.conditions=64",
+            "stage.0.final_learning_rate=1e-3",
+            "stage.0.hard=0",
+        ]
         experiment = lapsus.read_experiment("feature-preamble", changes)
         for kind in ("isotropic", "normal"):
             training = Training(experiment, lapsus.Model.of(experiment))

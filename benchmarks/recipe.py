@@ -1,4 +1,5 @@
-"""The learning curves and the cost of every shipped network, from the records that ship with them: `python benchmarks/recipe.py`.
+"""The learning curves and the cost of every shipped network, from the records that ship with them: `python
+benchmarks/recipe.py`.
 
 Prints the table of docs/recipe.md and draws docs/learning-curves.png.
 """
@@ -11,10 +12,23 @@ from lapsus.figures.style import BLUE, GREEN, GREY, ORANGE, SKY, TEXT_WIDTH, sty
 from lapsus.zoo import core_minutes, shipped
 
 # Batches of 16,384 trials, and hours on one NVIDIA RTX A5000 (paper, appendix "Compute resources").
-PAPER = {("feature", "preamble"): (500_000, 16), ("feature", "optimal"): (2_000, 0.23), ("feature", "diffusion"): (300_000, 36),
-         ("index", "optimal"): (35_000, 3.2), ("index", "diffusion"): (300_000, 28)}  # fmt: skip
-SHOWN = {"feature-no-swap": GREEN, "feature-constant-5": SKY, "feature-constant-30": BLUE, "feature-smooth-2": ORANGE,
-         "feature-smooth-0": "#CC79A7", "index-swap-10": "k", "point-constant-30": GREY, "two-layer-constant-30": "0.75"}  # fmt: skip
+PAPER = {
+    ("feature", "preamble"): (500_000, 16),
+    ("feature", "optimal"): (2_000, 0.23),
+    ("feature", "diffusion"): (300_000, 36),
+    ("index", "optimal"): (35_000, 3.2),
+    ("index", "diffusion"): (300_000, 28),
+}
+SHOWN = {
+    "feature-no-swap": GREEN,
+    "feature-constant-5": SKY,
+    "feature-constant-30": BLUE,
+    "feature-smooth-2": ORANGE,
+    "feature-smooth-0": "#CC79A7",
+    "index-swap-10": "k",
+    "point-constant-30": GREY,
+    "two-layer-constant-30": "0.75",
+}
 
 
 def in_paper(config: dict) -> tuple[int, float] | None:
@@ -27,12 +41,15 @@ def in_paper(config: dict) -> tuple[int, float] | None:
 
 def trials_at(config: dict, update: np.ndarray) -> np.ndarray:
     """Trials seen at each update."""
-    batch = np.concatenate([np.full(stage["updates"], stage["conditions"] * stage["trials"]) for stage in config["stage"]])
+    batch = np.concatenate(
+        [np.full(stage["updates"], stage["conditions"] * stage["trials"]) for stage in config["stage"]]
+    )
     return np.concatenate([[0], np.cumsum(batch)])[update]
 
 
 def minutes_at(facts: dict, curve: list[dict]) -> np.ndarray:
-    """Minutes of two idle cores: the clock, less what it waited for other jobs, scaled to the processor time of it all."""
+    """Minutes of two idle cores: the clock, less what it waited for other jobs, scaled to the processor time of it
+    all."""
     update, seconds, stage = (np.array([row[key] for row in curve], float) for key in ("update", "seconds", "stage"))
     pace = np.diff(seconds, prepend=0) / np.diff(update, prepend=0)
     for one in np.unique(stage):
@@ -42,16 +59,33 @@ def minutes_at(facts: dict, curve: list[dict]) -> np.ndarray:
 
 
 def table(networks: dict[str, dict]) -> str:
-    lines = ["| network | million trials | paper's | core-hours | paper's GPU-hours | excess | curve, mean | curve, max | median error | away |", "|---|---|---|---|---|---|---|---|---|---|"]
+    lines = [
+        (
+            "| network | million trials | paper's | core-hours | paper's GPU-hours | excess | curve, mean | curve, max"
+            " | median error | away |"
+        ),
+        "|---|---|---|---|---|---|---|---|---|---|",
+    ]
     for name, facts in networks.items():
         config, found = facts["config"], facts["evaluation"]
         batches, hours = in_paper(config) or (None, None)
         excess = found.get("excess") if config["stage"][-1]["objective"]["kind"] == "diffusion" else None
-        numbers = [_number(value, digits) for value, digits in (
-            (excess, 3), (found.get("swap_curve_mad"), 3), (found.get("swap_curve_max"), 3), (found.get("median_error"), 3), (found.get("away"), 4),
-        )]  # fmt: skip
-        cost = [f"{facts['trials_seen'] / 1e6:.1f}", "-" if batches is None else f"{batches * 16_384 / 1e6:,.0f}",
-                f"{core_minutes(facts) / 60:.2f}", "-" if hours is None else f"{hours:g}"]  # fmt: skip
+        numbers = [
+            _number(value, digits)
+            for value, digits in (
+                (excess, 3),
+                (found.get("swap_curve_mad"), 3),
+                (found.get("swap_curve_max"), 3),
+                (found.get("median_error"), 3),
+                (found.get("away"), 4),
+            )
+        ]
+        cost = [
+            f"{facts['trials_seen'] / 1e6:.1f}",
+            "-" if batches is None else f"{batches * 16_384 / 1e6:,.0f}",
+            f"{core_minutes(facts) / 60:.2f}",
+            "-" if hours is None else f"{hours:g}",
+        ]
         lines.append(f"| {name} | {' | '.join(cost + numbers)} |")
     total = sum(core_minutes(facts) for facts in networks.values()) / 60
     return "\n".join([*lines, "", f"All {len(networks)} networks: {total:.1f} core-hours."])
@@ -77,7 +111,12 @@ def draw(networks: dict[str, dict], path: Path) -> None:
                 ax.plot(x, excess, color=colour, label=name)
         for ax in axes:
             ax.axhline(0.08, color="0.6", lw=0.6, ls=(0, (3, 2)))
-        axes[0].set(yscale="log", ylim=(0.03, 1), xlabel="trials seen (million; trees: since the preamble)", ylabel="excess over the Bayes denoiser")
+        axes[0].set(
+            yscale="log",
+            ylim=(0.03, 1),
+            xlabel="trials seen (million; trees: since the preamble)",
+            ylabel="excess over the Bayes denoiser",
+        )
         axes[0].set_yticks([0.03, 0.1, 0.3, 1], ["0.03", "0.1", "0.3", "1"])
         axes[1].set(xlabel="minutes of two cores", xscale="log", xlim=(0.1, 15))
         axes[1].set_xticks([0.1, 0.3, 1, 3, 10], ["0.1", "0.3", "1", "3", "10"])

@@ -36,7 +36,9 @@ def alone(training: Training, stage, spent: list[float]) -> float:
     seconds = []
     for _ in range(UPDATES):
         spent[0] = 0.0
-        batch = training.model.simulate(drawn.draws, (leaves[0], tuple(leaves[1:])), forced=True, group=_group(stage.trials))
+        batch = training.model.simulate(
+            drawn.draws, (leaves[0], tuple(leaves[1:])), forced=True, group=_group(stage.trials)
+        )
         torch.autograd.backward([batch.x, batch.power], [batch.x.detach(), torch.ones_like(batch.power)])
         seconds.append(spent[0])
     return statistics.median(seconds)
@@ -46,10 +48,16 @@ def main() -> None:
     spent = [0.0]
     for name in ("forward", "backward"):
         setattr(fused._Rollout, name, timed(getattr(fused._Rollout, name), spent))
-    experiment = lapsus.read_experiment({
-        "name": "step", "task": {"kind": "feature-cued"}, "behaviour": {"kind": "bns", "swap": {"kind": "smooth"}},
-        "stage": [{"updates": (ROUNDS + 1) * UPDATES, "objective": {"kind": "diffusion", "regress": "expectation"}}],
-    })  # fmt: skip
+    experiment = lapsus.read_experiment(
+        {
+            "name": "step",
+            "task": {"kind": "feature-cued"},
+            "behaviour": {"kind": "bns", "swap": {"kind": "smooth"}},
+            "stage": [
+                {"updates": (ROUNDS + 1) * UPDATES, "objective": {"kind": "diffusion", "regress": "expectation"}}
+            ],
+        }
+    )
     training = Training(experiment, lapsus.Model.of(experiment))
     updates = training.run()
     rates, outside, beyond = [], [], []

@@ -14,13 +14,23 @@ from lapsus.networks.time import TimeBias
 class LowRank(nn.Module):
     """F = tanh(U V' r + W_s s + b(t)) with U, V of `rank` columns."""
 
-    def __init__(self, stimulus_size: int, response_size: int = 2, units: int = 32, rank: int = 4, alpha: float = 0.1, seed: int = 0):
+    def __init__(
+        self,
+        stimulus_size: int,
+        response_size: int = 2,
+        units: int = 32,
+        rank: int = 4,
+        alpha: float = 0.1,
+        seed: int = 0,
+    ):
         super().__init__()
         generator = streams.generator(seed, "low rank")
         self.units, self.alpha, self.drive_size = units, alpha, units
         self.left = nn.Parameter(torch.randn(units, rank, generator=generator) / math.sqrt(rank))
         self.right = nn.Parameter(torch.randn(units, rank, generator=generator) / math.sqrt(units))
-        self.input_weight = nn.Parameter(torch.randn(units, stimulus_size, generator=generator) / math.sqrt(stimulus_size))
+        self.input_weight = nn.Parameter(
+            torch.randn(units, stimulus_size, generator=generator) / math.sqrt(stimulus_size)
+        )
         self.time = TimeBias([units], 16, 8, generator)
         self.register_buffer("readout", orthonormal_rows(response_size, units, generator))
 
@@ -38,11 +48,14 @@ class LowRank(nn.Module):
 if __name__ == "__main__":
     task = lapsus.IndexCued()
     lapsus.check_network(LowRank(task.stimulus_size), task.stimulus_size)
-    experiment = lapsus.read_experiment({
-        "name": "low-rank", "task": {"kind": "index-cued", "delay": 1, "denoise": 5},
-        "network": {"kind": "own_network:LowRank", "rank": 3},
-        "stage": [{"updates": 20, "objective": {"kind": "task-optimal"}}],
-    })  # fmt: skip
+    experiment = lapsus.read_experiment(
+        {
+            "name": "low-rank",
+            "task": {"kind": "index-cued", "delay": 1, "denoise": 5},
+            "network": {"kind": "own_network:LowRank", "rank": 3},
+            "stage": [{"updates": 20, "objective": {"kind": "task-optimal"}}],
+        }
+    )
     for progress in lapsus.training.loop.Training(experiment, lapsus.Model.of(experiment), engine="reference").run():
         pass
     print(f"loss after {progress.update} updates: {progress.loss:.3f}")

@@ -21,11 +21,14 @@ class SlowDiffusion:
 
 
 if __name__ == "__main__":
-    experiment = lapsus.read_experiment({
-        "name": "slow", "task": {"kind": "index-cued", "delay": 1, "denoise": 5},
-        "network": {"kind": "dendritic", "units": 8, "branching": [4, 4]},
-        "stage": [{"updates": 20, "objective": {"kind": "own_objective:SlowDiffusion", "slowness": 0.01}}],
-    })  # fmt: skip
+    experiment = lapsus.read_experiment(
+        {
+            "name": "slow",
+            "task": {"kind": "index-cued", "delay": 1, "denoise": 5},
+            "network": {"kind": "dendritic", "units": 8, "branching": [4, 4]},
+            "stage": [{"updates": 20, "objective": {"kind": "own_objective:SlowDiffusion", "slowness": 0.01}}],
+        }
+    )
     for progress in Training(experiment, lapsus.Model.of(experiment)).run():
         pass
     print({name: round(value, 4) for name, value in progress.terms.items()})

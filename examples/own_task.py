@@ -30,7 +30,13 @@ class TwoIntervals:
 
     @property
     def epochs(self):
-        return {"first": self.steps, "gap": self.steps, "second": self.steps, "cue": self.steps, "denoise": self.denoise}
+        return {
+            "first": self.steps,
+            "gap": self.steps,
+            "second": self.steps,
+            "cue": self.steps,
+            "denoise": self.denoise,
+        }
 
     def sample(self, count, generator):
         angles = (2 * torch.rand(count, 2, generator=generator) - 1) * math.pi

@@ -1,7 +1,7 @@
 """Reaction times: a network whose responses are skewed and bounded, as those of a drift-diffusion observer.
 
-Evidence for a signal of some strength drifts to a bound; the response is *when* it gets there, plus a non-decision time.
-Copy this file for your own task: a task, a behaviour, and what it takes to train, simulate and compare.
+Evidence for a signal of some strength drifts to a bound; the response is *when* it gets there, plus a non-decision
+time. Copy this file for your own task: a task, a behaviour, and what it takes to train, simulate and compare.
     python reaction_times.py [updates]
 """
 
@@ -44,7 +44,8 @@ class Detection:
 
 @dataclass(frozen=True)
 class DriftDiffusion:
-    """First passage of a drifting random walk, t_0 + Wald(bound / drift, bound²) seconds; a response is (t - centre) / unit."""
+    """First passage of a drifting random walk, t_0 + Wald(bound / drift, bound²) seconds; a response is (t - centre) /
+    unit."""
 
     bound: float = 1.3
     slow: float = 1.5
@@ -68,18 +69,36 @@ class DriftDiffusion:
         low, median, high = torch.quantile(t, torch.tensor([0.1, 0.5, 0.9], dtype=t.dtype)).tolist()
         # Bowley's skewness from deciles, which a few late responses do not sway; 0 for a symmetric distribution.
         skewness = (high + low - 2 * median) / (high - low)
-        return {"10 %": low, "median": median, "90 %": high, "skewness": skewness, "before t_0": float((t < self.t_0).double().mean())}
+        return {
+            "10 %": low,
+            "median": median,
+            "90 %": high,
+            "skewness": skewness,
+            "before t_0": float((t < self.t_0).double().mean()),
+        }
 
 
 def trained(updates: int) -> lapsus.Model:
-    stage = {"updates": updates, "objective": {"kind": "diffusion"}, "conditions": 32, "trials": 8, "average": 0.99,
-             "learning_rate": 5e-3, "final_learning_rate": 5e-4, "beta_2": 0.999}  # fmt: skip
-    experiment = lapsus.read_experiment({
-        "name": "reaction-times", "task": {"kind": "reaction_times:Detection"},
-        "behaviour": {"kind": "reaction_times:DriftDiffusion"},
-        # The signal is of order one, like the noise of every step: larger input weights lift it out from the start.
-        "network": {"kind": "dendritic", "units": 8, "branching": [6, 6], "input_scale": 20.0}, "stage": [stage],
-    })  # fmt: skip
+    stage = {
+        "updates": updates,
+        "objective": {"kind": "diffusion"},
+        "conditions": 32,
+        "trials": 8,
+        "average": 0.99,
+        "learning_rate": 5e-3,
+        "final_learning_rate": 5e-4,
+        "beta_2": 0.999,
+    }
+    experiment = lapsus.read_experiment(
+        {
+            "name": "reaction-times",
+            "task": {"kind": "reaction_times:Detection"},
+            "behaviour": {"kind": "reaction_times:DriftDiffusion"},
+            # The signal is of order one, like the noise of every step: larger input weights lift it out from the start.
+            "network": {"kind": "dendritic", "units": 8, "branching": [6, 6], "input_scale": 20.0},
+            "stage": [stage],
+        }
+    )
     with tempfile.TemporaryDirectory() as folder:
         run = lapsus.Run.create(folder, experiment)
         lapsus.train(run)

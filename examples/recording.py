@@ -1,8 +1,9 @@
 """A recording given as plain NumPy arrays and a table, through every analysis.
 
-Your own data take the place of `load_recording`: spike rates or calcium signals as activity[trial, time, unit], one row a trial in the
-table (which item was cued, both items' colours in radians, the response) and, for each time bin, its time from cue offset and its epoch.
-Here the recording is made up: a population whose swap errors are misselections, so the answers are known.
+Your own data take the place of `load_recording`: spike rates or calcium signals as activity[trial, time, unit], one row
+a trial in the table (which item was cued, both items' colours in radians, the response) and, for each time bin, its
+time from cue offset and its epoch. Here the recording is made up: a population whose swap errors are misselections, so
+the answers are known.
 """
 
 import sys
@@ -38,18 +39,25 @@ def main(output: Path) -> None:
     late = shown.isel(time=[-1])
     null = alignment.shuffle_null(late, repeats=99).to_numpy()
     observed = alignment.plane_alignment(late).to_numpy()
-    print(f"At the response: {observed.item():.2f}; shuffled colours {null.mean():.2f}, p = {(1 + (null >= observed).sum()) / 100:.2f}")
+    print(
+        f"At the response: {observed.item():.2f}; shuffled colours {null.mean():.2f}, p ="
+        f" {(1 + (null >= observed).sum()) / 100:.2f}"
+    )
     resampled = alignment.bootstrap_alignment(late, repeats=99).to_numpy()
     print(f"  95 % interval {np.quantile(resampled, 0.025):.2f} to {np.quantile(resampled, 0.975):.2f}")
     fit = alignment.sigmoid_against_flat(shown["time"].to_numpy(), alignment.plane_alignment(shown).to_numpy())
-    print(f"Sigmoid against flat: rise {fit.y_scale:.2f} at t = {fit.x_offset:.1f}, MSE {fit.flat_mse:.4f} flat, {fit.sigmoid_mse:.4f} sigmoid")
+    print(
+        f"Sigmoid against flat: rise {fit.y_scale:.2f} at t = {fit.x_offset:.1f}, MSE {fit.flat_mse:.4f} flat,"
+        f" {fit.sigmoid_mse:.4f} sigmoid"
+    )
 
     projections = decoders.error_projections(data)
     print("\nPlace of swap and correct trials on the line from correct (0) to each error (1):")
     print(decoders.attribute(projections).round(3).to_string())
     print(f"The swaps are: {decoders.mechanism(projections)}")
 
-    # Rings: in place of a fixed colour, trials whose first item is close to one. PC3 as it is, and how it separates swaps.
+    # Rings: in place of a fixed colour, trials whose first item is close to one. PC3 as it is, and how it separates
+    # swaps.
     items = two_items(data)
     near = (np.abs(items.report[:, 0]) < np.pi / 4) & (items.cued == 0)
     m = memory(data.isel(trial=near, time=[-1]))[:, 0]
@@ -58,7 +66,10 @@ def main(output: Path) -> None:
     print(f"\nRings: {near.sum()} trials, PC3 explains {fitted.variance[2]:.1%}, ROC area {max(area, 1 - area):.2f}")
 
     test = trialwise.alignment_predicts_swaps(trialwise.trial_alignment(data))
-    print(f"Alignment before the cue and swaps: odds ratio {test.odds_ratio:.2f} [{test.low:.2f}, {test.high:.2f}], p = {test.p:.3f}")
+    print(
+        f"Alignment before the cue and swaps: odds ratio {test.odds_ratio:.2f} [{test.low:.2f}, {test.high:.2f}], p ="
+        f" {test.p:.3f}"
+    )
 
     import matplotlib
 

@@ -25,10 +25,15 @@ def tiny_start(folder: Path, task: str = "feature-cued") -> Path:
     """A run folder with a small network that has hardly been trained."""
     from lapsus.training import Experiment, Run, train
 
-    described = Experiment.model_validate({
-        "name": "tiny", "task": {"kind": task}, "network": TINY, "behaviour": {"kind": "bns", "swap": {"kind": "smooth"}},
-        "stage": [{"updates": 4, "conditions": 8, "trials": 4}],
-    })  # fmt: skip
+    described = Experiment.model_validate(
+        {
+            "name": "tiny",
+            "task": {"kind": task},
+            "network": TINY,
+            "behaviour": {"kind": "bns", "swap": {"kind": "smooth"}},
+            "stage": [{"updates": 4, "conditions": 8, "trials": 4}],
+        }
+    )
     run = Run.create(folder / "tiny", described)
     train(run, progress=False)
     return run.path

@@ -34,8 +34,9 @@ class Made:
 
 
 class SyntheticNetworks(Networks):
-    """Swaps are misselections at the cue. The planes of the two items' colours meet at an angle that falls with probe distance before
-    the cue (smooth targets), and are parallel after it where the target has swaps. At the response, activity lies on two rings."""
+    """Swaps are misselections at the cue. The planes of the two items' colours meet at an angle that falls with probe
+    distance before the cue (smooth targets), and are parallel after it where the target has swaps. At the response,
+    activity lies on two rings."""
 
     def __init__(self, roles=tuple(LABELS)):
         super().__init__({role: (lambda role=role: Made(role)) for role in roles}, {role: role for role in roles})
@@ -63,7 +64,10 @@ class SyntheticNetworks(Networks):
         probability = 1 - weights.gather(1, given["cued"].long()[:, None])[:, 0].numpy()
         table = model.task.table(given)
         columns = {name: ("trial", np.repeat(table[name].to_numpy(), trials)) for name in table.columns}
-        columns |= {"condition": ("trial", np.repeat(np.arange(len(table)), trials)), "probability": ("trial", np.repeat(probability, trials))}
+        columns |= {
+            "condition": ("trial", np.repeat(np.arange(len(table)), trials)),
+            "probability": ("trial", np.repeat(probability, trials)),
+        }
         columns["recalled"] = ("trial", recalled.flatten().numpy())
         return xr.Dataset({"x_T": (("trial", "dim"), x), "response": ("trial", angle(x))} | columns | extra)
 
@@ -95,7 +99,11 @@ class SyntheticNetworks(Networks):
         late = (time > -5).astype(float)
         m = shown[None, :, None] * (spatial(lean) @ memory_axes[:3])[:, None]
         m = m + late[None, :, None] * ((0.8 * spatial(lean_after)) @ memory_axes[:3] + ring @ memory_axes[3:7])[:, None]
-        m = m + late[None, :, None] * (0.4 * rises * (place[:, None] * embed(colours[:, 0] / 2)) @ memory_axes[7:9])[:, None]
+        m = (
+            m
+            + late[None, :, None]
+            * (0.4 * rises * (place[:, None] * embed(colours[:, 0] / 2)) @ memory_axes[7:9])[:, None]
+        )
         m = m + late[None, :, None] * ((cued == 0)[:, None] * memory_axes[9])[:, None]
         m = m + 0.1 * rng.standard_normal((*m.shape[:2], UNITS - 2)) @ memory_axes
         progress = np.clip(time / 40, 0, 1)[None, :, None]

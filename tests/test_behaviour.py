@@ -5,13 +5,28 @@ import pytest
 import torch
 from scipy import stats
 
-from lapsus import BNS, ConstantSwap, FeatureCued, IndexCued, NoSwap, SmoothSwap, TabulatedSwap, check_behaviour, circular, streams
+from lapsus import (
+    BNS,
+    ConstantSwap,
+    FeatureCued,
+    IndexCued,
+    NoSwap,
+    SmoothSwap,
+    TabulatedSwap,
+    check_behaviour,
+    circular,
+    streams,
+)
 from lapsus.errors import LapsusError
 
 BEHAVIOURS = [
-    BNS(), BNS(ConstantSwap(0.3)), BNS(SmoothSwap(), pi_correct=1.0), BNS(SmoothSwap(), uniform=0.1),
-    BNS(lambda d: 0.3 * torch.cos(d), feature="report"), BNS(lambda a, b: -a.abs() - b.abs(), feature="both"),
-]  # fmt: skip
+    BNS(),
+    BNS(ConstantSwap(0.3)),
+    BNS(SmoothSwap(), pi_correct=1.0),
+    BNS(SmoothSwap(), uniform=0.1),
+    BNS(lambda d: 0.3 * torch.cos(d), feature="report"),
+    BNS(lambda a, b: -a.abs() - b.abs(), feature="both"),
+]
 
 
 @pytest.mark.parametrize("items", [1, 2, 5])
@@ -27,7 +42,11 @@ def test_two_item_swap_probability_is_the_papers_sigmoid():
         weights = BNS(SmoothSwap(), pi_correct=pi_correct).weights(conditions)
         swap = weights.gather(1, 1 - conditions["cued"][:, None])[:, 0]
         torch.testing.assert_close(swap, torch.sigmoid(-(d**2) / 3 - pi_correct))
-    at = {"probe": torch.tensor([[0.0, math.pi / 4], [0.0, -math.pi]]), "report": torch.zeros(2, 2), "cued": torch.zeros(2, dtype=torch.long)}
+    at = {
+        "probe": torch.tensor([[0.0, math.pi / 4], [0.0, -math.pi]]),
+        "report": torch.zeros(2, 2),
+        "cued": torch.zeros(2, dtype=torch.long),
+    }
     for pi_correct, expected in ((0, (0.45, 0.036)), (1, (0.23, 0.0135)), (2, (0.10, 0.005))):
         assert BNS(SmoothSwap(), pi_correct=pi_correct).weights(at)[:, 1].tolist() == pytest.approx(expected, rel=0.03)
     assert BNS(ConstantSwap(0.3)).weights(at)[:, 1].tolist() == pytest.approx([0.3, 0.3])
@@ -39,7 +58,10 @@ def test_many_items_are_a_softmax_over_logits():
     weights = BNS(SmoothSwap(2.0), pi_correct=0.7, uniform=0.2).weights(conditions)
     for c in range(20):
         cued = int(conditions["cued"][c])
-        logits = [-float(circular.distance(conditions["probe"][c, n], conditions["probe"][c, cued])) ** 2 / 2 for n in range(5)]
+        logits = [
+            -(float(circular.distance(conditions["probe"][c, n], conditions["probe"][c, cued])) ** 2) / 2
+            for n in range(5)
+        ]
         logits[cued] = 0.7
         expected = 0.8 * np.exp(logits) / np.exp(logits).sum()
         np.testing.assert_allclose(weights[c], expected, rtol=1e-4)
@@ -83,7 +105,9 @@ def test_tabulated_function_interpolates_around_the_circle():
 def test_optimal_is_the_cued_colour():
     conditions = IndexCued().sample(10, streams.generator("o"))
     angle = circular.angle(BNS().optimal(conditions))
-    torch.testing.assert_close(angle, conditions["report"].gather(1, conditions["cued"][:, None])[:, 0], atol=1e-5, rtol=0)
+    torch.testing.assert_close(
+        angle, conditions["report"].gather(1, conditions["cued"][:, None])[:, 0], atol=1e-5, rtol=0
+    )
 
 
 def test_measures_recover_what_generated_the_responses():
@@ -105,7 +129,9 @@ def test_intervals_cover_the_target():
     inside = total = 0
     for repeat in range(40):
         conditions = FeatureCued().sample(256, streams.generator("cover", repeat))
-        for point in behaviour.measures(conditions, behaviour.sample(conditions, 16, streams.generator("c2", repeat)))["swap_curve"]:
+        for point in behaviour.measures(conditions, behaviour.sample(conditions, 16, streams.generator("c2", repeat)))[
+            "swap_curve"
+        ]:
             inside += point["low"] <= point["target"] <= point["high"]
             total += 1
     assert 0.90 < inside / total < 0.985
@@ -129,13 +155,16 @@ def test_stray_responses_are_counted():
     assert result["swap_curve"] == []
 
 
-@pytest.mark.parametrize("make, message", [
-    (lambda: ConstantSwap(0.0), "strictly between 0 and 1"),
-    (lambda: BNS(uniform=1.0), "behaviour.uniform"),
-    (lambda: BNS(spread=0.0), "behaviour.spread must be positive"),
-    (lambda: TabulatedSwap((0.0, -1.0), (0.0, 0.0)), "must increase"),
-    (lambda: TabulatedSwap((0.0, 1.0), (0.0, math.nan)), "finite"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "make, message",
+    [
+        (lambda: ConstantSwap(0.0), "strictly between 0 and 1"),
+        (lambda: BNS(uniform=1.0), "behaviour.uniform"),
+        (lambda: BNS(spread=0.0), "behaviour.spread must be positive"),
+        (lambda: TabulatedSwap((0.0, -1.0), (0.0, 0.0)), "must increase"),
+        (lambda: TabulatedSwap((0.0, 1.0), (0.0, math.nan)), "finite"),
+    ],
+)
 def test_bad_parameters(make, message):
     with pytest.raises(LapsusError, match=message):
         make()

@@ -22,7 +22,14 @@ TINY = {
 
 def lapsus(*arguments, cwd, code=0):
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    done = subprocess.run([sys.executable, "-m", "lapsus", *map(str, arguments)], cwd=cwd, env=environment, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(
+        [sys.executable, "-m", "lapsus", *map(str, arguments)],
+        cwd=cwd,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
     assert done.returncode == code, done.stdout + done.stderr
     assert "Traceback" not in done.stderr
     return done.stdout if code == 0 else done.stderr
@@ -46,7 +53,15 @@ def test_train_keeps_everything_that_made_the_run(folder):
 
 def test_evaluate(folder):
     result = json.loads(lapsus("evaluate", "run", "--json", "--conditions", 32, cwd=folder))
-    assert {"excess", "swap_curve", "swap_curve_mad", "swap_curve_max", "median_error", "median_error_target", "away"} <= set(result)
+    assert {
+        "excess",
+        "swap_curve",
+        "swap_curve_mad",
+        "swap_curve_max",
+        "median_error",
+        "median_error_target",
+        "away",
+    } <= set(result)
     text = lapsus("evaluate", "run", "--conditions", 32, cwd=folder)
     assert "Excess over the Bayes denoiser" in text and "swap rate" in text
 
@@ -70,23 +85,29 @@ def test_steps_and_resume(folder):
     assert "Trained" in lapsus("resume", "part", cwd=folder)
 
 
-@pytest.mark.parametrize("arguments, message", [
-    (["train", "tiny.toml", "-o", "run"], "already holds a run"),
-    (["train", "nothing.toml"], "There is no experiment file nothing.toml"),
-    (["train", "tiny.toml", "-o", "x", "--set", "task.dellay=3"], "Did you mean delay"),
-    (["train", "tiny.toml", "-o", "x", "--set", "task.items=9"], "impossible for 9 items"),
-    (["train", "tiny.toml", "-o", "x", "--set", "task.delay=-3"], "task.delay is a number of steps and cannot be negative"),
-    (["train", "tiny.toml", "-o", "x", "--set", "nonsense"], "--set takes key=value"),
-    (["train", "tiny.toml", "-o", "x", "--steps", "0"], "--steps must be positive"),
-    (["train", "tiny.toml", "-o", "x", "--engine", "warp"], "engine must be one of"),
-    (["train", ".", "-o", "x"], "is a folder"),
-    (["train", "broken.toml", "-o", "x"], "is not a TOML file"),
-    (["resume", "nowhere"], "nowhere does not exist"),
-    (["resume", "."], "is not a run folder"),
-    (["evaluate", "feature-smoth-2"], "neither a run folder nor a network"),
-    (["evaluate", "run", "--conditions", "0"], "at least 2"),
-    (["simulate", "run", "-o", "z.nc", "--conditions", "0"], "at least one condition"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (["train", "tiny.toml", "-o", "run"], "already holds a run"),
+        (["train", "nothing.toml"], "There is no experiment file nothing.toml"),
+        (["train", "tiny.toml", "-o", "x", "--set", "task.dellay=3"], "Did you mean delay"),
+        (["train", "tiny.toml", "-o", "x", "--set", "task.items=9"], "impossible for 9 items"),
+        (
+            ["train", "tiny.toml", "-o", "x", "--set", "task.delay=-3"],
+            "task.delay is a number of steps and cannot be negative",
+        ),
+        (["train", "tiny.toml", "-o", "x", "--set", "nonsense"], "--set takes key=value"),
+        (["train", "tiny.toml", "-o", "x", "--steps", "0"], "--steps must be positive"),
+        (["train", "tiny.toml", "-o", "x", "--engine", "warp"], "engine must be one of"),
+        (["train", ".", "-o", "x"], "is a folder"),
+        (["train", "broken.toml", "-o", "x"], "is not a TOML file"),
+        (["resume", "nowhere"], "nowhere does not exist"),
+        (["resume", "."], "is not a run folder"),
+        (["evaluate", "feature-smoth-2"], "neither a run folder nor a network"),
+        (["evaluate", "run", "--conditions", "0"], "at least 2"),
+        (["simulate", "run", "-o", "z.nc", "--conditions", "0"], "at least one condition"),
+    ],
+)
 def test_mistakes_are_one_sentence_and_exit_code_two(folder, arguments, message):
     (folder / "broken.toml").write_text("name = [unclosed")
     error = lapsus(*arguments, cwd=folder, code=2)
@@ -96,9 +117,21 @@ def test_mistakes_are_one_sentence_and_exit_code_two(folder, arguments, message)
 
 def test_trying_each_stage_first_changes_nothing(folder):
     """The slow engine is still told of, once; a stage that is switched off is not tried."""
-    (folder / "slow.toml").write_text(to_toml(TINY | {"network": {"kind": "two-layer", "units": 6, "hidden": 8},
-                                                      "stage": [TINY["stage"][0] | {"updates": 0, "trials": 2}, TINY["stage"][0]]}))  # fmt: skip
-    done = subprocess.run([sys.executable, "-m", "lapsus", "train", "slow.toml", "-o", "slow", "--steps", "2"], cwd=folder, capture_output=True, text=True)
+    (folder / "slow.toml").write_text(
+        to_toml(
+            TINY
+            | {
+                "network": {"kind": "two-layer", "units": 6, "hidden": 8},
+                "stage": [TINY["stage"][0] | {"updates": 0, "trials": 2}, TINY["stage"][0]],
+            }
+        )
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "lapsus", "train", "slow.toml", "-o", "slow", "--steps", "2"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 0 and done.stderr.count("The torch reference runs") == 1, done.stderr
 
 
@@ -127,7 +160,11 @@ def test_full_disk_is_a_sentence(tmp_path):
 
 def test_every_command_has_help(tmp_path):
     out = lapsus("--help", cwd=tmp_path)
-    commands = [line.split()[0] for line in out.split("Commands:")[1].splitlines() if line.strip() and line.startswith("  ") and line[2] != " "]
+    commands = [
+        line.split()[0]
+        for line in out.split("Commands:")[1].splitlines()
+        if line.strip() and line.startswith("  ") and line[2] != " "
+    ]
     assert {"train", "resume", "evaluate", "simulate", "zoo"} <= set(commands)
     for command in commands:
         assert len(lapsus(command, "--help", cwd=tmp_path)) > 100
@@ -140,7 +177,10 @@ def test_help_is_instant(tmp_path):
         lapsus("--help", cwd=tmp_path)
         times.append(time.monotonic() - start)
     assert min(times) < 1.0
-    script = "import sys, lapsus.cli; heavy = {'torch', 'scipy', 'pandas', 'matplotlib', 'xarray'} & set(sys.modules); assert not heavy, heavy"
+    script = (
+        "import sys, lapsus.cli; heavy = {'torch', 'scipy', 'pandas', 'matplotlib', 'xarray'} & set(sys.modules);"
+        " assert not heavy, heavy"
+    )
     subprocess.run([sys.executable, "-c", script], check=True, timeout=60)
 
 
@@ -170,15 +210,21 @@ def test_a_run_whose_checkpoints_are_all_damaged_is_not_finished(folder):
     assert "Every checkpoint" in lapsus("resume", "damaged", cwd=folder, code=2)
 
 
-@pytest.mark.parametrize("arguments, message", [
-    (["simulate", "run", "-o", "q.nc", "--noise-scale", "nan"], "noise scale must be a finite number"),
-    (["simulate", "run", "-o", "q.nc", "--seed", "-1"], "seed must not be negative"),
-    (["evaluate", "run", "--seed", "-1"], "not negative"),
-    (["train", "tiny.toml", "-o", "y", "--set", "start_from=nowhere"], "nowhere is neither a run folder"),
-    (["train", "tiny.toml", "-o", "y", "--set", "start_from=run", "--set", "network.units=5"], "this network needs"),
-    (["train", "tiny.toml", "-o", "y", "--set", "network={kind=\"two-layer\"}", "--engine", "fused"], "fused"),
-    (["train", "tiny.toml", "-o", "y", "--set", "stage.0.trials=2"], "needs at least three trials a condition"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (["simulate", "run", "-o", "q.nc", "--noise-scale", "nan"], "noise scale must be a finite number"),
+        (["simulate", "run", "-o", "q.nc", "--seed", "-1"], "seed must not be negative"),
+        (["evaluate", "run", "--seed", "-1"], "not negative"),
+        (["train", "tiny.toml", "-o", "y", "--set", "start_from=nowhere"], "nowhere is neither a run folder"),
+        (
+            ["train", "tiny.toml", "-o", "y", "--set", "start_from=run", "--set", "network.units=5"],
+            "this network needs",
+        ),
+        (["train", "tiny.toml", "-o", "y", "--set", 'network={kind="two-layer"}', "--engine", "fused"], "fused"),
+        (["train", "tiny.toml", "-o", "y", "--set", "stage.0.trials=2"], "needs at least three trials a condition"),
+    ],
+)
 def test_more_mistakes(folder, arguments, message):
     assert message in " ".join(lapsus(*arguments, cwd=folder, code=2).split())
     assert not (folder / "y").exists() and not (folder / "q.nc").exists()

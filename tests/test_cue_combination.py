@@ -1,4 +1,5 @@
-"""Causal inference in cue combination: observer against integration, fits against simulated observers, KS, the trained network."""
+"""Causal inference in cue combination: observer against integration, fits against simulated observers, KS, the trained
+network."""
 
 import json
 import math
@@ -22,7 +23,8 @@ def _normal(x, mean, sd):
 
 
 def _integrated_posterior(z, s_v, s_a, v, a, p, common):
-    """p(z_a | s_v, s_a) from the generative model alone: the visual source is summed over numerically, nothing is conditioned by hand."""
+    """p(z_a | s_v, s_a) from the generative model alone: the visual source is summed over numerically, nothing is
+    conditioned by hand."""
     axis = np.linspace(-12, 12, 48_001)
     separate_view = integrate.trapezoid(_normal(axis, 0, p) * _normal(s_v, axis, v), axis)
 
@@ -43,7 +45,9 @@ def test_posterior_is_that_of_the_generative_model(s_v, s_a):
     brute = _integrated_posterior(z, s_v, s_a, *sigma, observer.p_common)
     np.testing.assert_allclose(exact, brute, atol=1e-6)
     axis = np.linspace(-12, 12, 48_001)
-    brute_cdf = integrate.cumulative_trapezoid(_integrated_posterior(axis, s_v, s_a, *sigma, observer.p_common), axis, initial=0)
+    brute_cdf = integrate.cumulative_trapezoid(
+        _integrated_posterior(axis, s_v, s_a, *sigma, observer.p_common), axis, initial=0
+    )
     cdf = observer.cdf(torch.tensor(axis[::500])[None], conditions)[0].numpy()
     np.testing.assert_allclose(cdf, brute_cdf[::500], atol=1e-6)
     mean = integrate.trapezoid(axis * _integrated_posterior(axis, s_v, s_a, *sigma, observer.p_common), axis)
@@ -54,7 +58,9 @@ def test_common_cause_has_the_prior_of_the_text_not_of_the_display():
     """Cues without information leave p(C = 1) = p_common."""
     cues = torch.tensor([0.3], dtype=torch.float64), torch.tensor([-0.2], dtype=torch.float64)
     vague = torch.tensor(1e4, dtype=torch.float64)
-    weights, _, _ = posterior(*cues, vague, vague, torch.tensor(1.0, dtype=torch.float64), torch.tensor(0.28, dtype=torch.float64))
+    weights, _, _ = posterior(
+        *cues, vague, vague, torch.tensor(1.0, dtype=torch.float64), torch.tensor(0.28, dtype=torch.float64)
+    )
     assert weights[0, 0].item() == pytest.approx(0.28, abs=1e-4)
 
 
@@ -66,7 +72,9 @@ def test_discretised_posterior_has_the_exact_mass_of_each_bin():
     assert float(edges[-1]) == pytest.approx(4.0) and float(edges[0]) == pytest.approx(-4.0)
     torch.testing.assert_close(mass.sum(1), torch.ones(25, dtype=torch.float64))
     inside = np.linspace(float(edges[120]), float(edges[121]), 101)
-    area = integrate.trapezoid(observer.density(torch.tensor(inside).expand(25, -1), conditions).numpy(), inside, axis=1)
+    area = integrate.trapezoid(
+        observer.density(torch.tensor(inside).expand(25, -1), conditions).numpy(), inside, axis=1
+    )
     reached = observer.cdf(edges[[0, -1]].expand(25, -1), conditions).diff(dim=1)[:, 0].numpy()
     np.testing.assert_allclose(mass[:, 120].numpy(), area / reached, atol=1e-6)
 
@@ -165,7 +173,8 @@ def test_intervals_cover_the_truth():
     for seed in range(10):
         fitted = fit_causal_inference(_simulated(truth, 150, 10 + seed), level=0.8)
         covered += [fitted.intervals[name][0] <= truth[name] <= fitted.intervals[name][1] for name in PARAMETERS]
-    # 40 intervals of 80 %: 32 expected, and a standard deviation of at most 4 if the four of a fit are correlated by a half.
+    # 40 intervals of 80 %: 32 expected, and a standard deviation of at most 4 if the four of a fit are correlated by a
+    # half.
     assert 20 <= sum(covered) <= 39
 
 
@@ -238,12 +247,24 @@ def test_experiment_is_described_and_buildable():
 
 def test_a_short_training_learns(tmp_path):
     """From file to responses through the general machinery only: nothing in it knows of this task."""
-    stage = {"updates": 60, "objective": {"kind": "task-optimal", "window": 3}, "conditions": 32, "trials": 8, "warmup": 10, "clip": 5.0, "learning_rate": 0.01}
-    experiment = lapsus.read_experiment({
-        "name": "short", "task": {"kind": "cue-combination", "denoise": 6},
-        "behaviour": {"kind": "causal-inference"}, "network": {"kind": "dendritic", "units": 8, "branching": [4, 4]},
-        "stage": [stage, stage | {"updates": 10, "objective": {"kind": "diffusion"}}],
-    })  # fmt: skip
+    stage = {
+        "updates": 60,
+        "objective": {"kind": "task-optimal", "window": 3},
+        "conditions": 32,
+        "trials": 8,
+        "warmup": 10,
+        "clip": 5.0,
+        "learning_rate": 0.01,
+    }
+    experiment = lapsus.read_experiment(
+        {
+            "name": "short",
+            "task": {"kind": "cue-combination", "denoise": 6},
+            "behaviour": {"kind": "causal-inference"},
+            "network": {"kind": "dendritic", "units": 8, "branching": [4, 4]},
+            "stage": [stage, stage | {"updates": 10, "objective": {"kind": "diffusion"}}],
+        }
+    )
     run = lapsus.Run.create(tmp_path / "run", experiment)
     lapsus.train(run, progress=False)
     losses = [line["loss"] for line in run.metrics() if line["stage"] == 0]
@@ -276,7 +297,8 @@ def test_shipped_network_samples_the_posterior(shipped):
 
 
 def test_shipped_network_has_both_modes(shipped):
-    """In three quarters of the clearly bimodal cells, the claim's threshold; posterior samples show both in all of them."""
+    """In three quarters of the clearly bimodal cells, the claim's threshold; posterior samples show both in all of
+    them."""
     from lapsus.figures.cue_combination import summary
 
     found = summary(shipped)

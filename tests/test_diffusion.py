@@ -88,13 +88,18 @@ def test_exact_denoiser_against_numerical_integration(alpha_bar):
     mixture = _mixture()
     for c in range(2):
         for x in (-1.5, 0.0, 0.7):
+
             def weight(z):
                 prior = sum(
-                    float(mixture.weights[c, m]) * math.exp(-((z - float(mixture.means[c, m, 0])) ** 2) / 2 / float(mixture.scales[c, m]) ** 2)
-                    / float(mixture.scales[c, m]) / math.sqrt(2 * math.pi)
+                    float(mixture.weights[c, m])
+                    * math.exp(-((z - float(mixture.means[c, m, 0])) ** 2) / 2 / float(mixture.scales[c, m]) ** 2)
+                    / float(mixture.scales[c, m])
+                    / math.sqrt(2 * math.pi)
                     for m in range(2)
-                )  # fmt: skip
-                likelihood = math.exp(-((x - math.sqrt(alpha_bar) * z) ** 2) / 2 / (1 - alpha_bar)) / math.sqrt(2 * math.pi * (1 - alpha_bar))
+                )
+                likelihood = math.exp(-((x - math.sqrt(alpha_bar) * z) ** 2) / 2 / (1 - alpha_bar)) / math.sqrt(
+                    2 * math.pi * (1 - alpha_bar)
+                )
                 return prior * likelihood
 
             options = {"limit": 400, "points": [-1, 0.5, 0.6, 2], "epsabs": 1e-13}
@@ -124,9 +129,16 @@ def test_mixture_sampler_follows_its_moments():
 
 
 def _second_mode_rate(T, p, count=300_000, seed=0):
-    """Exact denoiser through our sampler, two modes at a right angle at radius 2.5, total corruption that of the paper."""
-    schedule = diffusion.Schedule.of(torch.linspace(0.3, 0.01, T, dtype=torch.float64) * 40 / T) if T != 40 else diffusion.linear_schedule(40)
-    target = diffusion.Mixture(torch.tensor([[1 - p, p]]), torch.tensor([[[2.5, 0.0], [0.0, 2.5]]]), torch.tensor([[0.2, 0.2]]))
+    """Exact denoiser through our sampler, two modes at a right angle at radius 2.5, total corruption that of the
+    paper."""
+    schedule = (
+        diffusion.Schedule.of(torch.linspace(0.3, 0.01, T, dtype=torch.float64) * 40 / T)
+        if T != 40
+        else diffusion.linear_schedule(40)
+    )
+    target = diffusion.Mixture(
+        torch.tensor([[1 - p, p]]), torch.tensor([[[2.5, 0.0], [0.0, 2.5]]]), torch.tensor([[0.2, 0.2]])
+    )
     generator = torch.Generator().manual_seed(seed)
     x_0 = torch.randn(2, 1, count, generator=generator)
     noise = torch.randn(T, 2, 1, count, generator=generator)

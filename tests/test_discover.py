@@ -136,10 +136,17 @@ def test_nothing_foreign_is_touched(tmp_path, copy):
         again(copy, output=run)
 
 
-@pytest.mark.parametrize("arguments, sentence", [
-    ({"subject": "nobody"}, "there is no subject"), ({"set_size": 5}, "no trial has set size 5"), ({"minutes": 0}, "--minutes must be positive"),
-    ({"networks": 0}, "--networks"), ({"cueing": "smell"}, "--cueing is feature"), ({"start_from": "nowhere"}, "nowhere"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "arguments, sentence",
+    [
+        ({"subject": "nobody"}, "there is no subject"),
+        ({"set_size": 5}, "no trial has set size 5"),
+        ({"minutes": 0}, "--minutes must be positive"),
+        ({"networks": 0}, "--networks"),
+        ({"cueing": "smell"}, "--cueing is feature"),
+        ({"start_from": "nowhere"}, "nowhere"),
+    ],
+)
 def test_mistakes_are_sentences(tmp_path, arguments, sentence):
     with (
         mock.patch("lapsus.inference.fit", return_value=Discovery(made()).fit),
@@ -176,7 +183,9 @@ def test_other_tables_run_to_a_report(case, tmp_path):
     from lapsus.inference import fit
 
     task = "index-cued" if case == "no probe" else "feature-cued"
-    trials = three_items() if case == "three items" else table(120, "S").drop(columns=["target_probe", "non_target_probe_1"])
+    trials = (
+        three_items() if case == "three items" else table(120, "S").drop(columns=["target_probe", "non_target_probe_1"])
+    )
     quick = lambda used, seed: fit(used, "constant", seed=seed)  # noqa: E731
     with small_analyses(), mock.patch("lapsus.inference.fit", quick):
         found = discover(trials, minutes=0.05, output=tmp_path / "out", start_from=str(tiny_start(tmp_path, task)))
@@ -206,10 +215,15 @@ def test_the_task_has_the_distances_of_the_data():
         FeatureCuedLike(items=3)
 
 
-@pytest.mark.parametrize("behaviour", [
-    BNS(NoSwap()), BNS(ConstantSwap(0.2), uniform=0.1), BNS(TabulatedSwap((-3.0, 0.0, 1.0), (-1.0, 0.5, -2.0)), spread=0.3),
-    BNS(TabulatedSwap((-2.0, 1.0), ((-1.0, 0.0), (0.5, -3.0))), feature="both"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "behaviour",
+    [
+        BNS(NoSwap()),
+        BNS(ConstantSwap(0.2), uniform=0.1),
+        BNS(TabulatedSwap((-3.0, 0.0, 1.0), (-1.0, 0.5, -2.0)), spread=0.3),
+        BNS(TabulatedSwap((-2.0, 1.0), ((-1.0, 0.0), (0.5, -3.0))), feature="both"),
+    ],
+)
 def test_a_behaviour_survives_the_experiment_file(behaviour, tmp_path):
     import tomllib
 
@@ -236,9 +250,12 @@ def test_the_nearest_network_is_the_start():
         }
 
     zoo = {
-        "none": shipped("feature-cued", {"kind": "none"}), "smooth-0": shipped("feature-cued", {"kind": "smooth"}), "smooth-2": shipped("feature-cued", {"kind": "smooth"}, pi=2.0),
-        "optimal": shipped("feature-cued", {"kind": "smooth"}, "task-optimal", 1.8), "index": shipped("index-cued", {"kind": "constant", "p": 0.1}),
-    }  # fmt: skip
+        "none": shipped("feature-cued", {"kind": "none"}),
+        "smooth-0": shipped("feature-cued", {"kind": "smooth"}),
+        "smooth-2": shipped("feature-cued", {"kind": "smooth"}, pi=2.0),
+        "optimal": shipped("feature-cued", {"kind": "smooth"}, "task-optimal", 1.8),
+        "index": shipped("index-cued", {"kind": "constant", "p": 0.1}),
+    }
     task = task_like(read_trials(observer_path()), "feature")
     with mock.patch("lapsus.zoo.shipped", return_value=zoo):
         order = [start.name for start in nearest_start(BNS(SmoothSwap(), pi_correct=1.8), task, "feature")]
@@ -287,7 +304,7 @@ def test_another_behaviour_is_not_and_it_says_where(shown):
     never = compare(
         report, gap, bin_edges(gap), answers(report, gap, lambda d: -9 + 0 * d, 0.15, 8, 9), fitted, data[0]
     )
-    assert not never["matched"] and any("swap curve" in w and "52°" in w or "45°" in w for w in never["where"])
+    assert not never["matched"] and any(("swap curve" in w and "52°" in w) or "45°" in w for w in never["where"])
     assert any("predictive interval" in w for w in never["where"])
     wide = compare(report, gap, bin_edges(gap), answers(report, gap, observer_f, 0.3, 8, 9), fitted)
     assert not wide["matched"] and any("scatter" in w for w in wide["where"]) and "data" not in wide
@@ -328,7 +345,10 @@ def test_the_observer_is_made_by_its_script_and_does_what_it_says(tmp_path):
 
 
 def described(model, **changed):
-    curve = [{"distance": d, "report_distance": d, "p_swap": 0.3 - 0.08 * d, "p_low": 0.1, "p_high": 0.4} for d in np.linspace(0, np.pi, 20)]
+    curve = [
+        {"distance": d, "report_distance": d, "p_swap": 0.3 - 0.08 * d, "p_low": 0.1, "p_high": 0.4}
+        for d in np.linspace(0, np.pi, 20)
+    ]
     comparison = [
         {"model": m, "elpd": -100.0 - 9 * k, "elpd_difference": -9.0 * k, "difference_se": 3.0, "pareto_k_above_0.7": 0}
         for k, m in enumerate(dict.fromkeys((model, "probe", "constant", "none")))
@@ -350,8 +370,19 @@ def described(model, **changed):
 def test_five_sentences_and_failures_first(model):
     found = Discovery(made())
     networks = found.networks()
-    facts = {"set_size": 2, "start": "x", "start_distance": 0.0, "train_seconds": 60.0, "cueing": "feature", "networks": 1, "uniform_fit": 0.001, "uniform_target": 0.0, "truth": None,
-             "shipped": True, "architecture": "16 units"}  # fmt: skip
+    facts = {
+        "set_size": 2,
+        "start": "x",
+        "start_distance": 0.0,
+        "train_seconds": 60.0,
+        "cueing": "feature",
+        "networks": 1,
+        "uniform_fit": 0.001,
+        "uniform_target": 0.0,
+        "truth": None,
+        "shipped": True,
+        "architecture": "16 units",
+    }
     fit = described(model)
     assert len(words.five_sentences(fit, networks, facts)) == 5
     order = [c["status"] for c in words.checks(fit, networks, facts)]

@@ -21,8 +21,20 @@ needs_kernel = pytest.mark.skipif(not fused.instruction_sets(), reason="the kern
 class Case:
     """A random network with random input: everything that rollout takes."""
 
-    def __init__(self, units=5, branching=(3, 2), conditions=3, trials=4, steps=6, forced=2, nonlinearity="relu",
-                 drives=2, times=3, dtype=torch.float64, seed=0):  # fmt: skip
+    def __init__(
+        self,
+        units=5,
+        branching=(3, 2),
+        conditions=3,
+        trials=4,
+        steps=6,
+        forced=2,
+        nonlinearity="relu",
+        drives=2,
+        times=3,
+        dtype=torch.float64,
+        seed=0,
+    ):
         g = torch.Generator().manual_seed(seed)
 
         def randn(*shape):
@@ -56,7 +68,11 @@ class Case:
         """The trajectory, what is read out of it, and every gradient of the loss in the one and in the other."""
         given = rollout_and_read_out(*self.inputs, **options)
         found = [tensor.detach() for tensor in given]
-        for outputs, weights in ((given[:1], (self.loss_weights,)), (given[1:], self.read_weights), (given, (self.loss_weights, *self.read_weights))):
+        for outputs, weights in (
+            (given[:1], (self.loss_weights,)),
+            (given[1:], self.read_weights),
+            (given, (self.loss_weights, *self.read_weights)),
+        ):
             found += torch.autograd.grad(
                 outputs, self.differentiable, weights, allow_unused=True, materialize_grads=True, retain_graph=True
             )
@@ -232,9 +248,16 @@ def test_bits_do_not_depend_on_micro_batches(trials, nonlinearity):
         for start in range(0, 12, size):
             here = slice(start, start + size)
             trajectory = rollout(
-                case.network, case.r0[:, here], case.drives[:, here], case.biases, case.timeline,
-                case.noise[:, :, here], case.forcing[:, :, here], engine="fused", group=4,
-            )  # fmt: skip
+                case.network,
+                case.r0[:, here],
+                case.drives[:, here],
+                case.biases,
+                case.timeline,
+                case.noise[:, :, here],
+                case.forcing[:, :, here],
+                engine="fused",
+                group=4,
+            )
             (trajectory * case.loss_weights[:, :, here]).sum().backward()
         results.append([tensor.grad for tensor in case.differentiable])
     for other in results[1:]:
@@ -321,7 +344,9 @@ with warnings.catch_warnings(record=True) as caught:
         rollout(*inputs, normal(1, 4, 1, 1, key=(1, 2)))
 assert len(caught) == 1 and "was not built" in str(caught[0].message), caught
 """
-    subprocess.run([sys.executable, "-c", code], check=True, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
+    subprocess.run(
+        [sys.executable, "-c", code], check=True, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    )
 
 
 @pytest.mark.parametrize(
@@ -367,13 +392,22 @@ def test_bench_reports_what_it_promises(monkeypatch):
     from lapsus.engine import bench
 
     rates = {"fused": 12.0, "reference": 3.0, "plain": 0.5, "useful_fraction_of_sgemm": 0.9}
-    monkeypatch.setattr(bench, "_compare", lambda conditions, trials, rounds, progress, plain=False: rates | {"trials": conditions * trials})
+    monkeypatch.setattr(
+        bench,
+        "_compare",
+        lambda conditions, trials, rounds, progress, plain=False: rates | {"trials": conditions * trials},
+    )
     monkeypatch.setattr(bench, "_scaling", lambda quick, progress: {})
     monkeypatch.setattr(bench, "peak_memory", lambda kind: {"fused": 450.0}.get(kind, 9000.0))
     report = bench.measure()
     assert [row["trials"] for row in report["training"]] == [512, 1024, 16384]
-    promised = {"fused_over_reference_512": 4, "fused_over_reference_16384": 4, "fused_over_plain_16384": 24,
-                "useful_fraction_of_sgemm": 0.9, "peak_memory_16384_mb": 450}  # fmt: skip
+    promised = {
+        "fused_over_reference_512": 4,
+        "fused_over_reference_16384": 4,
+        "fused_over_plain_16384": 24,
+        "useful_fraction_of_sgemm": 0.9,
+        "peak_memory_16384_mb": 450,
+    }
     assert {name: report[name] for name in promised} == promised
 
 

@@ -14,6 +14,8 @@ SCRIPTS = sorted(FOLDER.glob("*.py"))
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
 def test_example_runs(script, tmp_path):
     environment = os.environ | {"OMP_NUM_THREADS": "1", "MPLBACKEND": "Agg"}
-    done = subprocess.run([sys.executable, str(script)], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(
+        [sys.executable, str(script)], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300
+    )
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip(), "an example should show something"

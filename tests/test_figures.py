@@ -1,4 +1,5 @@
-"""Every figure from networks with a known mechanism: drawn, saved, and judged as built; and from networks that lack what it needs."""
+"""Every figure from networks with a known mechanism: drawn, saved, and judged as built; and from networks that lack
+what it needs."""
 
 import json
 
@@ -10,16 +11,16 @@ from typer.testing import CliRunner
 
 matplotlib.use("agg")
 
-from matplotlib import pyplot as plt  # noqa: E402
+from matplotlib import pyplot as plt
 
-from lapsus.analysis.activity import items  # noqa: E402
-from lapsus.analysis.claims import criteria  # noqa: E402
-from lapsus.circular import distance  # noqa: E402
-from lapsus.errors import LapsusError  # noqa: E402
-from lapsus.figures import claims, designs, fig2, fig3, fig4, prediction, schematics  # noqa: E402
-from lapsus.figures.networks import LABELS, Networks, role_of  # noqa: E402
-from lapsus.figures.reproduce import FIGURES, reproduce  # noqa: E402
-from lapsus.figures.style import WHEEL, style  # noqa: E402
+from lapsus.analysis.activity import items
+from lapsus.analysis.claims import criteria
+from lapsus.circular import distance
+from lapsus.errors import LapsusError
+from lapsus.figures import claims, designs, fig2, fig3, fig4, prediction, schematics
+from lapsus.figures.networks import LABELS, Networks, role_of
+from lapsus.figures.reproduce import FIGURES, reproduce
+from lapsus.figures.style import WHEEL, style
 
 
 @pytest.fixture(autouse=True)
@@ -54,11 +55,26 @@ def test_figure_is_saved_with_its_numbers(name, networks, tmp_path):
 
 
 def test_claims_follow_the_mechanism_that_was_built_in(networks):
-    """Swaps are misselections; targets are met exactly; planes turn parallel with swaps only; PC3 turns by half the fixed colour."""
+    """Swaps are misselections; targets are met exactly; planes turn parallel with swaps only; PC3 turns by half the
+    fixed colour."""
     found = {claim.id: claim for claim in claims.evaluate_claims(networks, {"fig2", "fig3", "fig4", "unimodal"})}
-    for id in ("swap-function-smooth-0", "swap-function-constant-05", "optimal-unimodal", "noise-removal", "mse-averages", "mse-one-mode",
-               "index-rise-10", "index-rise-only", "close-more-aligned", "not-misbinding", "after-cue", "two-rings", "pc3-above-random",
-               "pc3-shared", "pc3-separates"):  # fmt: skip
+    for id in (
+        "swap-function-smooth-0",
+        "swap-function-constant-05",
+        "optimal-unimodal",
+        "noise-removal",
+        "mse-averages",
+        "mse-one-mode",
+        "index-rise-10",
+        "index-rise-only",
+        "close-more-aligned",
+        "not-misbinding",
+        "after-cue",
+        "two-rings",
+        "pc3-above-random",
+        "pc3-shared",
+        "pc3-separates",
+    ):
         assert found[id].verdict == "holds", found[id]
         assert found[id].low <= found[id].value <= found[id].high
 
@@ -68,7 +84,13 @@ def test_claims_fail_where_the_opposite_was_built_in(networks):
         """The "task-optimal" network swaps, and the one trained with squared error too."""
 
         def responses(self, role, conditions, trials, **options):
-            played = "feature-constant-30" if role.endswith("optimal") else "feature-smooth-0" if role.endswith("mse") else role
+            played = (
+                "feature-constant-30"
+                if role.endswith("optimal")
+                else "feature-smooth-0"
+                if role.endswith("mse")
+                else role
+            )
             return super().responses(played, conditions, trials, **options)
 
     found = {claim.id: claim for claim in claims.evaluate_claims(Swapping(), {"fig2", "unimodal"})}
@@ -95,7 +117,9 @@ def test_no_swap_trials_are_a_note_in_the_panel():
     fig = fig4.figure(Careful())
     written = [text.get_text().replace("\n", " ") for ax in fig.axes for text in ax.texts]
     assert sum("no swap trials" in text for text in written) >= 4
-    prediction_texts = [text.get_text().replace("\n", " ") for ax in prediction.figure(Careful()).axes for text in ax.texts]
+    prediction_texts = [
+        text.get_text().replace("\n", " ") for ax in prediction.figure(Careful()).axes for text in ax.texts
+    ]
     assert any("no swap trials" in text for text in prediction_texts)
 
 
@@ -103,7 +127,9 @@ def test_a_recording_is_drawn_over_the_networks():
     from lapsus.analysis.synthetic import synthetic_population
 
     fig = fig3.figure(SyntheticNetworks(("index-constant-10",)), synthetic_population(trials=600))
-    assert any(text.get_text() == "recording" for ax in fig.axes if ax.get_legend() for text in ax.get_legend().get_texts())
+    assert any(
+        text.get_text() == "recording" for ax in fig.axes if ax.get_legend() for text in ax.get_legend().get_texts()
+    )
 
 
 def test_unknown_figure_is_refused_with_a_hint(networks):
@@ -164,7 +190,11 @@ def test_untrained_network_goes_through_the_same_door():
 
 def test_wheel_has_even_lightness_and_closes():
     colours = WHEEL.colors
-    luminance = np.where(colours <= 0.04045, colours / 12.92, ((colours + 0.055) / 1.055) ** 2.4) @ [0.2126, 0.7152, 0.0722]
+    luminance = np.where(colours <= 0.04045, colours / 12.92, ((colours + 0.055) / 1.055) ** 2.4) @ [
+        0.2126,
+        0.7152,
+        0.0722,
+    ]
     assert luminance.std() / luminance.mean() < 0.06
     assert np.abs(colours[0] - colours[-1]).max() < 0.05
 
@@ -179,7 +209,9 @@ def test_style_leaves_the_users_settings_alone():
 def test_fitted_swap_function_recovers_the_target(networks, monkeypatch):
     monkeypatch.setattr(fig2, "FITTED_TRIALS", 600)
     found = fig2.fitted_swap_function(networks, "feature-constant-30")
-    assert found["p_low"].mean() < 0.3 < found["p_high"].mean() and found["p_swap"].mean() == pytest.approx(0.3, abs=0.07)
+    assert found["p_low"].mean() < 0.3 < found["p_high"].mean() and found["p_swap"].mean() == pytest.approx(
+        0.3, abs=0.07
+    )
 
 
 def test_swap_curves_accept_and_return_axes(networks):
@@ -191,8 +223,15 @@ def test_networks_of_another_seed_are_taken_where_they_are(monkeypatch):
     import lapsus.zoo
 
     def facts(name, seed, kind):
-        return {"config": {"name": name, "seed": seed, "task": {"kind": "index-cued"}, "behaviour": {"kind": "bns"},
-                           "stage": [{"updates": 10, "objective": {"kind": kind}}]}}  # fmt: skip
+        return {
+            "config": {
+                "name": name,
+                "seed": seed,
+                "task": {"kind": "index-cued"},
+                "behaviour": {"kind": "bns"},
+                "stage": [{"updates": 10, "objective": {"kind": kind}}],
+            }
+        }
 
     there = {"a": facts("a", 1, "diffusion"), "a@2": facts("a", 2, "diffusion"), "b": facts("b", 1, "task-optimal")}
     monkeypatch.setattr(lapsus.zoo, "shipped", lambda: there)

@@ -1,4 +1,5 @@
-"""The whole fit: recovery, calibration, against Hamiltonian Monte Carlo of our own making, files, command, human data."""
+"""The whole fit: recovery, calibration, against Hamiltonian Monte Carlo of our own making, files, command, human
+data."""
 
 import json
 import math
@@ -90,7 +91,9 @@ def test_comparison_finds_the_model_that_made_the_data():
 def test_both_features():
     report, probe = items(1500, seed=5)
     gap = np.abs(wrap(report[:, 1] - report[:, 0]))
-    trials = observed(report, probe, lambda d: np.column_stack([0 * gap, -0.5 - d[:, 1] ** 2 / 4 - gap**2 / 4]), kappa=30.0)
+    trials = observed(
+        report, probe, lambda d: np.column_stack([0 * gap, -0.5 - d[:, 1] ** 2 / 4 - gap**2 / 4]), kappa=30.0
+    )
     table = fit(trials, "both").swap_function(np.array([[0.7, 0.7], [2.5, 0.7], [0.7, 2.5], [2.5, 2.5]]))
     truth = -0.5 - np.array([0.98, 6.74, 6.74, 12.5]) / 4
     assert ((table["low"] - 0.3 < truth) & (truth < table["high"] + 0.3)).all()
@@ -125,6 +128,7 @@ def test_posterior_against_long_hamiltonian_chains():
     chains, step, kept = 64, 0.13, []
     x = 0.5 * torch.randn(17, chains, generator=generator, dtype=torch.float64)
     for iteration in range(120):
+
         def gradient(z):
             z = z.detach().requires_grad_(True)
             value = log_density(z)
@@ -139,7 +143,10 @@ def test_posterior_against_long_hamiltonian_chains():
             proposal = proposal + length * momentum
             value, slope = gradient(proposal)
             momentum = momentum + 0.5 * length * slope
-        accept = torch.rand(chains, generator=generator, dtype=torch.float64).log() < value - 0.5 * (momentum**2).sum(0) - start
+        accept = (
+            torch.rand(chains, generator=generator, dtype=torch.float64).log()
+            < value - 0.5 * (momentum**2).sum(0) - start
+        )
         x = torch.where(accept, proposal, x)
         if iteration >= 30:
             kept.append(x)
@@ -150,7 +157,8 @@ def test_posterior_against_long_hamiltonian_chains():
     # A chain draw is worth less than an independent one: a fifth of a posterior s.d. is what 90 steps can tell.
     assert (np.abs(exact.mean(1) - reference.mean(1)) / spread).max() < 0.25
     assert (np.abs(np.log(exact.std(1) / spread))).max() < 0.25
-    # The Gaussian bound is close in the middle and, being a bound with point estimates, too narrow rather than too wide.
+    # The Gaussian bound is close in the middle and, being a bound with point estimates, too narrow rather than too
+    # wide.
     assert (np.abs(q.mean(1) - reference.mean(1)) / spread).max() < 0.6
     assert (q.std(1) / spread).max() < 1.3 and (q.std(1) / spread).min() > 0.4
 
@@ -178,7 +186,11 @@ def test_behaviour_answers_like_the_fit(smooth_fit):
     for average in ("mean", "posterior"):
         behaviour = smooth_fit.behaviour(average)
         gaps = torch.tensor(NEAR)
-        conditions = {"probe": torch.stack([0 * gaps, gaps], 1), "report": torch.tensor([[0.0, 2.0]], dtype=torch.float64).expand(4, 2), "cued": torch.zeros(4)}
+        conditions = {
+            "probe": torch.stack([0 * gaps, gaps], 1),
+            "report": torch.tensor([[0.0, 2.0]], dtype=torch.float64).expand(4, 2),
+            "cued": torch.zeros(4),
+        }
         swaps = behaviour.weights(conditions)[:, 1].numpy() / (1 - behaviour.uniform)
         table = smooth_fit.swap_function(NEAR)
         expected = table["p_swap"] if average == "posterior" else 1 / (1 + np.exp(-table["f"]))
@@ -207,9 +219,11 @@ def several_subjects():
     report, probe = items(360, seed=9)
     parts = [observed(report[i::3], probe[i::3], flat, kappa=k, seed=i) for i, k in enumerate((5.0, 15.0, 60.0))]
     return Trials(
-        np.concatenate([p.response for p in parts]), np.concatenate([p.report for p in parts]), np.concatenate([p.probe for p in parts]),
+        np.concatenate([p.response for p in parts]),
+        np.concatenate([p.report for p in parts]),
+        np.concatenate([p.probe for p in parts]),
         subject=np.repeat(["low", "middle", "high"], 120),
-    )  # fmt: skip
+    )
 
 
 def test_subjects_have_their_own_emissions(tmp_path):
@@ -226,7 +240,9 @@ def test_subjects_have_their_own_emissions(tmp_path):
     assert Fit.load(folder / "subject-low").name == "constant" and "3 subjects" in separate.summary()
     assert {path.name for path in folder.glob("*.png")} == {"swap_function.png", "subjects.png"}
     # A shared swap function is known better than each subject's own.
-    assert row["high"] - row["low"] < np.mean([s.swap_function([1.0])["high"][0] - s.swap_function([1.0])["low"][0] for s in separate.values()])
+    assert row["high"] - row["low"] < np.mean(
+        [s.swap_function([1.0])["high"][0] - s.swap_function([1.0])["low"][0] for s in separate.values()]
+    )
 
 
 def test_curves_end_where_the_data_do_and_every_subject_has_a_panel():
@@ -258,10 +274,14 @@ def test_command_prints_json_and_writes_results(tmp_path):
 @pytest.mark.parametrize(
     "arguments, text",
     [
-        (["--model", "quadratic"], "quadratic"), (["--emission", "gamma"], "gamma"), (["--by", "session"], "session"),
-        (["--set-size", "5"], "no trial has set size 5"), (["--unit", "furlongs"], "furlongs"), (["--emission", "plane"], "response_x"),
+        (["--model", "quadratic"], "quadratic"),
+        (["--emission", "gamma"], "gamma"),
+        (["--by", "session"], "session"),
+        (["--set-size", "5"], "no trial has set size 5"),
+        (["--unit", "furlongs"], "furlongs"),
+        (["--emission", "plane"], "response_x"),
     ],
-)  # fmt: skip
+)
 def test_wrong_requests_end_with_a_sentence(tmp_path, arguments, text):
     observed(*items(60), flat).to_csv(tmp_path / "trials.csv")
     code, output = run(["fit", tmp_path / "trials.csv", *arguments, "-o", tmp_path / "out"])
@@ -270,7 +290,9 @@ def test_wrong_requests_end_with_a_sentence(tmp_path, arguments, text):
 
 @pytest.mark.parametrize("by", ["subject", "hierarchical"])
 def test_subjects_that_are_not_in_the_table(tmp_path, by):
-    observed(*items(60), flat).table.drop(columns="subject").assign(session=1).to_csv(tmp_path / "trials.csv", index=False)
+    observed(*items(60), flat).table.drop(columns="subject").assign(session=1).to_csv(
+        tmp_path / "trials.csv", index=False
+    )
     code, output = run(["fit", tmp_path / "trials.csv", "--by", by, "-o", tmp_path / "new" / "out"])
     assert code == 2 and "no column subject" in output and "target" in output and "session" in output
     assert not (tmp_path / "new").exists()
@@ -342,7 +364,11 @@ def test_public_names():
     assert lapsus.fit is fit and lapsus.read_trials is read_trials
 
 
-REFERENCE = [("berg", 8, [-1.67, -2.39, -5.15, -3.03]), ("bays", 6, [-1.89, -2.57, -2.62, -2.29]), ("bays", 2, [-3.02, -3.60, -3.69, -4.52])]
+REFERENCE = [
+    ("berg", 8, [-1.67, -2.39, -5.15, -3.03]),
+    ("bays", 6, [-1.89, -2.57, -2.62, -2.29]),
+    ("bays", 2, [-3.02, -3.60, -3.69, -4.52]),
+]
 
 
 @pytest.mark.parametrize("source, size, logits", REFERENCE)

@@ -1,4 +1,5 @@
-"""The pieces of the fit against brute force: prior, likelihood, bound, coordinates, leave-one-out, maximum likelihood."""
+"""The pieces of the fit against brute force: prior, likelihood, bound, coordinates, leave-one-out, maximum
+likelihood."""
 
 import numpy as np
 import pytest
@@ -24,7 +25,11 @@ def items(count, sizes=(2,), seed=0, ring=False):
     rng = np.random.default_rng(seed)
     width = max(sizes)
     report = rng.uniform(-np.pi, np.pi, (count, width))
-    probe = np.stack([rng.choice(RING, width, replace=False) for _ in range(count)]) if ring else rng.uniform(-np.pi, np.pi, (count, width))
+    probe = (
+        np.stack([rng.choice(RING, width, replace=False) for _ in range(count)])
+        if ring
+        else rng.uniform(-np.pi, np.pi, (count, width))
+    )
     beyond = np.arange(width)[None] >= rng.choice(sizes, count)[:, None]
     report[beyond] = probe[beyond] = np.nan
     return report, probe
@@ -41,7 +46,9 @@ def observed(report, probe, f, kappa=10.0, guess=0.05, seed=1, plane=False, feat
     angle = report[np.arange(len(report)), item]
     angle = np.where(rng.uniform(size=len(report)) < guess, rng.uniform(-np.pi, np.pi, len(report)), angle)
     if plane:
-        point = 2.5 * np.stack([np.cos(angle), np.sin(angle)], 1) + 2.5 / np.sqrt(kappa) * rng.standard_normal((len(report), 2))
+        point = 2.5 * np.stack([np.cos(angle), np.sin(angle)], 1) + 2.5 / np.sqrt(kappa) * rng.standard_normal(
+            (len(report), 2)
+        )
         return Trials(np.arctan2(point[:, 1], point[:, 0]), report, probe, point=point)
     return Trials(wrap(angle + rng.vonmises(0, kappa, len(report))), report, probe)
 
@@ -55,7 +62,9 @@ def emission_density(kind, parameters, trials, t, angle):
     error = trials.response[t] - (0 if angle is None else angle)
     if kind == "plane":
         radius, spread = np.exp(parameters)
-        centres = radius * np.exp(1j * (np.linspace(0, 2 * np.pi, 4000, endpoint=False) if angle is None else np.array([angle])))
+        centres = radius * np.exp(
+            1j * (np.linspace(0, 2 * np.pi, 4000, endpoint=False) if angle is None else np.array([angle]))
+        )
         distance = np.abs(complex(*trials.point[t]) - centres)
         return np.mean(np.exp(-0.5 * (distance / spread) ** 2) / (2 * np.pi * spread**2))
     if angle is None:
@@ -102,12 +111,16 @@ def test_likelihood_against_a_loop_over_trials(name, emission):
             group, n = sizes.index(trials.set_size[t]), trials.set_size[t]
             logits = np.zeros(n)
             for j in range(1, n):
-                gaps = [trials.distance(feature)[t, j] for feature in (model.prior.features if model.prior else ("report",))]
+                gaps = [
+                    trials.distance(feature)[t, j] for feature in (model.prior.features if model.prior else ("report",))
+                ]
                 logits[j] = model.f(theta[:, [s]], np.array([gaps])).item()
             weights = np.exp(logits - logsumexp(logits))
             u = 1 / (1 + np.exp(-parts["guess"][group, s]))
             e = parts["emission"][:, group, s]
-            p = (1 - u) * sum(w * emission_density(emission, e, trials, t, a) for w, a in zip(weights, trials.report[t, :n]))
+            p = (1 - u) * sum(
+                w * emission_density(emission, e, trials, t, a) for w, a in zip(weights, trials.report[t, :n])
+            )
             p += u * emission_density(emission, e, trials, t, None)
             # f over reported distances is interpolated between the points of a grid.
             assert ours[t, s] == pytest.approx(np.log(p), abs=2e-7 if name in ("none", "constant", "probe") else 0.02)
@@ -152,14 +165,17 @@ def test_emissions_with_closed_forms():
     cauchy = (1 - np.exp(-2 * gamma)) / (1 + np.exp(-2 * gamma) - 2 * np.exp(-gamma) * np.cos(error)) / (2 * np.pi)
     np.testing.assert_allclose(density(1.0, gamma), cauchy, atol=2e-6)
     variance = 2 * gamma**2
-    normal = sum(np.exp(-((error + 2 * np.pi * k) ** 2) / (2 * variance)) for k in range(-3, 4)) / np.sqrt(2 * np.pi * variance)
+    normal = sum(np.exp(-((error + 2 * np.pi * k) ** 2) / (2 * variance)) for k in range(-3, 4)) / np.sqrt(
+        2 * np.pi * variance
+    )
     np.testing.assert_allclose(density(2.0, gamma), normal, atol=1e-6)
     assert density(1.4, 0.2).mean() * 2 * np.pi == pytest.approx(1, abs=1e-6)
 
 
 @pytest.mark.parametrize("sizes, bound", [((1, 2), _QuadratureBound), ((1, 2, 4), _SobolBound)])
 def test_the_expectation_of_the_bound(sizes, bound):
-    """Quadrature (exact) and fixed Sobol draws (close) against plain Monte Carlo; quadrature's gradient against differences."""
+    """Quadrature (exact) and fixed Sobol draws (close) against plain Monte Carlo; quadrature's gradient against
+    differences."""
     model = Model(some_trials(sizes=sizes), "probe", EMISSIONS["von_mises"](), harmonics=4)
     rng = np.random.default_rng(5)
     point = 0.3 * rng.standard_normal(model.dimension)
@@ -251,7 +267,8 @@ def test_no_chain_stays_where_the_common_step_is_too_long():
 
 
 def expectation_maximisation(trials, iterations=4000):
-    """The three-component mixture of Bays, Catalao & Husain (2009): target, non-targets, uniform; von Mises. The oracle."""
+    """The three-component mixture of Bays, Catalao & Husain (2009): target, non-targets, uniform; von Mises. The
+    oracle."""
     from scipy.optimize import brentq
     from scipy.special import i1e
 
@@ -260,9 +277,17 @@ def expectation_maximisation(trials, iterations=4000):
     others = trials.report.shape[1] - 1
     for _ in range(iterations):
         density = np.exp(kappa * (np.cos(deviation) - 1)) / (2 * np.pi * i0e(kappa))
-        joint = np.column_stack([weights[0] * density[:, 0], weights[1] / others * density[:, 1:], np.full(len(trials), weights[2] / (2 * np.pi))])
+        joint = np.column_stack(
+            [
+                weights[0] * density[:, 0],
+                weights[1] / others * density[:, 1:],
+                np.full(len(trials), weights[2] / (2 * np.pi)),
+            ]
+        )
         responsibility = joint / joint.sum(1, keepdims=True)
-        weights = np.array([responsibility[:, 0].mean(), responsibility[:, 1:-1].sum(1).mean(), responsibility[:, -1].mean()])
+        weights = np.array(
+            [responsibility[:, 0].mean(), responsibility[:, 1:-1].sum(1).mean(), responsibility[:, -1].mean()]
+        )
         resultant = (responsibility[:, :-1] * np.cos(deviation)).sum() / responsibility[:, :-1].sum()
         kappa = brentq(lambda k: i1e(k) / i0e(k) - resultant, 1e-3, 1e4, xtol=1e-13)
     return np.log(joint.sum(1)).sum(), weights, kappa

@@ -52,7 +52,8 @@ def test_with_axes_it_is_adam_in_the_eigenvectors_of_the_covariance():
 
 
 def test_axes_cure_an_oblique_valley():
-    """A quadratic with curvatures of 1 to 1,000 along oblique axes: in them Adam gets much further than along the given ones."""
+    """A quadratic with curvatures of 1 to 1,000 along oblique axes: in them Adam gets much further than along the given
+    ones."""
     generator = torch.Generator().manual_seed(1)
     oblique = torch.linalg.qr(torch.randn(6, 6, generator=generator))[0]
     curvature = oblique @ torch.diag(torch.logspace(0, 3, 6)) @ oblique.T

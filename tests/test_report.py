@@ -89,10 +89,16 @@ def runs(tmp_path_factory):
     folder = tmp_path_factory.mktemp("<b>runs &")
     made_runs = []
     for seed, swap in ((1, {"kind": "smooth"}), (2, {"kind": "none"})):
-        described = Experiment.model_validate({
-            "name": "<i>tiny", "seed": seed, "task": {"kind": "feature-cued"}, "network": TINY, "behaviour": {"kind": "bns", "swap": swap},
-            "stage": [{"updates": 3, "conditions": 8, "trials": 4}],
-        })  # fmt: skip
+        described = Experiment.model_validate(
+            {
+                "name": "<i>tiny",
+                "seed": seed,
+                "task": {"kind": "feature-cued"},
+                "network": TINY,
+                "behaviour": {"kind": "bns", "swap": swap},
+                "stage": [{"updates": 3, "conditions": 8, "trials": 4}],
+            }
+        )
         run = Run.create(folder / f"<script>run-{seed}", described)
         train(run, progress=False)
         made_runs.append(run)

@@ -10,9 +10,15 @@ from lapsus.errors import LapsusError
 from lapsus.tasks.delayed_estimation import sample_features
 
 TASKS = [
-    IndexCued(), IndexCued(encoding="scalar"), IndexCued(items=1), IndexCued(items=4), FeatureCued(), FeatureCued(items=1),
-    FeatureCued(items=6, probe_margin=0.3, report_margin=0), FeatureCued(kappa=5.0, prestimulus=0, delay=0, denoise=1),
-]  # fmt: skip
+    IndexCued(),
+    IndexCued(encoding="scalar"),
+    IndexCued(items=1),
+    IndexCued(items=4),
+    FeatureCued(),
+    FeatureCued(items=1),
+    FeatureCued(items=6, probe_margin=0.3, report_margin=0),
+    FeatureCued(kappa=5.0, prestimulus=0, delay=0, denoise=1),
+]
 
 
 @pytest.mark.parametrize("task", TASKS, ids=str)
@@ -46,7 +52,8 @@ def test_three_items_match_rejection_sampling():
 
 
 def test_first_weights_of_the_palimpsest_see_all_angles_alike():
-    """A location's image under W_p keeps its distances when all locations turn, to the harmonics that are kept whole."""
+    """A location's image under W_p keeps its distances when all locations turn, to the harmonics that are kept
+    whole."""
     for seed in range(5):
         task = FeatureCued()
         W_p = task.encoder(streams.generator(seed)).probe_weight.detach().double()
@@ -61,7 +68,12 @@ def test_first_weights_of_the_palimpsest_see_all_angles_alike():
     distance = (random - random.roll(24, 0)).norm(dim=1)
     assert float(distance.std() / distance.mean()) > 0.1
     for projection, curves in ((20, 16), (16, 16), (3, 5), (4, 3)):
-        W = FeatureCued(projection=projection, tuning_curves=curves).encoder(streams.generator("sizes")).probe_weight.detach().double()
+        W = (
+            FeatureCued(projection=projection, tuning_curves=curves)
+            .encoder(streams.generator("sizes"))
+            .probe_weight.detach()
+            .double()
+        )
         gram = W @ W.T if projection <= curves else W.T @ W
         torch.testing.assert_close(gram, torch.eye(len(gram), dtype=torch.double), atol=1e-5, rtol=0)
 
@@ -87,8 +99,11 @@ def test_feature_cued_items_have_no_order():
     task = FeatureCued(items=3)
     conditions = task.sample(5, streams.generator("o"))
     order = torch.tensor([2, 0, 1])
-    shuffled = {"probe": conditions["probe"][:, order], "report": conditions["report"][:, order],
-                "cued": torch.argsort(order)[conditions["cued"]]}  # fmt: skip
+    shuffled = {
+        "probe": conditions["probe"][:, order],
+        "report": conditions["report"][:, order],
+        "cued": torch.argsort(order)[conditions["cued"]],
+    }
     for epoch, S in task.stimuli(conditions).items():
         torch.testing.assert_close(S, task.stimuli(shuffled)[epoch])
 
@@ -109,14 +124,17 @@ def test_table_has_the_cued_items_colour_as_target():
     np.testing.assert_array_equal(table["target"], np.where(table["cued"] == 1, table["report_1"], table["report_2"]))
 
 
-@pytest.mark.parametrize("make, message", [
-    (lambda: FeatureCued(items=8), "task.probe_margin = 0.7854 rad is impossible for 8 items"),
-    (lambda: IndexCued(items=10), "task.report_margin"),
-    (lambda: IndexCued(delay=-1), "task.delay is a number of steps and cannot be negative"),
-    (lambda: IndexCued(denoise=0), "task.denoise must be at least one step"),
-    (lambda: IndexCued(items=0), "task.items must be at least 1"),
-    (lambda: FeatureCued(report_margin=-0.1), "task.report_margin cannot be negative"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "make, message",
+    [
+        (lambda: FeatureCued(items=8), "task.probe_margin = 0.7854 rad is impossible for 8 items"),
+        (lambda: IndexCued(items=10), "task.report_margin"),
+        (lambda: IndexCued(delay=-1), "task.delay is a number of steps and cannot be negative"),
+        (lambda: IndexCued(denoise=0), "task.denoise must be at least one step"),
+        (lambda: IndexCued(items=0), "task.items must be at least 1"),
+        (lambda: FeatureCued(report_margin=-0.1), "task.report_margin cannot be negative"),
+    ],
+)
 def test_impossible_tasks_are_refused_in_words(make, message):
     with pytest.raises(LapsusError, match=message):
         make()

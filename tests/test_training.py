@@ -25,7 +25,15 @@ TINY = {
     "behaviour": {"kind": "bns", "swap": {"kind": "constant", "p": 0.2}},
     "stage": [
         {"updates": 15, "objective": {"kind": "task-optimal"}, "conditions": 8, "trials": 4, "task": {"denoise": 2}},
-        {"updates": 25, "objective": {"kind": "diffusion"}, "conditions": 8, "trials": 4, "average": 0.9, "axes": 0.9, "hard": 0.25},
+        {
+            "updates": 25,
+            "objective": {"kind": "diffusion"},
+            "conditions": 8,
+            "trials": 4,
+            "average": 0.9,
+            "axes": 0.9,
+            "hard": 0.25,
+        },
     ],
 }
 
@@ -113,7 +121,9 @@ def test_cutting_a_batch_changes_no_bit(tiny, micro_batch):
     results = []
     for cut in (None, micro_batch):
         training = Training(tiny, Model.of(tiny))
-        terms, excess, _ = gradient(training.model, stage, objective, draw(training.model, stage, objective, 1, 0, cut), with_excess=True)
+        terms, excess, _ = gradient(
+            training.model, stage, objective, draw(training.model, stage, objective, 1, 0, cut), with_excess=True
+        )
         results.append((training.grad.clone(), terms, excess))
     torch.testing.assert_close(results[0][0], results[1][0], rtol=1e-4, atol=1e-6)
     assert results[0][1] == pytest.approx(results[1][1], rel=1e-5)
@@ -132,9 +142,13 @@ def test_gradient_is_that_of_the_whole_graph(tiny):
     model = Model.of(tiny)
     conditions = model.task.sample(4, streams.generator(1, 0, "conditions"))
     x_T = model.behaviour.sample(conditions, 3, streams.generator(1, 0, "responses"))
-    batch = model.batch(conditions, model.inputs(conditions), x_T, range(4), streams.seed_of(1, 0), forced=True, engine="reference")
+    batch = model.batch(
+        conditions, model.inputs(conditions), x_T, range(4), streams.seed_of(1, 0), forced=True, engine="reference"
+    )
     sum(objective(batch).values()).mean().backward()
-    plain = torch.cat([torch.zeros_like(p).flatten() if p.grad is None else p.grad.flatten() for p in model.parameters()])
+    plain = torch.cat(
+        [torch.zeros_like(p).flatten() if p.grad is None else p.grad.flatten() for p in model.parameters()]
+    )
     torch.testing.assert_close(ours, plain, rtol=1e-4, atol=1e-7)
 
 
@@ -187,7 +201,10 @@ def test_warm_start_takes_the_averaged_weights_and_the_readout(tiny, tmp_path):
     training, _ = Run.create(tmp_path / "second", second).training()
     first = load(tmp_path / "first")
     assert all(torch.equal(a, b) for a, b in zip(first.state_dict().values(), training.model.state_dict().values()))
-    other = read_experiment(TINY | {"network": {"kind": "dendritic", "units": 7, "branching": [3, 3]}, "start_from": str(tmp_path / "first")})
+    other = read_experiment(
+        TINY
+        | {"network": {"kind": "dendritic", "units": 7, "branching": [3, 3]}, "start_from": str(tmp_path / "first")}
+    )
     with pytest.raises(LapsusError, match="has shape"):
         Run.create(tmp_path / "third", other).training()
 
@@ -209,7 +226,15 @@ def test_evaluation_reports_what_it_promises(tiny, tmp_path):
     train(run)
     result = evaluate(run.model(), conditions=64, trials=4)
     assert json.loads(json.dumps(result)) == result
-    for key in ("excess", "swap_curve", "swap_curve_mad", "swap_curve_max", "median_error", "median_error_target", "away"):
+    for key in (
+        "excess",
+        "swap_curve",
+        "swap_curve_mad",
+        "swap_curve_max",
+        "median_error",
+        "median_error_target",
+        "away",
+    ):
         assert key in result
     assert set(result["swap_curve"][0]) >= {"distance", "rate", "low", "high", "target"}
     assert result["excess_interval"][0] < result["excess"] < result["excess_interval"][1]
@@ -237,7 +262,8 @@ def test_excess_of_the_exact_denoiser_is_zero():
 
 
 def test_base_term_is_right_on_average():
-    """x_0 of known moments, a few trials a condition: the mean over many conditions is the distance from N(0, I) itself."""
+    """x_0 of known moments, a few trials a condition: the mean over many conditions is the distance from N(0, I)
+    itself."""
     from lapsus.training.objectives import _DiffusionLoss
 
     root, mean = torch.tensor([[0.7, 0.0], [0.1, 1.2]]).double(), torch.tensor([0.3, -0.2]).double()
@@ -255,7 +281,9 @@ def test_the_hardest_conditions_come_back(tiny):
     objective = build("objective", stage.objective)
     model = Training(tiny, Model.of(tiny)).model
     plain = Stage(updates=1, conditions=8, trials=4)
-    losses = objective(model.batch(*_conditions_and_inputs(model, 8), range(8), streams.seed_of(1, 0), forced=True))["ddpm"].detach()
+    losses = objective(model.batch(*_conditions_and_inputs(model, 8), range(8), streams.seed_of(1, 0), forced=True))[
+        "ddpm"
+    ].detach()
     terms, _, hardest = gradient(model, stage, objective, draw(model, stage, objective, 1, 0))
     assert gradient(model, plain, objective, draw(model, plain, objective, 1, 0))[2] == {}
     which = losses.argsort(descending=True)[:2]
@@ -269,7 +297,9 @@ def test_the_hardest_conditions_come_back(tiny):
         assert torch.equal(values[:6], new[name][:6]) and torch.equal(values[6:], hardest[name])
     # What is logged is of new conditions alone.
     x_T = model.behaviour.sample(later.conditions, 4, streams.generator(1, 2, "responses"))
-    of_all = objective(model.batch(later.conditions, model.inputs(later.conditions), x_T, range(8), streams.seed_of(1, 2), forced=True))["ddpm"].detach()
+    of_all = objective(
+        model.batch(later.conditions, model.inputs(later.conditions), x_T, range(8), streams.seed_of(1, 2), forced=True)
+    )["ddpm"].detach()
     terms, *_ = gradient(model, stage, objective, draw(model, stage, objective, 1, 2, hard=hardest))
     assert terms["ddpm"] == pytest.approx(float(of_all[:6].mean()), rel=1e-5)
 
@@ -302,20 +332,32 @@ def test_the_loop_feeds_the_hardest_of_two_updates_before(tiny, monkeypatch, mic
             assert torch.equal(given[update][name], values)
 
 
-@pytest.mark.parametrize("second", [
-    {"conditions": 4}, {"conditions": 4, "hard": 0.25}, {"conditions": 16, "hard": 0.5}, {"task": {"items": 1}, "hard": 0.5},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "second",
+    [
+        {"conditions": 4},
+        {"conditions": 4, "hard": 0.25},
+        {"conditions": 16, "hard": 0.5},
+        {"task": {"items": 1}, "hard": 0.5},
+    ],
+)
 def test_hard_conditions_stop_at_a_stage_of_another_kind(second):
     plain = {"updates": 4, "conditions": 8, "trials": 4, "hard": 0.5}
     task = {"kind": "feature-cued", "prestimulus": 1, "stimulus": 2, "delay": 1, "cue": 2, "denoise": 4}
-    experiment = read_experiment(TINY | {"task": task, "stage": [plain, {"updates": 4, "conditions": 8, "trials": 4} | second]})
+    experiment = read_experiment(
+        TINY | {"task": task, "stage": [plain, {"updates": 4, "conditions": 8, "trials": 4} | second]}
+    )
     steps = list(Training(experiment, Model.of(experiment)).run())
     assert len(steps) == 8 and all(math.isfinite(step.loss) for step in steps)
 
 
 def _conditions_and_inputs(model, count):
     conditions = model.task.sample(count, streams.generator(1, 0, "conditions"))
-    return conditions, model.inputs(conditions), model.behaviour.sample(conditions, 4, streams.generator(1, 0, "responses"))
+    return (
+        conditions,
+        model.inputs(conditions),
+        model.behaviour.sample(conditions, 4, streams.generator(1, 0, "responses")),
+    )
 
 
 def test_non_finite_loss_stops_and_keeps_the_last_good_checkpoint(tmp_path):
@@ -358,24 +400,31 @@ def test_every_shipped_experiment_can_be_built():
 
 def test_overrides():
     changed = override(override(TINY, "task.delay=7"), "stage.*.trials=2")
-    assert changed["task"]["delay"] == 7 and [s["trials"] for s in changed["stage"]] == [2, 2] and TINY["task"]["delay"] == 1
+    assert (
+        changed["task"]["delay"] == 7
+        and [s["trials"] for s in changed["stage"]] == [2, 2]
+        and TINY["task"]["delay"] == 1
+    )
     assert override(TINY, "behaviour.swap.kind=none")["behaviour"]["swap"]["kind"] == "none"
 
 
-@pytest.mark.parametrize("change, message", [
-    ({"nonsense": 1}, "nonsense is not a known key"),
-    ({"task": {"kind": "index-cued", "dellay": 3}}, "task.dellay is not a field.*Did you mean delay"),
-    ({"task": {"kind": "index-cued", "delay": "long"}}, "task.delay = 'long' is not right"),
-    ({"task": {"kind": "nothing"}}, 'task.kind = "nothing" is not known'),
-    ({"behaviour": {"kind": "bns", "swap": {"kind": "constant"}}}, "behaviour.swap.p is missing"),
-    ({"network": {"kind": "nowhere.module:Net"}}, "cannot be imported"),
-    ({"stage": []}, "stage"),
-    ({"stage": [{"updates": -1}]}, "stage.0.updates = -1 is not right"),
-    ({"stage": [{"updates": 1, "learning_rat": 1}]}, "Did you mean learning_rate"),
-    ({"stage": [{"updates": 1, "task": {"speed": 1}}]}, "stage.task.speed is not a field"),
-    ({"stage": [{"updates": 1, "objective": {"kind": "task-optimal", "window": "x"}}]}, "objective.window"),
-    ({"noise": {"first": 1.5}}, "noise.first"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"nonsense": 1}, "nonsense is not a known key"),
+        ({"task": {"kind": "index-cued", "dellay": 3}}, "task.dellay is not a field.*Did you mean delay"),
+        ({"task": {"kind": "index-cued", "delay": "long"}}, "task.delay = 'long' is not right"),
+        ({"task": {"kind": "nothing"}}, 'task.kind = "nothing" is not known'),
+        ({"behaviour": {"kind": "bns", "swap": {"kind": "constant"}}}, "behaviour.swap.p is missing"),
+        ({"network": {"kind": "nowhere.module:Net"}}, "cannot be imported"),
+        ({"stage": []}, "stage"),
+        ({"stage": [{"updates": -1}]}, "stage.0.updates = -1 is not right"),
+        ({"stage": [{"updates": 1, "learning_rat": 1}]}, "Did you mean learning_rate"),
+        ({"stage": [{"updates": 1, "task": {"speed": 1}}]}, "stage.task.speed is not a field"),
+        ({"stage": [{"updates": 1, "objective": {"kind": "task-optimal", "window": "x"}}]}, "objective.window"),
+        ({"noise": {"first": 1.5}}, "noise.first"),
+    ],
+)
 def test_mistakes_in_an_experiment_name_the_field(change, message):
     from lapsus.cli.train import check
 
@@ -384,17 +433,29 @@ def test_mistakes_in_an_experiment_name_the_field(change, message):
 
 
 def test_mse_against_samples_averages_the_modes():
-    """The control that must fail: with 40 % swaps, squared error on samples puts responses between the modes, on neither."""
+    """The control that must fail: with 40 % swaps, squared error on samples puts responses between the modes, on
+    neither."""
     from lapsus import circular
     from lapsus.training.evaluate import respond
 
-    experiment = read_experiment({
-        "name": "control", "task": {"kind": "index-cued", "prestimulus": 0, "stimulus": 3, "delay": 0, "cue": 3, "denoise": 10},
-        "network": {"kind": "dendritic", "units": 10, "branching": [6, 5], "alpha": 0.3, "input_scale": 6.0},
-        "behaviour": {"kind": "bns", "swap": {"kind": "constant", "p": 0.4}},
-        "stage": [{"updates": 600, "objective": {"kind": "sample-mse", "window": 3}, "learning_rate": 4e-3,
-                   "final_learning_rate": 1e-3, "clip": 5.0, "average": 0.99}],
-    })  # fmt: skip
+    experiment = read_experiment(
+        {
+            "name": "control",
+            "task": {"kind": "index-cued", "prestimulus": 0, "stimulus": 3, "delay": 0, "cue": 3, "denoise": 10},
+            "network": {"kind": "dendritic", "units": 10, "branching": [6, 5], "alpha": 0.3, "input_scale": 6.0},
+            "behaviour": {"kind": "bns", "swap": {"kind": "constant", "p": 0.4}},
+            "stage": [
+                {
+                    "updates": 600,
+                    "objective": {"kind": "sample-mse", "window": 3},
+                    "learning_rate": 4e-3,
+                    "final_learning_rate": 1e-3,
+                    "clip": 5.0,
+                    "average": 0.99,
+                }
+            ],
+        }
+    )
     training = Training(experiment, Model.of(experiment))
     for _ in training.run():
         pass
@@ -406,7 +467,9 @@ def test_mse_against_samples_averages_the_modes():
     target = training.model.behaviour.mixture(conditions)
     mean = (target.weights[..., None] * target.means).sum(1).T[..., None]
     near_mean = float(((x_T - mean).norm(dim=0) < 0.75).double().mean())
-    near_mode = max(float(((x_T - target.means[:, m].T[..., None]).norm(dim=0) < 0.75).double().mean()) for m in range(2))
+    near_mode = max(
+        float(((x_T - target.means[:, m].T[..., None]).norm(dim=0) < 0.75).double().mean()) for m in range(2)
+    )
     assert near_mean > 0.6 and near_mode < 0.05, (near_mean, near_mode)
     # What the target itself would give, so that the measure can tell the two apart.
     ideal = training.model.behaviour.sample(conditions, 32, streams.generator("ideal"))
@@ -426,7 +489,8 @@ def test_early_weight_weighs_steps_and_nothing_else(floor):
     schedule = batch.draws.schedule
     assert float(schedule.from_x_T.min()) < 0.6 < float(schedule.from_x_T.max())
     by_hand = sum(
-        (batch.draws.sampled_mean[t] - predicted_mean(batch)[t]).square().sum(0).mean(-1) / max(floor, float(schedule.from_x_T[t])) ** 1.5
+        (batch.draws.sampled_mean[t] - predicted_mean(batch)[t]).square().sum(0).mean(-1)
+        / max(floor, float(schedule.from_x_T[t])) ** 1.5
         for t in range(schedule.T)
     )
     torch.testing.assert_close(made, by_hand, rtol=1e-4, atol=1e-5)
@@ -444,7 +508,9 @@ def test_the_written_out_gradient_of_the_diffusion_loss_is_autograds(weighted):
 
     error = (x[-6:] - aim).square() * (weights.view(-1, 1, 1, 1) if weighted else 1)
     covariance = torch.stack([torch.cov(x[-7, :, c]) for c in range(4)])
-    trace, square = (torch.einsum("cii->c", matrix) for matrix in (covariance, covariance @ covariance))  # of five trials
+    trace, square = (
+        torch.einsum("cii->c", matrix) for matrix in (covariance, covariance @ covariance)
+    )  # of five trials
     base = x[-7].mean(-1).square().sum(0) - trace / 5 + 16 / 18 * (square - trace**2 / 4) - 2 * trace + 2
     plain = error.sum((0, 1)).mean(-1), base
     ours = _DiffusionLoss.apply(x, aim, weights, True)

@@ -34,7 +34,9 @@ def test_units_become_radians(unit, factor):
     frame = table(unit=factor)
     trials = Trials.from_table(frame, unit)
     np.testing.assert_allclose(difference(trials.response, frame["response"].to_numpy() * factor), 0, atol=1e-12)
-    np.testing.assert_allclose(difference(trials.probe[:, 2], frame["non_target_probe_2"].to_numpy() * factor), 0, atol=1e-12)
+    np.testing.assert_allclose(
+        difference(trials.probe[:, 2], frame["non_target_probe_2"].to_numpy() * factor), 0, atol=1e-12
+    )
     assert trials.report.min() >= -np.pi and trials.report.max() < np.pi
     assert list(trials.conditions) == ["block"] and len(np.unique(trials.subject)) == 2
     if unit != "degrees_180":
@@ -48,7 +50,9 @@ def test_degrees_and_half_degrees_are_not_guessed():
 IN_UNIT = {"radians": 1.0, "degrees": np.pi / 180, "degrees_180": np.pi / 90}
 
 
-@pytest.mark.parametrize("said, true", [(a, b) for a in IN_UNIT for b in IN_UNIT if a != b and (a, b) != ("degrees", "degrees_180")])
+@pytest.mark.parametrize(
+    "said, true", [(a, b) for a in IN_UNIT for b in IN_UNIT if a != b and (a, b) != ("degrees", "degrees_180")]
+)
 def test_a_wrong_unit_is_one_sentence_that_says_what_to_give(said, true):
     text = problems(table(unit=IN_UNIT[true]), said)
     assert text.count("\n") == 0 and text.endswith(".") and f"--unit {true}" in text
@@ -63,13 +67,25 @@ def test_probes_in_another_unit_are_one_sentence():
     assert text.count("\n") == 0 and "--probe-unit radians" in text
     Trials.from_table(frame, "degrees", "radians")
     frame[places] = [[1, 2, 3], [4, 5, 8]] * 15
-    assert "numbered positions" in problems(frame, "degrees") and problems(frame, "radians", probe_unit="degrees").count("numbered") == 1
+    assert (
+        "numbered positions" in problems(frame, "degrees")
+        and problems(frame, "radians", probe_unit="degrees").count("numbered") == 1
+    )
 
 
-@pytest.mark.parametrize("unit, low, high, hint", [
-    ("degrees", 0, 180, True), ("degrees", -90, 90, True), ("radians", 0, np.pi, True),
-    ("degrees", 0, 360, False), ("degrees", -180, 180, False), ("degrees", 0, 90, False), ("degrees_180", 0, 180, False), ("radians", -np.pi, np.pi, False),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "unit, low, high, hint",
+    [
+        ("degrees", 0, 180, True),
+        ("degrees", -90, 90, True),
+        ("radians", 0, np.pi, True),
+        ("degrees", 0, 360, False),
+        ("degrees", -180, 180, False),
+        ("degrees", 0, 90, False),
+        ("degrees_180", 0, 180, False),
+        ("radians", -np.pi, np.pi, False),
+    ],
+)
 def test_half_a_circle_that_is_full_gets_a_hint(unit, low, high, hint):
     frame, rng = table(count=60), np.random.default_rng(1)
     frame[[n for n in frame if "target" in n or n == "response"]] = rng.uniform(low, high, (60, 7))
@@ -102,7 +118,13 @@ def test_every_file_format_gives_the_same_trials(tmp_path, ending):
     elif ending == ".mat":
         from scipy.io import savemat
 
-        savemat(path, {name: frame[name].to_numpy() if name != "subject" else (frame[name] == "b").to_numpy(int) for name in frame})
+        savemat(
+            path,
+            {
+                name: frame[name].to_numpy() if name != "subject" else (frame[name] == "b").to_numpy(int)
+                for name in frame
+            },
+        )
     else:
         frame.to_csv(path, index=False, sep="," if ending == ".csv" else "\t")
     trials = read_trials(path, "radians")
@@ -111,10 +133,24 @@ def test_every_file_format_gives_the_same_trials(tmp_path, ending):
 
 
 def test_mixtur_names_and_network_tables():
-    frame = table().drop(columns=[f"{n}_probe{i}" for n, i in (("target", ""), ("non_target", "_1"), ("non_target", "_2"))])
+    frame = table().drop(
+        columns=[f"{n}_probe{i}" for n, i in (("target", ""), ("non_target", "_1"), ("non_target", "_2"))]
+    )
     named = frame.rename(columns={"subject": "id"})
-    np.testing.assert_array_equal(Trials.from_table(named, "radians").report, Trials.from_table(frame, "radians").report)
-    network = pd.DataFrame({"cued": [2, 1], "target": [0.2, 0.3], "report_1": [0.1, 0.3], "report_2": [0.2, 0.4], "probe_1": [1.0, 2.0], "probe_2": [3.0, 2.5], "response": [0.2, 0.3]})
+    np.testing.assert_array_equal(
+        Trials.from_table(named, "radians").report, Trials.from_table(frame, "radians").report
+    )
+    network = pd.DataFrame(
+        {
+            "cued": [2, 1],
+            "target": [0.2, 0.3],
+            "report_1": [0.1, 0.3],
+            "report_2": [0.2, 0.4],
+            "probe_1": [1.0, 2.0],
+            "probe_2": [3.0, 2.5],
+            "response": [0.2, 0.3],
+        }
+    )
     trials = Trials.from_table(network, "radians")
     np.testing.assert_allclose(trials.report, [[0.2, 0.1], [0.3, 0.4]])
     np.testing.assert_allclose(trials.probe, [[3.0, 1.0], [2.0, 2.5]])
@@ -137,17 +173,47 @@ def test_set_sizes_vary_and_are_counted():
 
 
 BAD = {
-    "outside": (lambda f: f.__setitem__("response", f["response"].where(f.index != 4, 400.0)), "row 5, column response: 400 is outside"),
-    "response": (lambda f: f.__setitem__("response", f["response"].where(f.index != 2)), "row 3, column response: the response is missing"),
-    "target": (lambda f: f.__setitem__("target", f["target"].where(f.index != 2)), "row 3, column target: the target is missing"),
-    "beyond": (lambda f: f.__setitem__("set_size", f["set_size"].where(f.index != 6, 2)), "row 7, column non_target_2: a non-target beyond the set size of 2"),
-    "absent item": (lambda f: f.__setitem__("non_target_1", f["non_target_1"].where(f.index != 6)), "row 7, column non_target_1: missing"),
-    "duplicate": (lambda f: f.__setitem__("non_target_probe_1", f["non_target_probe_1"].where(f.index != 1, f["target_probe"])), "row 2, column non_target_probe_1: the same value as target_probe"),
-    "text": (lambda f: f.__setitem__("response", f["response"].astype(object).where(f.index != 8, "left")), "row 9, column response: 'left' is not a number"),
-    "set size": (lambda f: f.__setitem__("set_size", f["set_size"].astype(float).where(f.index != 3, 2.5)), "row 4, column set_size: 2.5 is not a set size"),
-    "subject": (lambda f: f.__setitem__("subject", f["subject"].where(f.index != 3)), "row 4, column subject: the subject is missing"),
-    "infinite": (lambda f: f.__setitem__("target", f["target"].where(f.index != 3, np.inf)), "row 4, column target: the value is infinite"),
-}  # fmt: skip
+    "outside": (
+        lambda f: f.__setitem__("response", f["response"].where(f.index != 4, 400.0)),
+        "row 5, column response: 400 is outside",
+    ),
+    "response": (
+        lambda f: f.__setitem__("response", f["response"].where(f.index != 2)),
+        "row 3, column response: the response is missing",
+    ),
+    "target": (
+        lambda f: f.__setitem__("target", f["target"].where(f.index != 2)),
+        "row 3, column target: the target is missing",
+    ),
+    "beyond": (
+        lambda f: f.__setitem__("set_size", f["set_size"].where(f.index != 6, 2)),
+        "row 7, column non_target_2: a non-target beyond the set size of 2",
+    ),
+    "absent item": (
+        lambda f: f.__setitem__("non_target_1", f["non_target_1"].where(f.index != 6)),
+        "row 7, column non_target_1: missing",
+    ),
+    "duplicate": (
+        lambda f: f.__setitem__("non_target_probe_1", f["non_target_probe_1"].where(f.index != 1, f["target_probe"])),
+        "row 2, column non_target_probe_1: the same value as target_probe",
+    ),
+    "text": (
+        lambda f: f.__setitem__("response", f["response"].astype(object).where(f.index != 8, "left")),
+        "row 9, column response: 'left' is not a number",
+    ),
+    "set size": (
+        lambda f: f.__setitem__("set_size", f["set_size"].astype(float).where(f.index != 3, 2.5)),
+        "row 4, column set_size: 2.5 is not a set size",
+    ),
+    "subject": (
+        lambda f: f.__setitem__("subject", f["subject"].where(f.index != 3)),
+        "row 4, column subject: the subject is missing",
+    ),
+    "infinite": (
+        lambda f: f.__setitem__("target", f["target"].where(f.index != 3, np.inf)),
+        "row 4, column target: the value is infinite",
+    ),
+}
 
 
 @pytest.mark.parametrize("kind", BAD)
@@ -186,7 +252,14 @@ def test_duplicates_without_a_probe_are_equal_reports():
     Trials.from_table(frame, "radians")  # equal colours in different places are two items
 
 
-@pytest.mark.parametrize("columns, text", [(["target"], "response"), (["response"], "target"), (["response", "target", "non_target_probe_1"], "target_probe")])
+@pytest.mark.parametrize(
+    "columns, text",
+    [
+        (["target"], "response"),
+        (["response"], "target"),
+        (["response", "target", "non_target_probe_1"], "target_probe"),
+    ],
+)
 def test_missing_columns_are_named(columns, text):
     assert text in problems(pd.DataFrame({name: [0.0, 1.0] for name in columns}))
 
@@ -212,7 +285,9 @@ def test_text_files_of_other_programs(tmp_path):
         frame.to_csv(tmp_path / "excel.csv", sep=";", decimal=decimal, index=False)
         np.testing.assert_allclose(read_trials(tmp_path / "excel.csv").response, expected)
     lines = frame.to_csv(sep="\t").split("\n")
-    (tmp_path / "r.tsv").write_text("\n".join([lines[0].lstrip("\t"), *lines[1:]]))  # row names, as R's write.table has them
+    (tmp_path / "r.tsv").write_text(
+        "\n".join([lines[0].lstrip("\t"), *lines[1:]])
+    )  # row names, as R's write.table has them
     np.testing.assert_allclose(read_trials(tmp_path / "r.tsv").response, expected)
     (tmp_path / "shifted.csv").write_text("response,target\n" + "".join(f"{x},1,2\n" for x in (0.3, 0.2, 0.5)))
     with pytest.raises(LapsusError, match="more fields than the header"):
@@ -224,7 +299,12 @@ def test_files_that_cannot_be_read(tmp_path, monkeypatch):
         (tmp_path / name).write_bytes(b"")
         with pytest.raises(LapsusError, match="the file is empty"):
             read_trials(tmp_path / name)
-    for content in (b"\0" * 100, b"\x89PNG\r\n\x1a\n\xff", "response,target\n1,2°\n".encode("latin-1"), "response,target".encode("utf-16")):
+    for content in (
+        b"\0" * 100,
+        b"\x89PNG\r\n\x1a\n\xff",
+        "response,target\n1,2°\n".encode("latin-1"),
+        "response,target".encode("utf-16"),
+    ):
         (tmp_path / "trials.csv").write_bytes(content)
         with pytest.raises(LapsusError, match="not a text file in UTF-8"):
             read_trials(tmp_path / "trials.csv")
@@ -246,7 +326,10 @@ def test_every_bad_file_of_a_folder_is_named(tmp_path):
     savemat(tmp_path / "c.mat", {"recording1": [1.0, 2.0]})
     with pytest.raises(LapsusError) as caught:
         read_trials(tmp_path)
-    assert all(name in str(caught.value) for name in ("a.mat", "b.mat: recording1 has no c_array", "c.mat: recording1 has no set_size"))
+    assert all(
+        name in str(caught.value)
+        for name in ("a.mat", "b.mat: recording1 has no c_array", "c.mat: recording1 has no set_size")
+    )
 
 
 def test_a_published_layout_refuses_another_unit(tmp_path):
@@ -254,8 +337,15 @@ def test_a_published_layout_refuses_another_unit(tmp_path):
 
     angles = np.linspace(-2, 2, 6)
     others = np.stack([angles + 1, angles - 1], 1)
-    columns = {"n_items": np.full(6, 3.0), "response": angles, "target": angles, "nontarget": others,
-               "target_pos": angles, "nontarget_pos": others, "subject": np.ones(6)}  # fmt: skip
+    columns = {
+        "n_items": np.full(6, 3.0),
+        "response": angles,
+        "target": angles,
+        "nontarget": others,
+        "target_pos": angles,
+        "nontarget_pos": others,
+        "subject": np.ones(6),
+    }
     savemat(tmp_path / "a.mat", columns)
     with pytest.raises(LapsusError, match=r"Bays et al. \(2009\), which is read as radians; leave --unit degrees out"):
         read_trials(tmp_path / "a.mat", "degrees")

@@ -20,10 +20,15 @@ from lapsus.training import Experiment, Run, train
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    described = Experiment.model_validate({
-        "name": "</script><b>name", "task": {"kind": "feature-cued", "delay": 2, "denoise": 6}, "network": TINY,
-        "behaviour": {"kind": "bns", "swap": {"kind": "smooth"}}, "stage": [{"updates": 60, "conditions": 8, "trials": 4}],
-    })  # fmt: skip
+    described = Experiment.model_validate(
+        {
+            "name": "</script><b>name",
+            "task": {"kind": "feature-cued", "delay": 2, "denoise": 6},
+            "network": TINY,
+            "behaviour": {"kind": "bns", "swap": {"kind": "smooth"}},
+            "stage": [{"updates": 60, "conditions": 8, "trials": 4}],
+        }
+    )
     run = Run.create(tmp_path_factory.mktemp("watch") / "run", described)
     train(run, steps=40, progress=False)
     return run

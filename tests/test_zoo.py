@@ -39,7 +39,10 @@ def test_done_is_skipped_and_cut_off_goes_on(experiments):
     start, _ = Run(jobs[1].path).training()
     jobs = plan(["second"], 2, experiments / "runs")
     train(Run.create(jobs[2].path, jobs[2].experiment), steps=2)
-    assert [(job.name, outcome.reason) for job, outcome in train_all(jobs)] == [("first, seed 2", "done"), ("second, seed 2", "done")]
+    assert [(job.name, outcome.reason) for job, outcome in train_all(jobs)] == [
+        ("first, seed 2", "done"),
+        ("second, seed 2", "done"),
+    ]
 
 
 def test_warm_start_is_that_of_the_same_seed(experiments):
@@ -85,14 +88,24 @@ def test_shipped_network_was_trained_as_its_file_says(name):
 
     config = Experiment.model_validate(shipped()[name]["config"]).model_dump()
     described = read_experiment(config["name"], [f"seed={config['seed']}"]).model_dump()
-    assert {key: value for key, value in config.items() if key != "versions"} == {key: value for key, value in described.items() if key != "versions"}
+    assert {key: value for key, value in config.items() if key != "versions"} == {
+        key: value for key, value in described.items() if key != "versions"
+    }
 
 
 def test_every_network_ships_and_those_of_figure_3_in_three_seeds():
     names = set(shipped())
     assert set(shipped_experiments()) <= names
-    compared = ("index-optimal", "index-no-swap", "index-swap-5", "index-swap-10",
-                "feature-optimal-40", "feature-no-swap", "feature-constant-5", "feature-smooth-2")  # fmt: skip
+    compared = (
+        "index-optimal",
+        "index-no-swap",
+        "index-swap-5",
+        "index-swap-10",
+        "feature-optimal-40",
+        "feature-no-swap",
+        "feature-constant-5",
+        "feature-smooth-2",
+    )
     assert {f"{name}@{seed}" for name in (*compared, "index-preamble", "feature-preamble") for seed in (2, 3)} <= names
 
 
@@ -133,7 +146,10 @@ def test_recorded_limits_hold_on_other_conditions():
     records = {name: facts["evaluation"] for name, facts in shipped().items() if _of_the_paper(facts)}
     worst = max(records, key=lambda name: records[name]["swap_curve_max"])
     found, recorded = evaluate(load_shipped(worst), conditions=2048, trials=16, seed=12345), records[worst]
-    assert found["swap_curve_mad"] < recorded["swap_curve_mad"] + 0.006 and found["swap_curve_max"] < recorded["swap_curve_max"] + 0.015
+    assert (
+        found["swap_curve_mad"] < recorded["swap_curve_mad"] + 0.006
+        and found["swap_curve_max"] < recorded["swap_curve_max"] + 0.015
+    )
     assert found["median_error"] == pytest.approx(recorded["median_error"], abs=0.01) and found["excess"] < 0.08
 
 
@@ -143,7 +159,17 @@ def test_shipped_weights_stay_small():
 
     assert sum(path.stat().st_size for path in Path(str(files("lapsus.zoo"))).glob("*.safetensors")) < 30e6
     for row in summary():
-        assert set(row) == {"name", "seed", "excess", "swap_curve_mad", "swap_curve_max", "median_error", "away", "trials_seen", "core_minutes"}
+        assert set(row) == {
+            "name",
+            "seed",
+            "excess",
+            "swap_curve_mad",
+            "swap_curve_max",
+            "median_error",
+            "away",
+            "trials_seen",
+            "core_minutes",
+        }
 
 
 def test_unknown_name_says_what_there_is():

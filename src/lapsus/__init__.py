@@ -1,9 +1,9 @@
 """lapsus: from behaviour with its errors to the neural mechanisms that may cause them.
 
-    fit(trials)            a behaviour model from a trial table
-    train, Run, load       networks that answer like the behaviour model
-    simulate, evaluate     their activity, and how close they come
-    analysis, figures      the mechanism
+fit(trials)            a behaviour model from a trial table
+train, Run, load       networks that answer like the behaviour model
+simulate, evaluate     their activity, and how close they come
+analysis, figures      the mechanism
 """
 
 import os
@@ -11,32 +11,64 @@ from importlib import import_module
 
 __version__ = "0.1.0"
 
-# Where torch is not loaded yet: its threads otherwise spin for milliseconds after every operation, on the cores that the
+# Where torch is not loaded yet: its threads otherwise spin for milliseconds after every operation, on the cores that
+# the
 # kernel needs next. This alone makes training half as fast again.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 _PUBLIC = {
-    "LapsusError": "lapsus.errors", "LapsusWarning": "lapsus.errors",
-    "read_trials": "lapsus.trials", "fit": "lapsus.inference",
-    "BNS": "lapsus.behaviour", "NoSwap": "lapsus.behaviour", "ConstantSwap": "lapsus.behaviour",
-    "SmoothSwap": "lapsus.behaviour", "TabulatedSwap": "lapsus.behaviour",
-    "IndexCued": "lapsus.tasks", "FeatureCued": "lapsus.tasks",
-    "CausalInference": "lapsus.behaviour", "CueCombination": "lapsus.tasks",
+    "LapsusError": "lapsus.errors",
+    "LapsusWarning": "lapsus.errors",
+    "read_trials": "lapsus.trials",
+    "fit": "lapsus.inference",
+    "BNS": "lapsus.behaviour",
+    "NoSwap": "lapsus.behaviour",
+    "ConstantSwap": "lapsus.behaviour",
+    "SmoothSwap": "lapsus.behaviour",
+    "TabulatedSwap": "lapsus.behaviour",
+    "IndexCued": "lapsus.tasks",
+    "FeatureCued": "lapsus.tasks",
+    "CausalInference": "lapsus.behaviour",
+    "CueCombination": "lapsus.tasks",
     "fit_causal_inference": "lapsus.inference.causal_inference",
-    "DendriticTree": "lapsus.networks", "PointNeurons": "lapsus.networks", "TwoLayer": "lapsus.networks",
-    "Diffusion": "lapsus.training", "TaskOptimal": "lapsus.training", "SampleMSE": "lapsus.training",
-    "Experiment": "lapsus.training", "Model": "lapsus.training", "Run": "lapsus.training",
-    "read_experiment": "lapsus.training", "train": "lapsus.training", "load": "lapsus.training",
-    "evaluate": "lapsus.training", "simulate": "lapsus.training",
-    "check_task": "lapsus.checks", "check_behaviour": "lapsus.checks", "check_network": "lapsus.checks",
+    "DendriticTree": "lapsus.networks",
+    "PointNeurons": "lapsus.networks",
+    "TwoLayer": "lapsus.networks",
+    "Diffusion": "lapsus.training",
+    "TaskOptimal": "lapsus.training",
+    "SampleMSE": "lapsus.training",
+    "Experiment": "lapsus.training",
+    "Model": "lapsus.training",
+    "Run": "lapsus.training",
+    "read_experiment": "lapsus.training",
+    "train": "lapsus.training",
+    "load": "lapsus.training",
+    "evaluate": "lapsus.training",
+    "simulate": "lapsus.training",
+    "check_task": "lapsus.checks",
+    "check_behaviour": "lapsus.checks",
+    "check_network": "lapsus.checks",
     "rollout": "lapsus.engine",
-    "discover": "lapsus.discovery", "Discovery": "lapsus.discovery",
-}  # fmt: skip
+    "discover": "lapsus.discovery",
+    "Discovery": "lapsus.discovery",
+}
 
 _MODULES = (
-    "analysis", "behaviour", "circular", "diffusion", "discovery", "engine", "figures", "inference", "networks", "streams", "tasks",
-    "training", "trials", "zoo",
-)  # fmt: skip
+    "analysis",
+    "behaviour",
+    "circular",
+    "diffusion",
+    "discovery",
+    "engine",
+    "figures",
+    "inference",
+    "networks",
+    "streams",
+    "tasks",
+    "training",
+    "trials",
+    "zoo",
+)
 
 __all__ = sorted((*_PUBLIC, *_MODULES))
 

@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-__all__ = ["wrap", "difference", "distance", "embed", "angle", "mean", "resultant_length"]
+__all__ = ["angle", "difference", "distance", "embed", "mean", "resultant_length", "wrap"]
 
 
 def _module(*values):

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from lapsus.errors import LapsusError
 
-__all__ = ["Schedule", "linear_schedule", "Mixture", "corrupt", "posterior_mean", "exact_mean", "reverse_sample"]
+__all__ = ["Mixture", "Schedule", "corrupt", "exact_mean", "linear_schedule", "posterior_mean", "reverse_sample"]
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,8 @@ def _per_step(values: Tensor, like: Tensor) -> Tensor:
 
 
 def posterior_mean(path: Tensor, schedule: Schedule, x_T: Tensor | None = None) -> Tensor:
-    """mu_q(x_t, x_T) for t = 0 … T - 1 as [T, ...], from the states x_0 … (at least T of them; the last of T + 1 is x_T)."""
+    """mu_q(x_t, x_T) for t = 0 … T - 1 as [T, ...], from the states x_0 … (at least T of them; the last of T + 1 is
+    x_T)."""
     x_T = path[schedule.T] if x_T is None else x_T
     x_t = path[: schedule.T]
     return _per_step(schedule.from_x_t, x_t) * x_t + _per_step(schedule.from_x_T, x_t) * x_T
@@ -90,7 +91,8 @@ def posterior_mean(path: Tensor, schedule: Schedule, x_T: Tensor | None = None) 
 
 @dataclass(frozen=True)
 class Mixture:
-    """For each condition a mixture of M isotropic Gaussians in d dimensions: weights [C, M], means [C, M, d], scales [C, M]."""
+    """For each condition a mixture of M isotropic Gaussians in d dimensions: weights [C, M], means [C, M, d], scales
+    [C, M]."""
 
     weights: Tensor
     means: Tensor
@@ -118,14 +120,16 @@ class Mixture:
         """
         d = self.response_size
         shrink, variance, means, _ = corrupted
-        constant = self.weights.T.reshape(-1, *[1] * (x.ndim - 3), len(self.weights), 1).log() - 0.5 * d * variance.log()
+        constant = (
+            self.weights.T.reshape(-1, *[1] * (x.ndim - 3), len(self.weights), 1).log() - 0.5 * d * variance.log()
+        )
         constant = constant - 0.5 * (shrink**2 * means.square().sum(-3) / variance + d * math.log(2 * math.pi))
         along = sum(x[..., i, :, :] * means[..., i, :, :] for i in range(d))
         return constant + along * (shrink / variance) - x.square().sum(-3) * (0.5 / variance)
 
     def _corrupted(self, x: Tensor, alpha_bar: Tensor | float) -> tuple[Tensor, ...]:
-        """sqrt(alpha_bar), which broadcasts against x[..., 0, :, :]; variances [M, ..., C, 1] of the components at x_t; their
-        means [M, 1 ..., d, C, 1] and scales [M, 1 ..., C, 1] at x_T."""
+        """sqrt(alpha_bar), which broadcasts against x[..., 0, :, :]; variances [M, ..., C, 1] of the components at x_t;
+        their means [M, 1 ..., d, C, 1] and scales [M, 1 ..., C, 1] at x_T."""
         alpha_bar = torch.as_tensor(alpha_bar, dtype=x.dtype)
         between = [1] * (x.ndim - 3)
         scales = self.scales.T.reshape(-1, *between, len(self.scales), 1)
@@ -133,7 +137,8 @@ class Mixture:
         return alpha_bar.sqrt(), alpha_bar * scales**2 + (1 - alpha_bar), means, scales
 
     def log_density(self, x: Tensor, alpha_bar: Tensor | float = 1.0) -> Tensor:
-        """log density of x [..., d, C, K] under the target corrupted to alpha_bar (1: the target itself): [..., C, K]."""
+        """log density of x [..., d, C, K] under the target corrupted to alpha_bar (1: the target itself): [..., C,
+        K]."""
         return torch.logsumexp(self._log_joint(x, self._corrupted(x, alpha_bar)), 0)
 
     def responsibilities(self, x: Tensor, alpha_bar: Tensor | float = 1.0) -> Tensor:

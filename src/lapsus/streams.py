@@ -4,7 +4,7 @@ import hashlib
 
 import torch
 
-__all__ = ["seed_of", "generator"]
+__all__ = ["generator", "seed_of"]
 
 
 def seed_of(*names: int | str) -> int:

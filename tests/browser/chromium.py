@@ -13,9 +13,19 @@ EXECUTABLE = next(
     (found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), None
 )
 FLAGS = (
-    "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-    "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage", "--disable-extensions", "--hide-scrollbars", "--remote-debugging-pipe",
-)  # fmt: skip
+    "--headless=new",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-dev-shm-usage",
+    "--disable-extensions",
+    "--hide-scrollbars",
+    "--remote-debugging-pipe",
+)
 
 
 class Chromium:
@@ -33,9 +43,13 @@ class Chromium:
 
         environment = os.environ | {"HOME": str(profile)}
         self.process = subprocess.Popen(
-            [EXECUTABLE, *FLAGS, f"--user-data-dir={profile}", "about:blank"], preexec_fn=wire, close_fds=False, env=environment,
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        )  # fmt: skip
+            [EXECUTABLE, *FLAGS, f"--user-data-dir={profile}", "about:blank"],
+            preexec_fn=wire,
+            close_fds=False,
+            env=environment,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
         os.close(to_browser)
         os.close(from_browser)
         self._buffer, self._number, self.events, self.session = b"", 0, [], None

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from browser.chromium import EXECUTABLE, Chromium  # noqa: E402
-from made_discovery import made, tiny_start  # noqa: E402
+from made_discovery import made, tiny_start
+
+from browser.chromium import EXECUTABLE, Chromium
 
 pytestmark = pytest.mark.skipif(
     EXECUTABLE is None, reason="no Chromium on this machine (Debian: apt-get install chromium)"
@@ -58,7 +59,8 @@ def test_report_reads_well(browser, width, dark):
 def test_nothing_moves_while_the_report_loads(browser):
     browser.size(390, 844, mobile=True)
     shift = """new Promise(done => { let sum = 0;
-        new PerformanceObserver(list => { for (const e of list.getEntries()) sum += e.value; }).observe({type: 'layout-shift', buffered: true});
+        new PerformanceObserver(list => { for (const e of list.getEntries()) sum += e.value; })
+            .observe({type: 'layout-shift', buffered: true});
         setTimeout(() => done(sum), 800); })"""
     browser.open((made() / "report.html").as_uri())
     assert browser.run(shift) < 0.01
@@ -105,8 +107,11 @@ def test_rings_turn_by_pointer_and_keyboard_and_move_through_time(report):
 def test_every_control_is_reached_by_keyboard(report):
     # What a closed part hides is not there to be reached.
     wanted = set(
-        report.run("""(all => all.filter(e => e.matches('a[href], button, input, summary, [tabindex="0"]') && e.checkVisibility())
-        .map(e => all.indexOf(e)))([...document.querySelectorAll('*')])""")
+        report.run(
+            """(all => all.filter(e => e.checkVisibility()
+            && e.matches('a[href], button, input, summary, [tabindex="0"]'))
+        .map(e => all.indexOf(e)))([...document.querySelectorAll('*')])"""
+        )
     )
     reached = set()
     report.run("document.activeElement.blur(); window.scrollTo(0, 0)")
@@ -152,7 +157,8 @@ def test_live_page(browser, live, width, dark):
     browser.open(live)
     browser.wait(
         lambda: browser.run(
-            "document.getElementById('curve').childElementCount > 3 && document.getElementById('cloud').childElementCount > 300"
+            "document.getElementById('curve').childElementCount > 3 &&"
+            " document.getElementById('cloud').childElementCount > 300"
         ),
         90,
     )

@@ -1,7 +1,7 @@
 """Activity and its trial table: the one form in which simulations and recordings enter every analysis.
 
-A dataset holds `activity[trial, time, unit]`, `response[trial]` and the trial table as variables on `trial`; time 0 is the
-offset of the cue. A network's dataset also holds `readout[dim, unit]`, W_x of the paper; a recording has none.
+A dataset holds `activity[trial, time, unit]`, `response[trial]` and the trial table as variables on `trial`; time 0 is
+the offset of the cue. A network's dataset also holds `readout[dim, unit]`, W_x of the paper; a recording has none.
 """
 
 from dataclasses import dataclass
@@ -20,8 +20,10 @@ __all__ = ["Items", "activity_dataset", "behaviour", "cue_onset", "items", "memo
 class Items:
     """What was shown, what was asked and what was answered, as arrays over trials.
 
-    report, probe: [trial, item] radians (probe is None where locations are fixed and not given); cued: [trial], counted from 0;
-    response: [trial] radians; recalled: [trial], the item whose report feature is nearest to the response; swap: [trial] bool.
+    report, probe: [trial, item] radians (probe is None where locations are fixed and not given); cued: [trial], counted
+    from 0;
+    response: [trial] radians; recalled: [trial], the item whose report feature is nearest to the response; swap:
+    [trial] bool.
     """
 
     report: np.ndarray
@@ -68,9 +70,10 @@ def activity_dataset(
 ) -> xr.Dataset:
     """A dataset from plain arrays, checked.
 
-    activity: [trial, time, unit], finite. trials: one row a trial, with `cued` (number of the cued item, from 1), `report_1`,
-    `report_2`, … (radians) and, where locations vary, `probe_1`, `probe_2`, …; any further column is kept. time: [time],
-    increasing, 0 at cue offset. epoch: [time] names, among them "cue". response: [trial] radians, unless `trials` has it.
+    activity: [trial, time, unit], finite. trials: one row a trial, with `cued` (number of the cued item, from 1),
+    `report_1`, `report_2`, … (radians) and, where locations vary, `probe_1`, `probe_2`, …; any further column is kept.
+    time: [time], increasing, 0 at cue offset. epoch: [time] names, among them "cue". response: [trial] radians, unless
+    `trials` has it.
     readout: [dim, unit] with orthonormal rows, for networks.
     """
     activity = np.asarray(activity)
@@ -94,7 +97,9 @@ def activity_dataset(
     if response is not None:
         response = np.asarray(response)
         if response.shape != (count,):
-            raise LapsusError(f"response must be {count} numbers, one for each trial, not an array of shape {response.shape}.")
+            raise LapsusError(
+                f"response must be {count} numbers, one for each trial, not an array of shape {response.shape}."
+            )
         variables["response"] = ("trial", response)
     if readout is not None:
         readout = np.asarray(readout)
@@ -116,7 +121,10 @@ def items(dataset: xr.Dataset) -> Items:
     report = _columns(dataset, "report")
     probe = _columns(dataset, "probe") if "probe_1" in dataset else None
     if probe is not None and probe.shape != report.shape:
-        raise LapsusError(f"The dataset has {report.shape[1]} report columns and {probe.shape[1]} probe columns; give one each an item.")
+        raise LapsusError(
+            f"The dataset has {report.shape[1]} report columns and {probe.shape[1]} probe columns; give one each an"
+            " item."
+        )
     if probe is not None and not np.isfinite(probe).all():
         probe = None
     number = dataset["cued"].to_numpy()
@@ -127,9 +135,14 @@ def items(dataset: xr.Dataset) -> Items:
     response = dataset["response"].to_numpy().astype(float)
     for name, values in (("report", report), ("response", response)):
         if not np.isfinite(values).all():
-            raise LapsusError(f"Column {name} has values that are not finite, first in trial {np.argwhere(~np.isfinite(values))[0][0]}.")
+            raise LapsusError(
+                f"Column {name} has values that are not finite, first in trial"
+                f" {np.argwhere(~np.isfinite(values))[0][0]}."
+            )
         if np.abs(values).max(initial=0) > 2 * np.pi + 1e-3:
-            raise LapsusError(f"Column {name} reaches {np.abs(values).max():.4g}: angles must be radians; convert degrees first.")
+            raise LapsusError(
+                f"Column {name} reaches {np.abs(values).max():.4g}: angles must be radians; convert degrees first."
+            )
     recalled = distance(report, response[:, None]).argmin(1)
     return Items(wrap(report), None if probe is None else wrap(probe), cued, wrap(response), recalled)
 
@@ -150,7 +163,8 @@ def two_items(dataset: xr.Dataset) -> Items:
 
 
 def memory(dataset: xr.Dataset) -> np.ndarray:
-    """m = W_x^perp r, activity outside the readout, [trial, time, unit - dim]; without a readout, the activity itself."""
+    """m = W_x^perp r, activity outside the readout, [trial, time, unit - dim]; without a readout, the activity
+    itself."""
     activity = dataset["activity"].transpose("trial", "time", "unit").to_numpy()
     if "readout" not in dataset:
         return activity.astype(np.float64)
@@ -171,7 +185,9 @@ def cue_onset(dataset: xr.Dataset) -> float:
     """Time of the first bin of the cue."""
     during = dataset["epoch"].to_numpy() == "cue"
     if not during.any():
-        raise LapsusError("The dataset's epoch coordinate names no bin 'cue'; name the epochs so that before and after are known.")
+        raise LapsusError(
+            "The dataset's epoch coordinate names no bin 'cue'; name the epochs so that before and after are known."
+        )
     return float(dataset["time"].to_numpy()[during][0])
 
 

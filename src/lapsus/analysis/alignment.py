@@ -1,8 +1,9 @@
-"""Alignment of the planes in which the colours of the two items are held, over time (Fig 3; Panichello & Buschman 2021).
+"""Alignment of the planes in which the colours of the two items are held, over time (Fig 3; Panichello & Buschman
+2021).
 
-At each time step: memory activity of correct trials, reduced to three principal components; for each cued item the mean of
-each bin of reported colour; the plane of best fit through an item's bin means; |cos| of the angle between the two normals.
-1 is parallel, 0 perpendicular, and two planes that have nothing to do with each other have 0.5 on average.
+At each time step: memory activity of correct trials, reduced to three principal components; for each cued item the mean
+of each bin of reported colour; the plane of best fit through an item's bin means; |cos| of the angle between the two
+normals. 1 is parallel, 0 perpendicular, and two planes that have nothing to do with each other have 0.5 on average.
 """
 
 from collections.abc import Iterator
@@ -19,9 +20,9 @@ __all__ = [
     "SigmoidFit",
     "bin_means",
     "bootstrap_alignment",
-    "pre_and_post_cue",
     "panichello_alignment",
     "plane_alignment",
+    "pre_and_post_cue",
     "shuffle_null",
     "sigmoid",
     "sigmoid_against_flat",
@@ -31,7 +32,8 @@ __all__ = [
 
 @dataclass(frozen=True)
 class _Group:
-    """Correct trials of one spatial configuration: memory [trial, time, unit], cell (cued item, reported colour) and the same of the distractor."""
+    """Correct trials of one spatial configuration: memory [trial, time, unit], cell (cued item, reported colour) and
+    the same of the distractor."""
 
     name: object
     memory: np.ndarray
@@ -57,8 +59,9 @@ def _groups(dataset: xr.Dataset, bins: int, groups: str | None) -> Iterator[_Gro
             occupied = len(np.unique(cell[cell // bins == item]))
             if occupied < 3:
                 raise LapsusError(
-                    f"Plane alignment needs correct trials in at least 3 of {bins} bins of reported colour for each cued item; "
-                    f"item {item + 1} has them in {occupied}" + ("." if groups is None else f" ({groups} {name}).")
+                    f"Plane alignment needs correct trials in at least 3 of {bins} bins of reported colour for each"
+                    f" cued item; item {item + 1} has them in {occupied}"
+                    + ("." if groups is None else f" ({groups} {name}).")
                 )
         yield _Group(name, m[chosen], cell, items.cued[chosen] * bins + other[chosen])
 
@@ -69,7 +72,8 @@ def _components(covariance: np.ndarray) -> np.ndarray:
 
 
 def _cell_means(group: _Group, cells: int, weights: np.ndarray, adjust: bool) -> np.ndarray:
-    """Mean memory activity in each cell under weights [repeat, trial]: [repeat, cell, time, unit], NaN where a cell is empty.
+    """Mean memory activity in each cell under weights [repeat, trial]: [repeat, cell, time, unit], NaN where a cell is
+    empty.
 
     adjust: the additive effect of the distractor's cell is removed by least squares.
     """
@@ -81,11 +85,14 @@ def _cell_means(group: _Group, cells: int, weights: np.ndarray, adjust: bool) ->
         count = share.sum(1, keepdims=True)
         means[:, cell] = np.where(count > 0, share @ flat[own] / np.maximum(count, 1e-12), np.nan)
     if adjust:
-        design = np.concatenate([group.cell[:, None] == np.unique(group.cell), group.other[:, None] == np.unique(group.other)], 1)
+        design = np.concatenate(
+            [group.cell[:, None] == np.unique(group.cell), group.other[:, None] == np.unique(group.other)], 1
+        )
         for repeat, weight in enumerate(weights):
             present = np.isfinite(means[repeat, :, 0])
             weighted = (design * weight[:, None]).T
-            # A constant can move between an item's own and the other's bins; the pseudo-inverse settles it, and no plane depends on it.
+            # A constant can move between an item's own and the other's bins; the pseudo-inverse settles it, and no
+            # plane depends on it.
             effects = np.linalg.pinv(weighted @ design, hermitian=True) @ (weighted @ flat)
             means[repeat, present] = effects[: len(np.unique(group.cell))][present[np.unique(group.cell)]]
     return means.reshape(len(weights), cells, *group.memory.shape[1:])
@@ -140,18 +147,22 @@ def plane_alignment(
 
     groups: the variable whose values are analysed apart (spatial configurations); None takes all trials as one group.
     pool: what the three principal components are fitted to at each step, "trials" or the "bins"' means.
-    adjust: remove the distractor's colour from the bin means by least squares. The two colours of a trial keep a margin, so they
-    are not independent: the mean over trials with one colour holds some of the other item's plane, which tilts the planes towards each
-    other. The paper's statistic has this bias (perpendicular planes that share a line come out at 0.55 with a margin of pi/4).
+    adjust: remove the distractor's colour from the bin means by least squares. The two colours of a trial keep a
+    margin, so they are not independent: the mean over trials with one colour holds some of the other item's plane,
+    which tilts the planes towards each other. The paper's statistic has this bias (perpendicular planes that share a
+    line come out at 0.55 with a margin of pi/4).
     """
     if pool not in ("trials", "bins"):
         raise LapsusError(f"pool is 'trials' or 'bins', not {pool!r}.")
-    rows = {group.name: _alignment(group, bins, pool, adjust, _equal(group))[0] for group in _groups(dataset, bins, groups)}
+    rows = {
+        group.name: _alignment(group, bins, pool, adjust, _equal(group))[0] for group in _groups(dataset, bins, groups)
+    }
     return _as_array(np.stack(list(rows.values())), dataset, "group", list(rows))
 
 
 def panichello_alignment(dataset: xr.Dataset, *, groups: str | None = None) -> xr.DataArray:
-    """Panichello & Buschman's variant: four colour bins an item, components fitted to the eight mean vectors; [group, time]."""
+    """Panichello & Buschman's variant: four colour bins an item, components fitted to the eight mean vectors; [group,
+    time]."""
     return plane_alignment(dataset, bins=4, groups=groups, pool="bins")
 
 
@@ -165,10 +176,17 @@ def _as_array(values: np.ndarray, dataset: xr.Dataset, dimension: str, labels) -
 
 
 def shuffle_null(
-    dataset: xr.Dataset, *, repeats: int = 200, seed: int = 0, bins: int = 16, groups: str | None = None,
-    pool: str = "trials", adjust: bool = False,
+    dataset: xr.Dataset,
+    *,
+    repeats: int = 200,
+    seed: int = 0,
+    bins: int = 16,
+    groups: str | None = None,
+    pool: str = "trials",
+    adjust: bool = False,
 ) -> xr.DataArray:
-    """Alignment after the reported colours are shuffled among the trials of each cued item: [repeat, time], mean over groups.
+    """Alignment after the reported colours are shuffled among the trials of each cued item: [repeat, time], mean over
+    groups.
 
     This is what planes through noise give. The p-value of an alignment is the share of shuffles that reach it:
     (1 + #{null >= observed}) / (1 + repeats).
@@ -199,10 +217,17 @@ def _equal(group: _Group) -> np.ndarray:
 
 
 def bootstrap_alignment(
-    dataset: xr.Dataset, *, repeats: int = 200, seed: int = 0, bins: int = 16, groups: str | None = None,
-    pool: str = "trials", adjust: bool = False,
+    dataset: xr.Dataset,
+    *,
+    repeats: int = 200,
+    seed: int = 0,
+    bins: int = 16,
+    groups: str | None = None,
+    pool: str = "trials",
+    adjust: bool = False,
 ) -> xr.DataArray:
-    """Alignment in resamples of the trials (with replacement, for each cued item apart): [repeat, time], mean over groups."""
+    """Alignment in resamples of the trials (with replacement, for each cued item apart): [repeat, time], mean over
+    groups."""
     rng = np.random.default_rng(seed)
     total, count = np.zeros((repeats, dataset.sizes["time"])), 0
     for group in _groups(dataset, bins, groups):
@@ -216,9 +241,11 @@ def bootstrap_alignment(
 
 
 def bin_means(dataset: xr.Dataset, time: float, *, bins: int = 16) -> xr.DataArray:
-    """Mean memory activity for each cued item and bin of reported colour, in the first three components: [item, bin, component].
+    """Mean memory activity for each cued item and bin of reported colour, in the first three components: [item, bin,
+    component].
 
-    Correct trials at the step nearest to `time` (Fig 3A); NaN for empty bins. The coordinate `colour` is the bin's centre.
+    Correct trials at the step nearest to `time` (Fig 3A); NaN for empty bins. The coordinate `colour` is the bin's
+    centre.
     """
     group = next(_groups(dataset, bins, None))
     step = int(np.abs(dataset["time"].to_numpy() - time).argmin())
@@ -228,17 +255,22 @@ def bin_means(dataset: xr.Dataset, time: float, *, bins: int = 16) -> xr.DataArr
     points = np.einsum("btu,tux->btx", means, _pooled_components(m, _equal(group))[0])[:, 0]
     centres = (np.arange(bins) + 0.5) * 2 * np.pi / bins - np.pi
     return xr.DataArray(
-        points.reshape(2, bins, 3), dims=("item", "bin", "component"), coords={"item": [1, 2], "colour": ("bin", centres)}
+        points.reshape(2, bins, 3),
+        dims=("item", "bin", "component"),
+        coords={"item": [1, 2], "colour": ("bin", centres)},
     )
 
 
 def pre_and_post_cue(curves: xr.DataArray, *, window: int = 5) -> tuple[np.ndarray, np.ndarray]:
-    """Mean alignment over the last `window` steps before the cue and over the first `window` steps after its offset: [group] each."""
+    """Mean alignment over the last `window` steps before the cue and over the first `window` steps after its offset:
+    [group] each."""
     time = curves["time"].to_numpy()
     onset = cue_onset(curves.to_dataset(name="alignment"))
     before, after = np.flatnonzero(time < onset)[-window:], np.flatnonzero(time >= 0)[:window]
     if len(before) < window or len(after) < window:
-        raise LapsusError(f"The recording needs {window} time bins before the cue and {window} from cue offset (time 0) on.")
+        raise LapsusError(
+            f"The recording needs {window} time bins before the cue and {window} from cue offset (time 0) on."
+        )
     values = curves.to_numpy()
     return values[:, before].mean(1), values[:, after].mean(1)
 
@@ -272,7 +304,8 @@ def sigmoid_against_flat(time: np.ndarray, curves: np.ndarray) -> SigmoidFit:
     """Fit both to curves [line, time] together (one sigmoid for all lines, as in Table 1)."""
     time, curves = np.asarray(time, dtype=float), np.atleast_2d(np.asarray(curves, dtype=float))
     mean = curves.mean(0)
-    # One curve for all lines: only the mean line matters to the fit, the spread of the lines is a constant of the error.
+    # One curve for all lines: only the mean line matters to the fit, the spread of the lines is a constant of the
+    # error.
     spread = np.mean((curves - mean) ** 2)
     span = time[-1] - time[0]
     slopes = np.geomspace(2 / span, 40 / span, 12)
@@ -286,13 +319,16 @@ def sigmoid_against_flat(time: np.ndarray, curves: np.ndarray) -> SigmoidFit:
     start = [grid_slope[best], grid_offset[best], mean.mean() - scale[best] * shape[best].mean(), scale[best]]
     # The midpoint stays on the time axis and the slope finite: beyond that, shapes within the window no longer differ.
     lower, upper = [0.5 / span, time[0], -np.inf, -np.inf], [10 * len(time) / span, time[-1], np.inf, np.inf]
-    fit = least_squares(lambda p: sigmoid(time, *p) - mean, start, bounds=(lower, upper), x_scale=[1 / span, span, 1, 1])
+    fit = least_squares(
+        lambda p: sigmoid(time, *p) - mean, start, bounds=(lower, upper), x_scale=[1 / span, span, 1, 1]
+    )
     flat = np.mean((curves - curves.mean()) ** 2)
     return SigmoidFit(*map(float, fit.x), flat_mse=float(flat), sigmoid_mse=float(np.mean(fit.fun**2) + spread))
 
 
 def sigmoid_bootstrap(time: np.ndarray, curves: np.ndarray, *, repeats: int = 200, seed: int = 0) -> list[SigmoidFit]:
-    """Fits to resamples of curves [distance, rotation, time]: rotations resampled within each distance, then averaged."""
+    """Fits to resamples of curves [distance, rotation, time]: rotations resampled within each distance, then
+    averaged."""
     rng = np.random.default_rng(seed)
     fits = []
     for _ in range(repeats):

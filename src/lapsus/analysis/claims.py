@@ -33,7 +33,8 @@ def criteria() -> dict[str, dict]:
 
 
 def judge(id: str, value: float, low: float, high: float) -> Claim:
-    """The verdict on a value with its interval: holds or does not hold if all of the interval is on one side of the threshold."""
+    """The verdict on a value with its interval: holds or does not hold if all of the interval is on one side of the
+    threshold."""
     if id not in (known := criteria()):
         raise LapsusError(f"There is no claim {id!r} in claims.toml.")
     rule = known[id]

@@ -1,11 +1,13 @@
-"""When do swaps arise? Projections of single trials onto the line from the nominal to an erroneous representation (Fig 4B).
+"""When do swaps arise? Projections of single trials onto the line from the nominal to an erroneous representation (Fig
+4B).
 
-After Alleman et al. 2024. On correct trials a linear model predicts memory activity from what was shown: before the cue,
-the colours of the upper and the lower item; from the cue on, target and distractor colours, each at the upper or the lower
-place (four blocks). A trial's place on the line nominal (0) → error (1) is (r - nominal)·(error - nominal)/‖error - nominal‖².
-The errors: *misbinding*, colours exchanged before the cue; *misselection*, cue kept and colours exchanged after it;
-*misinterpretation*, cue taken for the other one and colours kept. The last two lines can run nearly parallel, so a fourth one, from
-the misselected (0) to the misinterpreted (1) representation, tells them apart.
+After Alleman et al. 2024. On correct trials a linear model predicts memory activity from what was shown: before the
+cue, the colours of the upper and the lower item; from the cue on, target and distractor colours, each at the upper or
+the lower place (four blocks). A trial's place on the line nominal (0) → error (1) is (r - nominal)·(error -
+nominal)/‖error - nominal‖². The errors: *misbinding*, colours exchanged before the cue; *misselection*, cue kept and
+colours exchanged after it; *misinterpretation*, cue taken for the other one and colours kept. The last two lines can
+run nearly parallel, so a fourth one, from the misselected (0) to the misinterpreted (1) representation, tells them
+apart.
 """
 
 from dataclasses import dataclass
@@ -35,8 +37,8 @@ def periodic_spline(angle: np.ndarray, knots: int = 5) -> np.ndarray:
 class ErrorProjections:
     """Held-out place of each trial on the line to each error.
 
-    values: alternative → [trial, time], NaN where the alternative is not defined (misbinding from the cue on and before the
-    stimuli, the others before the cue); swap: [trial] bool; time, epoch: [time]; onset: time of the cue.
+    values: alternative → [trial, time], NaN where the alternative is not defined (misbinding from the cue on and before
+    the stimuli, the others before the cue); swap: [trial] bool; time, epoch: [time]; onset: time of the cue.
     """
 
     values: dict[str, np.ndarray]
@@ -46,7 +48,8 @@ class ErrorProjections:
     onset: float
 
     def table(self, *, repeats: int = 1000, seed: int = 0) -> pd.DataFrame:
-        """Mean and SEM over trials at each time, swap and correct apart, with the permutation p-value of their difference.
+        """Mean and SEM over trials at each time, swap and correct apart, with the permutation p-value of their
+        difference.
 
         Columns: alternative, time, swap, swap_sem, correct, correct_sem, difference, p.
         """
@@ -68,7 +71,8 @@ def _sem(values: np.ndarray) -> float:
 
 
 def _permutation_p(values: np.ndarray, swap: np.ndarray, repeats: int, rng: np.random.Generator) -> np.ndarray:
-    """Two-sided p of mean(swap) - mean(correct) for values [trial, k] when trials keep their values and lose their labels."""
+    """Two-sided p of mean(swap) - mean(correct) for values [trial, k] when trials keep their values and lose their
+    labels."""
     count, total = swap.sum(), values.sum(0)
     contrast = lambda sums: sums / count - (total - sums) / (len(swap) - count)  # noqa: E731
     observed = np.abs(contrast(values[swap].sum(0)))
@@ -94,8 +98,8 @@ def error_projections(
 ) -> ErrorProjections:
     """Cross-validated projections of every trial, swap or correct, at every time step.
 
-    Each fold: z-score, principal components to `variance`, ridge with penalty `alpha`, fitted at each step to the correct
-    trials of the other folds (80 %). Item 1 is the upper, item 2 the lower one.
+    Each fold: z-score, principal components to `variance`, ridge with penalty `alpha`, fitted at each step to the
+    correct trials of the other folds (80 %). Item 1 is the upper, item 2 the lower one.
     """
     items = two_items(dataset)
     require_trials(int(items.swap.sum()), 2, "swap trials")
@@ -128,7 +132,9 @@ def error_projections(
             for name in designs.keys() - {"nominal"}:
                 values[name][np.ix_(test, steps)] = _place(held_out, place["nominal"], place[name]).T
             if designs is after:
-                values[CONTRAST][np.ix_(test, steps)] = _place(held_out, place["misselection"], place["misinterpretation"]).T
+                values[CONTRAST][np.ix_(test, steps)] = _place(
+                    held_out, place["misselection"], place["misinterpretation"]
+                ).T
     return ErrorProjections(values, items.swap, time, epoch, onset)
 
 
@@ -139,7 +145,8 @@ def _place(x: np.ndarray, start: np.ndarray, end: np.ndarray) -> np.ndarray:
 
 
 def _reduce(train: np.ndarray, test: np.ndarray, variance: float) -> tuple[np.ndarray, np.ndarray]:
-    """z-scores and principal components that explain `variance`, fitted to train [step, trial, unit] and applied to both.
+    """z-scores and principal components that explain `variance`, fitted to train [step, trial, unit] and applied to
+    both.
 
     Components beyond that are set to 0, so that all steps keep one shape.
     """
@@ -154,7 +161,8 @@ def _reduce(train: np.ndarray, test: np.ndarray, variance: float) -> tuple[np.nd
 
 
 def _ridge(design: np.ndarray, response: np.ndarray, alpha: float):
-    """Ridge regression of response [step, trial, component] with an unpenalised intercept, as a function of a design [trial, column]."""
+    """Ridge regression of response [step, trial, component] with an unpenalised intercept, as a function of a design
+    [trial, column]."""
     shift, centre = design.mean(0), response.mean(1, keepdims=True)
     d = design - shift
     weights = np.linalg.solve(d.T @ d + alpha * np.eye(d.shape[1]), d.T) @ (response - centre)
@@ -162,9 +170,11 @@ def _ridge(design: np.ndarray, response: np.ndarray, alpha: float):
 
 
 def attribute(projections: ErrorProjections, *, repeats: int = 1000, seed: int = 0) -> pd.DataFrame:
-    """One row an error: mean place of swap and of correct trials, difference with 95 % bootstrap interval and permutation p.
+    """One row an error: mean place of swap and of correct trials, difference with 95 % bootstrap interval and
+    permutation p.
 
-    Misbinding is judged over the delay before the cue (from the offset of the stimuli), the other two from cue offset on.
+    Misbinding is judged over the delay before the cue (from the offset of the stimuli), the other two from cue offset
+    on.
     Columns: swap, correct, difference, low, high, p; the index names the error.
     """
     rng = np.random.default_rng(seed)
@@ -174,7 +184,10 @@ def attribute(projections: ErrorProjections, *, repeats: int = 1000, seed: int =
     for name in ALTERNATIVES:
         window = delay if name == "misbinding" else projections.time >= 0
         if not window.any():
-            raise LapsusError(f"The dataset has no time bins {'in the delay before the cue' if window is delay else 'from cue offset on'}.")
+            raise LapsusError(
+                "The dataset has no time bins"
+                f" {'in the delay before the cue' if window is delay else 'from cue offset on'}."
+            )
         place = projections.values[name][:, window].mean(1)
         swap, correct = place[projections.swap], place[~projections.swap]
         drawn = _resampled_mean(swap, repeats, rng) - _resampled_mean(correct, repeats, rng)
@@ -187,8 +200,9 @@ def attribute(projections: ErrorProjections, *, repeats: int = 1000, seed: int =
 def mechanism(projections: ErrorProjections, *, threshold: float = 0.5, repeats: int = 1000, seed: int = 0) -> str:
     """The error that swap trials are: "misbinding", "misselection", "misinterpretation" or "undecided".
 
-    Misbinding if swap trials are more than `threshold` of the way to it before the cue; else the one of the other two that swap
-    trials are closer to after the cue, if they are more than `threshold` of the way and the interval of the contrast excludes the middle.
+    Misbinding if swap trials are more than `threshold` of the way to it before the cue; else the one of the other two
+    that swap trials are closer to after the cue, if they are more than `threshold` of the way and the interval of the
+    contrast excludes the middle.
     """
     attribution = attribute(projections, repeats=repeats, seed=seed)
     if attribution.loc["misbinding", "low"] > threshold:

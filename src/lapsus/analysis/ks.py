@@ -1,4 +1,5 @@
-"""How far sampled responses are from their target distribution: Kolmogorov and Smirnov's distance, and whether modes are there.
+"""How far sampled responses are from their target distribution: Kolmogorov and Smirnov's distance, and whether modes
+are there.
 
 Paper: appendix "Extension to cue combination tasks". Arrays in; samples are always on the last axis.
 """
@@ -11,11 +12,12 @@ from scipy import stats
 
 from lapsus.errors import LapsusError
 
-__all__ = ["ks_distance", "ks_noise", "ks_over_cues", "bimodal", "both_modes", "mode_mass"]
+__all__ = ["bimodal", "both_modes", "ks_distance", "ks_noise", "ks_over_cues", "mode_mass"]
 
 
 def ks_distance(rank: np.ndarray) -> np.ndarray:
-    """Largest vertical distance between the empirical and the target CDF, [...], from the target's CDF at each sample [..., K]."""
+    """Largest vertical distance between the empirical and the target CDF, [...], from the target's CDF at each sample
+    [..., K]."""
     rank = np.sort(np.asarray(rank, float), axis=-1)
     count = rank.shape[-1]
     if count < 1:
@@ -29,11 +31,13 @@ def ks_noise(samples: int, quantile: float = 0.5) -> float:
     return float(stats.kstwo.ppf(quantile, samples))
 
 
-def ks_over_cues(responses: np.ndarray, cdf: Callable[[np.ndarray], np.ndarray], s_v: np.ndarray, s_a: np.ndarray) -> xr.Dataset:
+def ks_over_cues(
+    responses: np.ndarray, cdf: Callable[[np.ndarray], np.ndarray], s_v: np.ndarray, s_a: np.ndarray
+) -> xr.Dataset:
     """KS distance on a grid of cues: responses [s_v, s_a, sample], cdf of the target at such an array.
 
-    Returns ks[s_v, s_a] with attributes ks_median, ks_p95, the number of samples, and noise_median and noise_p95, the same
-    quantiles for samples of the target itself.
+    Returns ks[s_v, s_a] with attributes ks_median, ks_p95, the number of samples, and noise_median and noise_p95, the
+    same quantiles for samples of the target itself.
     """
     found = ks_distance(cdf(responses))
     count = responses.shape[-1]
@@ -41,14 +45,18 @@ def ks_over_cues(responses: np.ndarray, cdf: Callable[[np.ndarray], np.ndarray],
         {"ks": (("s_v", "s_a"), found)},
         coords={"s_v": np.asarray(s_v), "s_a": np.asarray(s_a)},
         attrs={
-            "samples": count, "ks_median": float(np.median(found)), "ks_p95": float(np.quantile(found, 0.95)),
-            "noise_median": ks_noise(count), "noise_p95": ks_noise(count, 0.95),
+            "samples": count,
+            "ks_median": float(np.median(found)),
+            "ks_p95": float(np.quantile(found, 0.95)),
+            "noise_median": ks_noise(count),
+            "noise_p95": ks_noise(count, 0.95),
         },
-    )  # fmt: skip
+    )
 
 
 def bimodal(x: np.ndarray, density: np.ndarray, depth: float = 0.7, share: float = 0.05) -> np.ndarray:
-    """Lower mode, valley and upper mode [..., 3] of densities [..., X] at even points x [X]; NaN where there is one mode.
+    """Lower mode, valley and upper mode [..., 3] of densities [..., X] at even points x [X]; NaN where there is one
+    mode.
 
     Two modes count if the density between them falls below `depth` times the lower of them, and if at least `share` of
     all responses lies on either side of that valley: less would not be seen in two thousand samples.
@@ -69,7 +77,8 @@ def bimodal(x: np.ndarray, density: np.ndarray, depth: float = 0.7, share: float
 
 
 def both_modes(responses: np.ndarray, places: np.ndarray, width: float) -> np.ndarray:
-    """Whether samples [..., K] crowd at both modes of `places` [..., 3] more than in the valley: [...], within ±width / 2 of each.
+    """Whether samples [..., K] crowd at both modes of `places` [..., 3] more than in the valley: [...], within ±width /
+    2 of each.
 
     False where `places` has no second mode: ask only where it is finite.
     """
@@ -77,8 +86,11 @@ def both_modes(responses: np.ndarray, places: np.ndarray, width: float) -> np.nd
     return (share[..., 0] > share[..., 1]) & (share[..., 2] > share[..., 1])
 
 
-def mode_mass(responses: np.ndarray, places: np.ndarray, width: float, cdf: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
-    """Share of samples [..., K] within ±width / 2 of a mode over the target's mass there, the smaller of the two modes: [...].
+def mode_mass(
+    responses: np.ndarray, places: np.ndarray, width: float, cdf: Callable[[np.ndarray], np.ndarray]
+) -> np.ndarray:
+    """Share of samples [..., K] within ±width / 2 of a mode over the target's mass there, the smaller of the two modes:
+    [...].
 
     1 where each mode is as frequent as it should be, 0 where one is missing; cdf of the target at an array [..., X].
     """

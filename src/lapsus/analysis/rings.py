@@ -1,7 +1,9 @@
-"""Two rings at the time of response: one a role of the fixed colour, turned by the other item's colour (Fig 4C, D; appendix).
+"""Two rings at the time of response: one a role of the fixed colour, turned by the other item's colour (Fig 4C, D;
+appendix).
 
-Locations and one item's colour are fixed, the other item's colour varies. Principal components of memory activity m_T are
-fitted on trials in which the fixed-colour item was cued; trials in which it was not are projected into the same components.
+Locations and one item's colour are fixed, the other item's colour varies. Principal components of memory activity m_T
+are fitted on trials in which the fixed-colour item was cued; trials in which it was not are projected into the same
+components.
 """
 
 from dataclasses import dataclass
@@ -39,8 +41,10 @@ class Rings:
 class RingProjection:
     """Trials in the components of `Rings`.
 
-    points: [trial, 3]; free: [trial] colour of the item whose colour varies; fixed_cued: [trial] bool; swap: [trial] bool;
-    recalled_fixed: [trial] bool, whether the response was nearest to the fixed colour: the ring on which a trial should lie.
+    points: [trial, 3]; free: [trial] colour of the item whose colour varies; fixed_cued: [trial] bool; swap: [trial]
+    bool;
+    recalled_fixed: [trial] bool, whether the response was nearest to the fixed colour: the ring on which a trial should
+    lie.
     """
 
     points: np.ndarray
@@ -51,7 +55,8 @@ class RingProjection:
 
 
 def fit_rings(m: np.ndarray) -> Rings:
-    """Principal components of m [trial, unit]: activity at the response on trials in which the fixed-colour item was cued.
+    """Principal components of m [trial, unit]: activity at the response on trials in which the fixed-colour item was
+    cued.
 
     The sign of each component is arbitrary; here its largest weight is positive.
     """
@@ -65,13 +70,16 @@ def fit_rings(m: np.ndarray) -> Rings:
 
 
 def ring_geometry(dataset: xr.Dataset, *, fixed: int = 1) -> tuple[Rings, RingProjection]:
-    """Components and projected trials at the last time step; `fixed` is the number of the item whose colour is fixed."""
+    """Components and projected trials at the last time step; `fixed` is the number of the item whose colour is
+    fixed."""
     items = two_items(dataset)
     m = memory(dataset.isel(time=[-1]))[:, 0]
     fixed_cued = items.cued == fixed - 1
     rings = fit_rings(m[fixed_cued])
     points = (m - rings.mean) @ rings.components.T
-    return rings, RingProjection(points, items.report[:, 2 - fixed], fixed_cued, items.swap, items.recalled == fixed - 1)
+    return rings, RingProjection(
+        points, items.report[:, 2 - fixed], fixed_cued, items.swap, items.recalled == fixed - 1
+    )
 
 
 def separation(projection: RingProjection) -> dict[str, float]:
@@ -105,7 +113,8 @@ def _explained(points: np.ndarray, colour: np.ndarray) -> float:
 
 
 def pairwise_alignment(first: np.ndarray, second: np.ndarray | None = None) -> np.ndarray:
-    """|cos| between unit vectors first [configuration, unit] and second, over pairs of *different* configurations: [pair]."""
+    """|cos| between unit vectors first [configuration, unit] and second, over pairs of *different* configurations:
+    [pair]."""
     cosine = np.abs(first @ (first if second is None else second).T).clip(0, 1)
     rows, columns = np.triu_indices(len(first), 1) if second is None else np.nonzero(~np.eye(len(first), dtype=bool))
     return cosine[rows, columns]

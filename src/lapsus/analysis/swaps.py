@@ -1,4 +1,5 @@
-"""Swap errors in behaviour: how often by probe distance, and whether responses have a second mode at the distractor (Fig 2)."""
+"""Swap errors in behaviour: how often by probe distance, and whether responses have a second mode at the distractor
+(Fig 2)."""
 
 from dataclasses import dataclass
 
@@ -42,7 +43,8 @@ def swap_rate(dataset: xr.Dataset) -> tuple[float, float, float]:
 
 
 def swap_rate_by_distance(dataset: xr.Dataset, *, edges: np.ndarray | None = None, bins: int = 9) -> pd.DataFrame:
-    """Swap rate in bins of probe distance: columns `distance` (mean of the bin), `rate`, `low`, `high`, `trials`, `swaps`.
+    """Swap rate in bins of probe distance: columns `distance` (mean of the bin), `rate`, `low`, `high`, `trials`,
+    `swaps`.
 
     edges: bounds of the bins in radians; by default `bins` of equal width between the smallest and largest distance.
     """
@@ -88,7 +90,8 @@ def _smooth(histogram: np.ndarray, bandwidth) -> np.ndarray:
 
 
 def _peaks(density: np.ndarray) -> np.ndarray:
-    """Where the density on the ring has a local maximum: bool [..., grid]. Ripples below 1e-6 of the peak are rounding."""
+    """Where the density on the ring has a local maximum: bool [..., grid]. Ripples below 1e-6 of the peak are
+    rounding."""
     floor = 1e-6 * density.max(-1, keepdims=True)
     up = density - np.roll(density, 1, -1)
     down = density - np.roll(density, -1, -1)
@@ -115,14 +118,17 @@ class ModeTest:
 
 
 def unimodality(angles: np.ndarray, *, repeats: int = 200, seed: int = 0) -> ModeTest:
-    """Silverman's test: is the smoothing that it takes to make angles [trial] unimodal more than samples of such a density need?"""
+    """Silverman's test: is the smoothing that it takes to make angles [trial] unimodal more than samples of such a
+    density need?"""
     angles = np.asarray(angles, dtype=float)
     require_trials(len(angles), 20, "trials")
     rng = np.random.default_rng(seed)
     to_cell = lambda a: np.floor((a + np.pi) / (2 * np.pi) * _GRID).astype(int) % _GRID  # noqa: E731
     histogram = np.bincount(to_cell(angles), minlength=_GRID).astype(float)
     critical = _critical_bandwidth(histogram)
-    drawn = angles[rng.integers(len(angles), size=(repeats, len(angles)))] + critical * rng.standard_normal((repeats, len(angles)))
+    drawn = angles[rng.integers(len(angles), size=(repeats, len(angles)))] + critical * rng.standard_normal(
+        (repeats, len(angles))
+    )
     cell = to_cell(drawn)
     counts = np.zeros((repeats, _GRID))
     np.add.at(counts, (np.arange(repeats)[:, None], cell), 1.0)
@@ -131,9 +137,16 @@ def unimodality(angles: np.ndarray, *, repeats: int = 200, seed: int = 0) -> Mod
 
 
 def distractor_mode(
-    response: np.ndarray, target: float, distractor: float, *, window: float = np.pi / 8, repeats: int = 500, seed: int = 0
+    response: np.ndarray,
+    target: float,
+    distractor: float,
+    *,
+    window: float = np.pi / 8,
+    repeats: int = 500,
+    seed: int = 0,
 ) -> tuple[float, float, float]:
-    """Excess of responses at the distractor: the share within `window` of it minus the share at its mirror image about the target.
+    """Excess of responses at the distractor: the share within `window` of it minus the share at its mirror image about
+    the target.
 
     A second mode at the distractor adds to the first share alone; responses spread evenly around the target, however
     wide, add the same to both. Returns the excess and its 95 % bootstrap interval.

@@ -1,9 +1,10 @@
-"""Populations that make swap errors in a known way: to test the analyses on, and to see what each error would look like.
+"""Populations that make swap errors in a known way: to test the analyses on, and to see what each error would look
+like.
 
-Before the cue the population holds the colour of the upper item (item 1) in one plane and that of the lower one in another.
-From the cue on it holds the target's colour and the distractor's, each at the place it came from. A swap comes about by
-*misbinding* (colours exchanged from the stimulus on), by *misselection* (colours exchanged from the cue on) or by
-*misinterpretation* (the other item is taken for the cued one from the cue on).
+Before the cue the population holds the colour of the upper item (item 1) in one plane and that of the lower one in
+another. From the cue on it holds the target's colour and the distractor's, each at the place it came from. A swap comes
+about by *misbinding* (colours exchanged from the stimulus on), by *misselection* (colours exchanged from the cue on) or
+by *misinterpretation* (the other item is taken for the cued one from the cue on).
 """
 
 import numpy as np
@@ -21,7 +22,8 @@ EPOCHS = {"prestimulus": 3, "stimulus": 5, "delay": 15, "cue": 5, "denoise": 40}
 
 
 def planes(angle: float, units: int, rng: np.random.Generator) -> np.ndarray:
-    """Bases [2, 2, unit] of two planes that share a line and whose normals, in the space they span, differ by `angle`."""
+    """Bases [2, 2, unit] of two planes that share a line and whose normals, in the space they span, differ by
+    `angle`."""
     basis = np.linalg.qr(rng.standard_normal((units, units)))[0].T
     lean = np.cos(angle) * basis[1] + np.sin(angle) * basis[2]
     return np.stack([basis[:2], np.stack([basis[0], lean])])
@@ -43,9 +45,9 @@ def synthetic_population(
 ) -> xr.Dataset:
     """A dataset of a population whose swaps are all of one kind.
 
-    before, after: angle in radians between the planes of the two items' colours before and after the cue; cue_code: distance
-    between the population's two states of having heard one cue or the other; noise: s.d. of each unit at each step (planes have
-    unit radius).
+    before, after: angle in radians between the planes of the two items' colours before and after the cue; cue_code:
+    distance between the population's two states of having heard one cue or the other; noise: s.d. of each unit at each
+    step (planes have unit radius).
     """
     if mechanism not in ("misbinding", "misselection", "misinterpretation"):
         raise LapsusError(f"mechanism is 'misbinding', 'misselection' or 'misinterpretation', not {mechanism!r}.")

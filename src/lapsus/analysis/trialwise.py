@@ -1,10 +1,12 @@
-"""What the paper predicts and does not test: are swaps more likely on trials whose two colours are more aligned before the cue?
+"""What the paper predicts and does not test: are swaps more likely on trials whose two colours are more aligned before
+the cue?
 
-A single trial has no plane. But if colours are held as m = A_1 u_1 + A_2 u_2, u = [cos, sin] of a colour, a held-out decoder of item 1
-reads d_1 = u_1 on average and u_1 + K u_2 on a trial in which plane 2 leans into plane 1 by K more than usual. The deviation d_1 - u_1 is
-taken apart into two orthogonal directions: along u_1 + u_2 (*alignment*: item 2's colour is read together with item 1's) and along
-u_2 - u_1 (*misbinding*: it is read instead of it). A misbound trial has no component along the first. Both are averaged over the two
-items. Swaps are then regressed on alignment with misbinding, probe distance and colour distance as covariates.
+A single trial has no plane. But if colours are held as m = A_1 u_1 + A_2 u_2, u = [cos, sin] of a colour, a held-out
+decoder of item 1 reads d_1 = u_1 on average and u_1 + K u_2 on a trial in which plane 2 leans into plane 1 by K more
+than usual. The deviation d_1 - u_1 is taken apart into two orthogonal directions: along u_1 + u_2 (*alignment*: item
+2's colour is read together with item 1's) and along u_2 - u_1 (*misbinding*: it is read instead of it). A misbound
+trial has no component along the first. Both are averaged over the two items. Swaps are then regressed on alignment with
+misbinding, probe distance and colour distance as covariates.
 """
 
 from dataclasses import dataclass
@@ -22,13 +24,19 @@ __all__ = ["AlignmentTest", "alignment_predicts_swaps", "swap_rate_by_alignment"
 
 
 def trial_alignment(
-    dataset: xr.Dataset, *, groups: str | None = None, window: int = 5, folds: int = 5, alpha: float = 1.0, seed: int = 0
+    dataset: xr.Dataset,
+    *,
+    groups: str | None = None,
+    window: int = 5,
+    folds: int = 5,
+    alpha: float = 1.0,
+    seed: int = 0,
 ) -> pd.DataFrame:
     """One row a trial: `alignment`, `misbinding`, `swap`, `probe_distance`, `report_distance`, `group`.
 
-    Memory activity is averaged over the last `window` steps before the cue. Linear decoders of [cos, sin] of each item's colour
-    are fitted within each group (spatial configuration) to the trials of the other folds, all of them: before the cue nobody
-    knows which will be swaps.
+    Memory activity is averaged over the last `window` steps before the cue. Linear decoders of [cos, sin] of each
+    item's colour are fitted within each group (spatial configuration) to the trials of the other folds, all of them:
+    before the cue nobody knows which will be swaps.
     """
     items = two_items(dataset)
     time = dataset["time"].to_numpy()
@@ -36,7 +44,9 @@ def trial_alignment(
     if len(before) == 0:
         raise LapsusError("The dataset has no time bin before the cue, and trial-wise alignment is measured there.")
     m = memory(dataset.isel(time=before)).mean(1)
-    labels = np.zeros(len(m), dtype=int) if groups is None else np.unique(dataset[groups].to_numpy(), return_inverse=True)[1]
+    labels = (
+        np.zeros(len(m), dtype=int) if groups is None else np.unique(dataset[groups].to_numpy(), return_inverse=True)[1]
+    )
     rng = np.random.default_rng(seed)
     u = embed(items.report)
     decoded = np.full((len(m), 2, 2), np.nan)
@@ -72,8 +82,8 @@ def _decode(x: np.ndarray, y: np.ndarray, new: np.ndarray, alpha: float) -> np.n
 class AlignmentTest:
     """Logistic regression of swaps on pre-cue alignment.
 
-    odds_ratio: of a swap for one s.d. of alignment, with its 95 % Wald interval; p: permutation of alignment among trials of the same
-    group and colour distance; swaps, trials: how many.
+    odds_ratio: of a swap for one s.d. of alignment, with its 95 % Wald interval; p: permutation of alignment among
+    trials of the same group and colour distance; swaps, trials: how many.
     """
 
     odds_ratio: float
@@ -87,8 +97,8 @@ class AlignmentTest:
 def alignment_predicts_swaps(table: pd.DataFrame, *, repeats: int = 1000, seed: int = 0) -> AlignmentTest:
     """Does `alignment` (of `trial_alignment`) predict swaps at fixed probe distance, colour distance and misbinding?
 
-    Distances enter as classes (each distinct probe distance, up to six quantiles of it; four of colour distance), so that no shape
-    of their effect is assumed.
+    Distances enter as classes (each distinct probe distance, up to six quantiles of it; four of colour distance), so
+    that no shape of their effect is assumed.
     """
     swaps = int(table["swap"].sum())
     require_trials(swaps, 20, "swap trials")
@@ -98,7 +108,13 @@ def alignment_predicts_swaps(table: pd.DataFrame, *, repeats: int = 1000, seed: 
     colour = _classes(table["report_distance"].to_numpy(), 4)
     probe = _classes(np.nan_to_num(table["probe_distance"].to_numpy()), 6)
     covariates = np.concatenate(
-        [np.ones((len(y), 1)), _standardise(table["misbinding"].to_numpy())[:, None], _dummies(colour), _dummies(probe)], 1
+        [
+            np.ones((len(y), 1)),
+            _standardise(table["misbinding"].to_numpy())[:, None],
+            _dummies(colour),
+            _dummies(probe),
+        ],
+        1,
     )
     coefficients, covariance = _logistic(np.concatenate([a[:, None], covariates], 1), y)
     null, _ = _logistic(covariates, y)
@@ -132,7 +148,11 @@ def _standardise(x: np.ndarray) -> np.ndarray:
 def _classes(x: np.ndarray, count: int) -> np.ndarray:
     # Angles in float32 are apart by up to 1e-6 when they are the same.
     distinct = np.unique(np.round(x, 4))
-    edges = (distinct[1:] + distinct[:-1]) / 2 if len(distinct) <= count else np.quantile(x, np.linspace(0, 1, count + 1)[1:-1])
+    edges = (
+        (distinct[1:] + distinct[:-1]) / 2
+        if len(distinct) <= count
+        else np.quantile(x, np.linspace(0, 1, count + 1)[1:-1])
+    )
     return np.searchsorted(edges, x)
 
 
@@ -159,7 +179,8 @@ def _logistic(x: np.ndarray, y: np.ndarray, ridge: float = 1e-3) -> tuple[np.nda
 
 
 def swap_rate_by_alignment(table: pd.DataFrame, *, quantiles: int = 5) -> pd.DataFrame:
-    """Swap rate in quantiles of alignment within each class of probe distance: columns probe_distance, alignment, rate, low, high, trials."""
+    """Swap rate in quantiles of alignment within each class of probe distance: columns probe_distance, alignment, rate,
+    low, high, trials."""
     from lapsus.analysis.swaps import proportion_interval
 
     rows = []
@@ -169,5 +190,14 @@ def swap_rate_by_alignment(table: pd.DataFrame, *, quantiles: int = 5) -> pd.Dat
         place = pd.qcut(own["alignment"], quantiles, labels=False, duplicates="drop")
         for quantile, part in own.groupby(place.to_numpy()):
             low, high = proportion_interval(part["swap"].sum(), len(part))
-            rows.append((own["probe_distance"].mean(), part["alignment"].mean(), part["swap"].mean(), float(low), float(high), len(part)))
+            rows.append(
+                (
+                    own["probe_distance"].mean(),
+                    part["alignment"].mean(),
+                    part["swap"].mean(),
+                    float(low),
+                    float(high),
+                    len(part),
+                )
+            )
     return pd.DataFrame(rows, columns=["probe_distance", "alignment", "rate", "low", "high", "trials"])

@@ -4,4 +4,4 @@ from lapsus.behaviour.bns import BNS
 from lapsus.behaviour.causal_inference import CausalInference
 from lapsus.behaviour.swap import ConstantSwap, NoSwap, SmoothSwap, TabulatedSwap
 
-__all__ = ["BNS", "CausalInference", "NoSwap", "ConstantSwap", "SmoothSwap", "TabulatedSwap"]
+__all__ = ["BNS", "CausalInference", "ConstantSwap", "NoSwap", "SmoothSwap", "TabulatedSwap"]

@@ -60,7 +60,8 @@ class BNS:
         return (1 - self.uniform) * torch.softmax(logits, 1)
 
     def mixture(self, conditions: dict[str, Tensor]) -> Mixture:
-        """The target density in the plane, exact: one Gaussian an item (and a ring of them for the uniform component)."""
+        """The target density in the plane, exact: one Gaussian an item (and a ring of them for the uniform
+        component)."""
         weights = self.weights(conditions)
         means = circular.embed(conditions["report"], self.radius)
         if self.uniform:
@@ -79,7 +80,8 @@ class BNS:
         return circular.embed(conditions["report"].gather(1, cued)[:, 0], self.radius)
 
     def density(self, angle: Tensor, conditions: dict[str, Tensor]) -> Tensor:
-        """Density on the circle of the response angle [..., C, K], exact for the planar target: the projected normal."""
+        """Density on the circle of the response angle [..., C, K], exact for the planar target: the projected
+        normal."""
         mixture = self.mixture(conditions)
         total = torch.zeros_like(angle)
         for m in range(mixture.weights.shape[1]):
@@ -89,7 +91,8 @@ class BNS:
         return total
 
     def measures(self, conditions: dict[str, Tensor], x_T: Tensor) -> dict:
-        """What `lapsus evaluate` prints: swap curve, errors, stray responses, radius (see behaviour/swap_measures.py)."""
+        """What `lapsus evaluate` prints: swap curve, errors, stray responses, radius (see
+        behaviour/swap_measures.py)."""
         from lapsus.behaviour.swap_measures import swap_measures
 
         return swap_measures(self, conditions, x_T)
@@ -98,7 +101,8 @@ class BNS:
 def _projected_normal(angle: Tensor, distance: Tensor) -> Tensor:
     """Density of the angle of N([distance, 0], I) in the plane."""
     c = distance * torch.cos(angle)
-    # exp(-distance²/2)/2pi · (1 + c Phi(c)/phi(c)), phi the normal density, arranged so that nothing overflows for large distances.
+    # exp(-distance²/2)/2pi · (1 + c Phi(c)/phi(c)), phi the normal density, arranged so that nothing overflows for
+    # large distances.
     return torch.exp(-(distance**2) / 2) / (2 * math.pi) + c * torch.special.ndtr(c) * torch.exp(
         (c**2 - distance**2) / 2
     ) / math.sqrt(2 * math.pi)

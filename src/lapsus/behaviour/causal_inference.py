@@ -1,9 +1,10 @@
-"""Bayesian causal inference in cue combination: where was the sound, given a flash and a sound that may belong together?
+"""Bayesian causal inference in cue combination: where was the sound, given a flash and a sound that may belong
+together?
 
 Paper: appendix "Extension to cue combination tasks" (Wei and Körding 2011; Körding et al. 2007). With probability
-p_common visual and auditory source are one (C = 1), else both are drawn from the prior on their own (C = 0); the cues are
-the sources plus sensory noise. The response is one sample of the posterior p(z_a | s_v, s_a). (The paper's display of the
-prior over C has its two cases exchanged; its text, and this module, say C = 1 with probability p_common.)
+p_common visual and auditory source are one (C = 1), else both are drawn from the prior on their own (C = 0); the cues
+are the sources plus sensory noise. The response is one sample of the posterior p(z_a | s_v, s_a). (The paper's display
+of the prior over C has its two cases exchanged; its text, and this module, say C = 1 with probability p_common.)
 """
 
 import math
@@ -45,7 +46,9 @@ class CausalInference:
         if not 0 < self.p_common < 1:
             raise LapsusError(f"behaviour.p_common is a probability strictly between 0 and 1, not {self.p_common}.")
         if self.bins < 0:
-            raise LapsusError(f"behaviour.bins is a number of bins (0: none) and cannot be negative (it is {self.bins}).")
+            raise LapsusError(
+                f"behaviour.bins is a number of bins (0: none) and cannot be negative (it is {self.bins})."
+            )
 
     def posterior_common(self, conditions: dict[str, Tensor]) -> Tensor:
         """p(C = 1 | s_v, s_a): [C]."""
@@ -59,7 +62,8 @@ class CausalInference:
         return Mixture(weights, means[..., None], scales)
 
     def discretised(self, conditions: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
-        """The paper's posterior: edges [bins + 1] over ±4 sigma_p and the mass of each bin [C, bins], rows summing to 1."""
+        """The paper's posterior: edges [bins + 1] over ±4 sigma_p and the mass of each bin [C, bins], rows summing to
+        1."""
         if not self.bins:
             raise LapsusError("behaviour.bins = 0 asks for the exact posterior; the discretised one needs bins.")
         reach = _REACH * self.sigma_p / self.unit
@@ -94,10 +98,10 @@ class CausalInference:
     def measures(self, conditions: dict[str, Tensor], x_T: Tensor) -> dict:
         """What `lapsus evaluate` prints, pooled over conditions.
 
-        ks: largest deviation from uniformity of the posterior's CDF at each response, 0 if every response distribution is
-        right; mean_error: r.m.s. distance of the mean response from the posterior mean; spread: r.m.s. deviation from
-        the posterior mean, in its standard deviations (1 is right); common: how often a common cause is inferred, by
-        likelihood; common_curve: the same for five ranges of the cues' disparity.
+        ks: largest deviation from uniformity of the posterior's CDF at each response, 0 if every response distribution
+        is right; mean_error: r.m.s. distance of the mean response from the posterior mean; spread: r.m.s. deviation
+        from the posterior mean, in its standard deviations (1 is right); common: how often a common cause is inferred,
+        by likelihood; common_curve: the same for five ranges of the cues' disparity.
         """
         x, target = x_T[0], self.mixture(conditions)
         rank = self.cdf(x, conditions).flatten().double().sort().values
@@ -111,10 +115,13 @@ class CausalInference:
         for low, high in zip(edges[:-1], edges[1:]):
             here = (disparity >= low) & (disparity < high)
             if bool(here.any()):
-                curve.append({
-                    "disparity": float(disparity[here].mean()), "common": float(common[here].mean()),
-                    "target": float(target.weights[here, 0].mean()),
-                })  # fmt: skip
+                curve.append(
+                    {
+                        "disparity": float(disparity[here].mean()),
+                        "common": float(common[here].mean()),
+                        "target": float(target.weights[here, 0].mean()),
+                    }
+                )
         return {
             "ks": float(torch.maximum(steps[1:] - rank, rank - steps[:-1]).max()),
             "mean_error": math.sqrt(float((x.mean(1, keepdim=True) - mean).square().mean())),
@@ -129,7 +136,9 @@ def posterior(s_v: Tensor, s_a: Tensor, sigma_v: Tensor, sigma_a: Tensor, sigma_
     v, a, p = sigma_v**2, sigma_a**2, sigma_p**2
     # Evidence for each structure: the cues are jointly Gaussian, correlated through a shared source or not.
     determinant = v * a + p * (v + a)
-    log_common = -0.5 * ((s_v**2 * (a + p) - 2 * p * s_v * s_a + s_a**2 * (v + p)) / determinant + torch.log(determinant))
+    log_common = -0.5 * (
+        (s_v**2 * (a + p) - 2 * p * s_v * s_a + s_a**2 * (v + p)) / determinant + torch.log(determinant)
+    )
     log_separate = -0.5 * (s_v**2 / (v + p) + s_a**2 / (a + p) + torch.log((v + p) * (a + p)))
     odds = torch.stack([torch.log(p_common) + log_common, torch.log1p(-p_common) + log_separate], -1)
     variances = torch.stack([1 / (1 / v + 1 / a + 1 / p), 1 / (1 / a + 1 / p)])

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from lapsus.errors import LapsusError
 
-__all__ = ["NoSwap", "ConstantSwap", "SmoothSwap", "TabulatedSwap"]
+__all__ = ["ConstantSwap", "NoSwap", "SmoothSwap", "TabulatedSwap"]
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,9 @@ class ConstantSwap:
 
     def __post_init__(self):
         if not 0 < self.p < 1:
-            raise LapsusError(f"swap.p must lie strictly between 0 and 1 (it is {self.p}); for no swaps use kind = \"none\".")
+            raise LapsusError(
+                f'swap.p must lie strictly between 0 and 1 (it is {self.p}); for no swaps use kind = "none".'
+            )
 
     def __call__(self, distance: Tensor) -> Tensor:
         return torch.full_like(distance, math.log(self.p) - math.log1p(-self.p))
@@ -66,7 +68,9 @@ class TabulatedSwap:
         distances = torch.tensor(self.distances, dtype=torch.float64)
         logits = torch.tensor(self.logits, dtype=torch.float64)
         if len(distances) < 2 or logits.shape not in ((len(distances),), (len(distances),) * 2):
-            raise LapsusError("swap.logits must have one value for each of at least two swap.distances (or a square table of them).")
+            raise LapsusError(
+                "swap.logits must have one value for each of at least two swap.distances (or a square table of them)."
+            )
         if bool((distances[1:] <= distances[:-1]).any()) or distances[0] < -math.pi or distances[-1] >= math.pi:
             raise LapsusError("swap.distances must increase within [-pi, pi).")
         if not bool(torch.isfinite(logits).all()):
@@ -88,7 +92,7 @@ class TabulatedSwap:
         if logits.ndim == 1:
             return (1 - share) * logits[left] + share * logits[right]
         if other is None:
-            raise LapsusError("A swap function of both features needs feature = \"both\".")
+            raise LapsusError('A swap function of both features needs feature = "both".')
         low, high, part = self._place(other)
         near = (1 - part) * logits[left, low] + part * logits[left, high]
         far = (1 - part) * logits[right, low] + part * logits[right, high]

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from lapsus import circular
 
-__all__ = ["swap_measures", "swap_curve", "AWAY"]
+__all__ = ["AWAY", "swap_curve", "swap_measures"]
 
 # A response further than this from every item counts as stray (radians).
 AWAY = 0.6
@@ -16,7 +16,8 @@ _Z95 = 1.959964
 
 
 def swap_measures(behaviour, conditions: dict[str, Tensor], x_T: Tensor) -> dict:
-    """Swap curve beside its target, errors to the nearest item, stray responses and radius, of responses x_T [2, C, K]."""
+    """Swap curve beside its target, errors to the nearest item, stray responses and radius, of responses x_T [2, C,
+    K]."""
     response = circular.angle(x_T.permute(1, 2, 0))  # [C, K]
     gap = circular.difference(response[:, None], conditions["report"][:, :, None])  # [C, N, K]
     nearest, reported = gap.abs().min(1)
@@ -61,11 +62,17 @@ def swap_curve(behaviour, conditions: dict[str, Tensor], gap: Tensor, reported: 
         if len(rows) == 0:
             continue
         rate, low, high = _rate_interval((reported[rows] == items_there[:, None]).double())
-        curve.append({
-            "distance": float(distance[rows, items_there].mean()), "rate": rate, "low": low, "high": high,
-            "target": float(target[rows, items_there].mean()), "likelihood": float(share[rows, items_there].mean()),
-            "responses": len(rows) * gap.shape[2],
-        })  # fmt: skip
+        curve.append(
+            {
+                "distance": float(distance[rows, items_there].mean()),
+                "rate": rate,
+                "low": low,
+                "high": high,
+                "target": float(target[rows, items_there].mean()),
+                "likelihood": float(share[rows, items_there].mean()),
+                "responses": len(rows) * gap.shape[2],
+            }
+        )
     return curve
 
 
@@ -93,7 +100,9 @@ def _responsibilities(gap: Tensor, place: Tensor, bins: int, iterations: int = 8
         weight = odds[place]
         total = weight.sum(1, keepdim=True)
         i0e = float(torch.special.i0e(torch.tensor(kappa, dtype=torch.float64)))
-        joint = (1 - uniform) * (weight / total)[..., None] * torch.exp(kappa * (torch.cos(gap) - 1)) / (2 * math.pi * i0e)
+        joint = (
+            (1 - uniform) * (weight / total)[..., None] * torch.exp(kappa * (torch.cos(gap) - 1)) / (2 * math.pi * i0e)
+        )
         share = joint / (joint.sum(1, keepdim=True) + uniform / (2 * math.pi))
         explained = share.sum((1, 2))
         won = torch.zeros(bins + 1, dtype=torch.float64).index_add_(0, place.flatten(), share.sum(2).flatten())

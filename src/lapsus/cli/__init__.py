@@ -19,11 +19,27 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     add_completion=False,
-    help="Find neural mechanisms of cognitive errors: fit behaviour, train networks that make the same mistakes, read off how.",
+    help=(
+        "Find neural mechanisms of cognitive errors: fit behaviour, train networks that make the same mistakes, read"
+        " off how."
+    ),
 )
 
 # In the order of the pipeline, which is the order of --help.
-_COMMANDS = ("discover", "fit", "train", "resume", "evaluate", "simulate", "reproduce", "report", "watch", "zoo", "bench", "info")
+_COMMANDS = (
+    "discover",
+    "fit",
+    "train",
+    "resume",
+    "evaluate",
+    "simulate",
+    "reproduce",
+    "report",
+    "watch",
+    "zoo",
+    "bench",
+    "info",
+)
 
 for _name in _COMMANDS:
     if find_spec(f"lapsus.cli.{_name}"):
@@ -44,7 +60,9 @@ def _print_version(wanted: bool) -> None:
 
 @app.callback()
 def _options(
-    version: bool = typer.Option(False, "--version", help="Print the version and leave.", is_eager=True, callback=_print_version),
+    version: bool = typer.Option(
+        False, "--version", help="Print the version and leave.", is_eager=True, callback=_print_version
+    ),
 ):
     pass
 

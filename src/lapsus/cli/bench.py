@@ -16,7 +16,9 @@ def _group() -> None:
 def engine(
     json_: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False,
     quick: Annotated[bool, typer.Option(help="Small batches only: under a minute.")] = False,
-    plain: Annotated[bool, typer.Option(help="Also time the plain loop on 16,384 trials (about 8 GB, minutes).")] = True,
+    plain: Annotated[
+        bool, typer.Option(help="Also time the plain loop on 16,384 trials (about 8 GB, minutes).")
+    ] = True,
 ):
     """Fused kernel against torch: training, simulation, arithmetic, memory, scaling."""
     import json

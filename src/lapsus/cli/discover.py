@@ -1,56 +1,68 @@
 """lapsus discover."""
 
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import Annotated
 
 import typer
 
 
 def command(
     trials: Annotated[
-        Optional[Path],
+        Path | None,
         typer.Argument(
             help="Trial table: .csv, .tsv, .parquet or .mat, or a folder of van den Berg et al. (2012) recordings.",
             show_default="a synthetic observer",
         ),
     ] = None,
     subject: Annotated[
-        Optional[list[str]], typer.Option(help="Use only this subject; repeatable.", show_default="all together")
+        list[str] | None, typer.Option(help="Use only this subject; repeatable.", show_default="all together")
     ] = None,
     minutes: Annotated[float, typer.Option(help="Time for everything together.")] = 10.0,
     cueing: Annotated[
         str,
         typer.Option(
-            help="feature (the network sees both features), index (it is told which item), or auto: feature where the table has a probe feature."
+            help=(
+                "feature (the network sees both features), index (it is told which item), or auto: feature where the"
+                " table has a probe feature."
+            )
         ),
     ] = "auto",
     networks: Annotated[int, typer.Option(help="Networks to train; they share the time.")] = 1,
     set_size: Annotated[
-        Optional[int], typer.Option(help="Use trials with so many items.", show_default="the smallest from 2 on")
+        int | None, typer.Option(help="Use trials with so many items.", show_default="the smallest from 2 on")
     ] = None,
     output: Annotated[
-        Optional[Path], typer.Option("-o", "--output", help="Folder for everything.", show_default="runs/discover-NAME")
+        Path | None, typer.Option("-o", "--output", help="Folder for everything.", show_default="runs/discover-NAME")
     ] = None,
     start_from: Annotated[
-        Optional[str],
+        str | None,
         typer.Option(help="A run folder or shipped network to start from.", show_default="the nearest shipped one"),
     ] = None,
     unit: Annotated[
-        Optional[str], typer.Option(help="degrees, degrees_180 or radians.", show_default="read off the values")
+        str | None, typer.Option(help="degrees, degrees_180 or radians.", show_default="read off the values")
     ] = None,
-    probe_unit: Annotated[
-        Optional[str], typer.Option(help="Unit of the probe feature.", show_default="the same")
-    ] = None,
+    probe_unit: Annotated[str | None, typer.Option(help="Unit of the probe feature.", show_default="the same")] = None,
     seed: Annotated[int, typer.Option(help="Seed of fit and networks.")] = 1,
 ):
-    """From a trial table to a mechanism: fit, train a network that makes the same errors, analyse it, write a report."""
+    """From a trial table to a mechanism: fit, train a network that makes the same errors, analyse it, write a
+    report."""
     from lapsus.discovery.discover import Interrupted, discover
 
     try:
         found = discover(
-            trials, subject=subject or None, set_size=set_size, cueing=cueing, minutes=minutes, networks=networks, output=output,
-            start_from=start_from, unit=unit, probe_unit=probe_unit, seed=seed, say=lambda text: typer.echo(text, err=True),
-        )  # fmt: skip
+            trials,
+            subject=subject or None,
+            set_size=set_size,
+            cueing=cueing,
+            minutes=minutes,
+            networks=networks,
+            output=output,
+            start_from=start_from,
+            unit=unit,
+            probe_unit=probe_unit,
+            seed=seed,
+            say=lambda text: typer.echo(text, err=True),
+        )
     except Interrupted:
         typer.echo("Interrupted; all is saved. The same command goes on.", err=True)
         raise typer.Exit(130) from None

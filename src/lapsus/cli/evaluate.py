@@ -22,7 +22,9 @@ def command(
     from lapsus.training import evaluate, load
 
     if conditions < 2 or trials < 1 or seed < 0:
-        raise LapsusError("evaluate needs --conditions of at least 2, --trials of at least 1 and a --seed that is not negative.")
+        raise LapsusError(
+            "evaluate needs --conditions of at least 2, --trials of at least 1 and a --seed that is not negative."
+        )
     result = evaluate(load(run, trust), conditions, trials, seed, engine=engine)
     typer.echo(json_module.dumps(result) if json else describe(result))
 
@@ -36,10 +38,19 @@ def describe(result: dict) -> str:
     if "radius_mean" in result:
         low, high = result["median_error_interval"]
         lines += [
-            f"Median error to nearest item    {result['median_error']:.4f} rad [{low:.4f}, {high:.4f}]  (target {result['median_error_target']:.4f})",
-            f"Further than 0.6 rad from all   {100 * result['away']:.2f} %  (target {100 * result['away_target']:.2f} %)",
-            f"Radius                          {result['radius_mean']:.3f} ± {result['radius_sd']:.3f}  (target {result['radius_mean_target']:.3f} ± {result['radius_sd_target']:.3f})",
-        ]  # fmt: skip
+            (
+                f"Median error to nearest item    {result['median_error']:.4f} rad [{low:.4f}, {high:.4f}]  (target"
+                f" {result['median_error_target']:.4f})"
+            ),
+            (
+                f"Further than 0.6 rad from all   {100 * result['away']:.2f} %  (target"
+                f" {100 * result['away_target']:.2f} %)"
+            ),
+            (
+                f"Radius                          {result['radius_mean']:.3f} ± {result['radius_sd']:.3f}  (target"
+                f" {result['radius_mean_target']:.3f} ± {result['radius_sd_target']:.3f})"
+            ),
+        ]
     if result.get("swap_curve"):
         lines += ["", "distance  swap rate [95 %]          target   likelihood  exact denoiser"]
         exact = result.get("exact_sampler", {}).get("swap_curve", [])
@@ -50,9 +61,12 @@ def describe(result: dict) -> str:
                 f"{point['target']:.4f}   {point['likelihood']:.4f}      {perfect}"
             )
         lines.append(
-            f"Deviation of the swap curve from its target: mean {result['swap_curve_mad']:.4f}, largest {result['swap_curve_max']:.4f}"
+            f"Deviation of the swap curve from its target: mean {result['swap_curve_mad']:.4f}, largest"
+            f" {result['swap_curve_max']:.4f}"
         )
     known = {"conditions", "trials", "seed", "loss", "loss_exact", "exact_sampler"}
     if "swap_curve" not in result:
-        lines += [f"{k}: {v:.4f}" for k, v in result.items() if isinstance(v, float) and k not in known and k != "excess"]
+        lines += [
+            f"{k}: {v:.4f}" for k, v in result.items() if isinstance(v, float) and k not in known and k != "excess"
+        ]
     return "\n".join(lines)

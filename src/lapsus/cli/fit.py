@@ -2,22 +2,40 @@
 
 import json as json_module
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import Annotated
 
 import typer
 
 
 def command(
-    trials: Annotated[Path, typer.Argument(help="Trial table: .csv, .tsv, .parquet or .mat, or a folder of van den Berg et al. (2012) recordings.")],
-    model: Annotated[str, typer.Option(help="none, constant, probe, report, both, or auto: compare them all.")] = "auto",
-    by: Annotated[Optional[str], typer.Option(help="subject (a fit each) or hierarchical (one swap function, own emissions).", show_default="all together")] = None,
-    unit: Annotated[Optional[str], typer.Option(help="degrees, degrees_180 or radians.", show_default="read off the values")] = None,
-    probe_unit: Annotated[Optional[str], typer.Option(help="Unit of the probe feature.", show_default="the same")] = None,
-    set_size: Annotated[Optional[int], typer.Option(help="Use only trials with so many items.", show_default="all")] = None,
+    trials: Annotated[
+        Path,
+        typer.Argument(
+            help="Trial table: .csv, .tsv, .parquet or .mat, or a folder of van den Berg et al. (2012) recordings."
+        ),
+    ],
+    model: Annotated[
+        str, typer.Option(help="none, constant, probe, report, both, or auto: compare them all.")
+    ] = "auto",
+    by: Annotated[
+        str | None,
+        typer.Option(
+            help="subject (a fit each) or hierarchical (one swap function, own emissions).", show_default="all together"
+        ),
+    ] = None,
+    unit: Annotated[
+        str | None, typer.Option(help="degrees, degrees_180 or radians.", show_default="read off the values")
+    ] = None,
+    probe_unit: Annotated[str | None, typer.Option(help="Unit of the probe feature.", show_default="the same")] = None,
+    set_size: Annotated[
+        int | None, typer.Option(help="Use only trials with so many items.", show_default="all")
+    ] = None,
     emission: Annotated[str, typer.Option(help="von_mises, wrapped_stable or plane.")] = "von_mises",
     uniform: Annotated[bool, typer.Option("--uniform/--no-uniform", help="Allow uniform guesses.")] = True,
     even: Annotated[bool, typer.Option("--even/--signed", help="f of the distance alone, or of its sign too.")] = True,
-    output: Annotated[Optional[Path], typer.Option("-o", "--output", help="Folder for results and plots.", show_default="none")] = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="Folder for results and plots.", show_default="none")
+    ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the posterior draws.")] = 0,
     force: Annotated[bool, typer.Option("--force", help="Replace an earlier fit in the folder.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,

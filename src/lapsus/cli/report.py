@@ -1,7 +1,7 @@
 """lapsus report."""
 
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import Annotated
 
 import typer
 
@@ -12,7 +12,7 @@ def command(
         typer.Argument(help="Run folders or shipped networks, several side by side; or the folder of a discovery."),
     ],
     output: Annotated[
-        Optional[Path],
+        Path | None,
         typer.Option(
             "-o", "--output", help="HTML file to write.", show_default="report.html in the run, or here for several"
         ),

@@ -3,7 +3,7 @@
 import json as json_module
 import sys
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import Annotated
 
 import typer
 from typer.core import TyperGroup
@@ -33,11 +33,17 @@ app.command("cue-combination")(reproduce_cue_combination.command)
 
 @app.command("figures")
 def figures(
-    figure: Annotated[Optional[list[str]], typer.Argument(help="Which figures; none means all.", metavar="[FIGURE]...")] = None,
-    runs: Annotated[Optional[Path], typer.Option(help="Folder of run folders to use instead of the shipped networks.")] = None,
+    figure: Annotated[
+        list[str] | None, typer.Argument(help="Which figures; none means all.", metavar="[FIGURE]...")
+    ] = None,
+    runs: Annotated[
+        Path | None, typer.Option(help="Folder of run folders to use instead of the shipped networks.")
+    ] = None,
     seed: Annotated[int, typer.Option(help="Which seed of the networks that ship with several.")] = 1,
     output: Annotated[Path, typer.Option("-o", "--output", help="Folder for PDF, PNG and CSV.")] = Path("figures"),
-    recording: Annotated[Optional[Path], typer.Option(help="A recording (netCDF in the activity form) to draw in Fig 3C.")] = None,
+    recording: Annotated[
+        Path | None, typer.Option(help="A recording (netCDF in the activity form) to draw in Fig 3C.")
+    ] = None,
     claims_only: Annotated[bool, typer.Option("--claims-only", help="Test the claims, draw nothing.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the claims as a JSON list.")] = False,
 ):
@@ -90,6 +96,9 @@ def describe(claims: list) -> str:
         value = "-" if claim.value is None else f"{claim.value:.4g} [{claim.low:.4g}, {claim.high:.4g}]"
         paper = "" if claim.paper is None else f"{claim.paper:.4g}"
         lines.append(f"{claim.id:<26} {value:<28} {paper:>9}  {claim.verdict:<14} {claim.claim}; {claim.statistic}")
-    count = {verdict: sum(claim.verdict == verdict for claim in claims) for verdict in ("holds", "does not hold", "undecided")}
+    count = {
+        verdict: sum(claim.verdict == verdict for claim in claims)
+        for verdict in ("holds", "does not hold", "undecided")
+    }
     lines += ["", ", ".join(f"{number} {verdict}" for verdict, number in count.items()) + f" of {len(claims)} claims."]
     return "\n".join(lines)

@@ -2,18 +2,21 @@
 
 import json as json_module
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import Annotated
 
 import typer
 
 
 def command(
-    runs: Annotated[Optional[Path], typer.Option(help="A run folder, or a folder of them, instead of the shipped network.")] = None,
+    runs: Annotated[
+        Path | None, typer.Option(help="A run folder, or a folder of them, instead of the shipped network.")
+    ] = None,
     output: Annotated[Path, typer.Option("-o", "--output", help="Folder for PDF, PNG and CSV.")] = Path("figures"),
     claims_only: Annotated[bool, typer.Option("--claims-only", help="Measure, draw nothing.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object of numbers.")] = False,
 ):
-    """Causal inference in cue combination: posteriors of observer and network, and their distance over a 20 × 20 grid of cues."""
+    """Causal inference in cue combination: posteriors of observer and network, and their distance over a 20 × 20 grid
+    of cues."""
     import matplotlib
 
     matplotlib.use("agg")
@@ -31,11 +34,12 @@ def command(
     if not claims_only:
         typer.echo(f"Figures are in {output}/\n")
     typer.echo(
-        f"KS distance over {numbers['cells']} pairs of cues, {numbers['samples']:,} responses each: "
-        f"median {numbers['ks_median']:.3f}, 95th percentile {numbers['ks_p95']:.3f}\n"
-        f"(sampling noise alone: {numbers['ks_median_noise']:.3f}, {numbers['ks_p95_noise']:.3f}; "
-        f"the exact denoiser in the same steps: {numbers['ks_median_exact']:.3f}, {numbers['ks_p95_exact']:.3f}).\n"
-        f"Both modes stand out from the valley between them in {100 * numbers['both_modes']:.0f} % of the {numbers['bimodal_cells']} cells with two;\n"
-        f"in each of these cells responses at either mode are at least {100 * numbers['mode_mass_least']:.0f} % as frequent as they should be.\n"
+        f"KS distance over {numbers['cells']} pairs of cues, {numbers['samples']:,} responses each: median"
+        f" {numbers['ks_median']:.3f}, 95th percentile {numbers['ks_p95']:.3f}\n(sampling noise alone:"
+        f" {numbers['ks_median_noise']:.3f}, {numbers['ks_p95_noise']:.3f}; the exact denoiser in the same steps:"
+        f" {numbers['ks_median_exact']:.3f}, {numbers['ks_p95_exact']:.3f}).\nBoth modes stand out from the valley"
+        f" between them in {100 * numbers['both_modes']:.0f} % of the {numbers['bimodal_cells']} cells with two;\nin"
+        f" each of these cells responses at either mode are at least {100 * numbers['mode_mass_least']:.0f} % as"
+        " frequent as they should be.\n"
     )
     typer.echo(describe(claims))

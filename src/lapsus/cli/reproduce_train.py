@@ -2,7 +2,7 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import Annotated
 
 import typer
 
@@ -10,10 +10,15 @@ from lapsus.cli.train import Engine, Minutes, Threads
 
 
 def command(
-    name: Annotated[Optional[list[str]], typer.Argument(help="Experiments to train, with what they start from; none means all.", metavar="[NAME]...")] = None,
+    name: Annotated[
+        list[str] | None,
+        typer.Argument(help="Experiments to train, with what they start from; none means all.", metavar="[NAME]..."),
+    ] = None,
     seeds: Annotated[int, typer.Option(help="Train seeds 1 to this number.")] = 1,
     runs: Annotated[Path, typer.Option(help="Folder of the run folders.")] = Path("runs"),
-    ship: Annotated[Optional[Path], typer.Option(help="Export finished networks (weights, config, evaluation) to this folder.")] = None,
+    ship: Annotated[
+        Path | None, typer.Option(help="Export finished networks (weights, config, evaluation) to this folder.")
+    ] = None,
     minutes: Minutes = None,
     engine: Engine = "auto",
     threads: Threads = None,
@@ -32,7 +37,9 @@ def command(
         typer.echo(_table(jobs, job, what), err=True)
 
     stopped = None
-    for job, outcome in train_all(jobs, minutes, told, engine=engine, threads=threads, say=lambda line: typer.echo(line, err=True)):
+    for job, outcome in train_all(
+        jobs, minutes, told, engine=engine, threads=threads, say=lambda line: typer.echo(line, err=True)
+    ):
         stopped = None if outcome.reason == "done" else outcome
         if ship is not None and outcome.reason == "done":
             export(Run(job.path), ship)

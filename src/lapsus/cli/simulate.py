@@ -1,7 +1,7 @@
 """lapsus simulate."""
 
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import Annotated
 
 import typer
 
@@ -10,7 +10,10 @@ from lapsus.cli.train import Trust
 
 def command(
     run: Annotated[str, typer.Argument(help="A run folder, or the name of a shipped network.")],
-    output: Annotated[Optional[Path], typer.Option("-o", "--output", help="netCDF file to write.", show_default="RUN/activity.nc, or NAME.nc")] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", help="netCDF file to write.", show_default="RUN/activity.nc, or NAME.nc"),
+    ] = None,
     conditions: Annotated[int, typer.Option(help="Conditions to draw.")] = 256,
     trials: Annotated[int, typer.Option(help="Trials a condition.")] = 16,
     seed: Annotated[int, typer.Option(help="Seed of conditions and noise.")] = 0,

@@ -1,25 +1,41 @@
 """lapsus train."""
 
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import Annotated
 
 import typer
 
 # Options that train and resume share.
-Steps = Annotated[Optional[int], typer.Option("--steps", help="Stop after so many more updates.", show_default="all stages")]
-Minutes = Annotated[Optional[float], typer.Option("--minutes", help="Stop after so many minutes of training.", show_default="no limit")]
+Steps = Annotated[
+    int | None, typer.Option("--steps", help="Stop after so many more updates.", show_default="all stages")
+]
+Minutes = Annotated[
+    float | None, typer.Option("--minutes", help="Stop after so many minutes of training.", show_default="no limit")
+]
 Engine = Annotated[str, typer.Option("--engine", help="auto, fused (the C++ kernel) or reference (plain torch).")]
-Threads = Annotated[Optional[int], typer.Option("--threads", help="Threads of the kernel.", show_default="all cores")]
-MicroBatch = Annotated[Optional[int], typer.Option("--micro-batch", help="Conditions simulated at a time: less memory, same result.", show_default="all")]
+Threads = Annotated[int | None, typer.Option("--threads", help="Threads of the kernel.", show_default="all cores")]
+MicroBatch = Annotated[
+    int | None,
+    typer.Option("--micro-batch", help="Conditions simulated at a time: less memory, same result.", show_default="all"),
+]
 
 Trust = Annotated[bool, typer.Option("--trust", help="Import classes outside of lapsus that the run's config names.")]
 
 
 def command(
-    experiment: Annotated[str, typer.Argument(help="An experiment file (.toml), or the name of one that ships with lapsus.")],
-    output: Annotated[Optional[Path], typer.Option("-o", "--output", help="Run folder to make.", show_default="runs/NAME-SEED")] = None,
-    seed: Annotated[Optional[int], typer.Option(help="Seed of weights and draws.", show_default="the file's")] = None,
-    set_: Annotated[Optional[list[str]], typer.Option("--set", metavar="KEY=VALUE", help="Change a field, as in task.delay=10 or stage.0.updates=500; repeatable.")] = None,
+    experiment: Annotated[
+        str, typer.Argument(help="An experiment file (.toml), or the name of one that ships with lapsus.")
+    ],
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="Run folder to make.", show_default="runs/NAME-SEED")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of weights and draws.", show_default="the file's")] = None,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="KEY=VALUE", help="Change a field, as in task.delay=10 or stage.0.updates=500; repeatable."
+        ),
+    ] = None,
     steps: Steps = None,
     minutes: Minutes = None,
     engine: Engine = "auto",
@@ -47,11 +63,16 @@ def check(experiment, model=None, engine: str = "auto", threads: int | None = No
     from lapsus.training.model import Model
 
     model = Model.of(experiment) if model is None else model
-    tried = [stage.model_copy(update={"updates": 1, "conditions": min(stage.conditions, 4), "hard": 0.0})
-             for stage in experiment.stage if stage.updates]  # fmt: skip
+    tried = [
+        stage.model_copy(update={"updates": 1, "conditions": min(stage.conditions, 4), "hard": 0.0})
+        for stage in experiment.stage
+        if stage.updates
+    ]
     if tried:
         try:
-            for _ in Training(experiment.model_copy(update={"stage": tried}), model, engine=engine, threads=threads).run():
+            for _ in Training(
+                experiment.model_copy(update={"stage": tried}), model, engine=engine, threads=threads
+            ).run():
                 pass
         except NonFinite:
             pass  # so few conditions do not tell

@@ -16,9 +16,12 @@ def command(json: Annotated[bool, typer.Option("--json", help="Print a JSON list
         return
     typer.echo(f"{'network':24} seed  excess  swap curve: mean, max  median error  away    trials seen  core-min")
     for row in rows:
-        values = [("-" if row[key] is None else f"{row[key]:.4f}") for key in ("excess", "swap_curve_mad", "swap_curve_max", "median_error", "away")]
+        values = [
+            ("-" if row[key] is None else f"{row[key]:.4f}")
+            for key in ("excess", "swap_curve_mad", "swap_curve_max", "median_error", "away")
+        ]
         typer.echo(
-            f"{row['name']:24} {row['seed']:4}  {values[0]:7} {values[1]:>12} {values[2]:>8} {values[3]:>13}  {values[4]:7} "
-            f"{row['trials_seen']:11,}  {row['core_minutes']:7.1f}"
+            f"{row['name']:24} {row['seed']:4}  {values[0]:7} {values[1]:>12} {values[2]:>8} {values[3]:>13} "
+            f" {values[4]:7} {row['trials_seen']:11,}  {row['core_minutes']:7.1f}"
         )
     typer.echo("\n`lapsus evaluate NAME` measures one again; lapsus.load(NAME) opens it in Python.")

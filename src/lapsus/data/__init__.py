@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-__all__ = ["NAME", "observer_path", "observer_f", "make_observer"]
+__all__ = ["NAME", "make_observer", "observer_f", "observer_path"]
 
 NAME = "synthetic observer"
 TRIALS, CONCENTRATION, SEED = 2400, 25.0, 20260
@@ -44,9 +44,14 @@ def make_observer(path: Path | None = None) -> Path:
     swap = rng.uniform(size=TRIALS) < 1 / (1 + np.exp(-f))
     scatter = np.degrees(rng.vonmises(0, CONCENTRATION, TRIALS))
     columns = {
-        "subject": "observer", "set_size": 2, "response": (np.where(swap, distractor, target) + scatter) % 360,
-        "target": target, "non_target_1": distractor, "target_probe": place * step, "non_target_probe_1": other * step,
-    }  # fmt: skip
+        "subject": "observer",
+        "set_size": 2,
+        "response": (np.where(swap, distractor, target) + scatter) % 360,
+        "target": target,
+        "non_target_1": distractor,
+        "target_probe": place * step,
+        "non_target_probe_1": other * step,
+    }
     path = observer_path() if path is None else Path(path)
     pd.DataFrame(columns).round(1).to_csv(path, index=False)
     return path

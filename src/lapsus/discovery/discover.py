@@ -23,11 +23,22 @@ class Interrupted(KeyboardInterrupt):
 
 
 def discover(
-    trials=None, *, subject: str | list[str] | None = None, set_size: int | None = None, cueing: str = "auto", minutes: float = 10.0,
-    networks: int = 1, output: str | Path | None = None, start_from: str | None = None, unit: str | None = None,
-    probe_unit: str | None = None, seed: int = 1, say=None,
-) -> Discovery:  # fmt: skip
-    """From trials (a path, a table, Trials; None: the synthetic observer that ships with lapsus) to a mechanism and a report.
+    trials=None,
+    *,
+    subject: str | list[str] | None = None,
+    set_size: int | None = None,
+    cueing: str = "auto",
+    minutes: float = 10.0,
+    networks: int = 1,
+    output: str | Path | None = None,
+    start_from: str | None = None,
+    unit: str | None = None,
+    probe_unit: str | None = None,
+    seed: int = 1,
+    say=None,
+) -> Discovery:
+    """From trials (a path, a table, Trials; None: the synthetic observer that ships with lapsus) to a mechanism and a
+    report.
 
     minutes is the budget of everything together, networks the number of networks that share it. The folder `output`
     keeps every stage; the same call goes on where it was stopped. `say` is called with a line of text as stages begin.
@@ -44,9 +55,15 @@ def discover(
     used, source, notes = _read(trials, subject, set_size, unit, probe_unit)
     cueing = _cueing(cueing, used)
     settings = {
-        "source": source, "example": example, "set_size": int(used.set_size[0]), "cueing": cueing, "minutes": float(minutes),
-        "networks": int(networks), "start_from": None if start_from is None else str(start_from), "seed": int(seed),
-    }  # fmt: skip
+        "source": source,
+        "example": example,
+        "set_size": int(used.set_size[0]),
+        "cueing": cueing,
+        "minutes": float(minutes),
+        "networks": int(networks),
+        "start_from": None if start_from is None else str(start_from),
+        "seed": int(seed),
+    }
     folder = Folder.open(
         output if output is not None else _default_folder(source), fingerprint(used, settings), settings
     )
@@ -107,7 +124,8 @@ def _read(trials, subject, set_size, unit, probe_unit):
         several = sizes[sizes >= 2]
         if not len(several):
             raise LapsusError(
-                f"{source}: every trial has one item, so there are no swaps to explain; `lapsus fit` describes such data."
+                f"{source}: every trial has one item, so there are no swaps to explain; `lapsus fit` describes such"
+                " data."
             )
         set_size = int(several[0])
     if set_size not in sizes:
@@ -117,7 +135,8 @@ def _read(trials, subject, set_size, unit, probe_unit):
     kept = int(counts[sizes == set_size][0])
     if len(sizes) > 1:
         notes.append(
-            f"The table has set sizes {', '.join(map(str, sizes))}; the {kept:,} trials with {set_size} items were used."
+            f"The table has set sizes {', '.join(map(str, sizes))}; the {kept:,} trials with {set_size} items were"
+            " used."
         )
     if kept < _MINIMUM:
         raise LapsusError(f"{source}: {kept} trials with {set_size} items are too few; at least {_MINIMUM} are needed.")
@@ -127,7 +146,8 @@ def _read(trials, subject, set_size, unit, probe_unit):
 def _cueing(cueing: str, trials) -> str:
     if cueing == "feature" and trials.probe is None:
         raise LapsusError(
-            "--cueing feature needs a probe feature (target_probe, non_target_probe_1, …); the table has none. --cueing index does without."
+            "--cueing feature needs a probe feature (target_probe, non_target_probe_1, …); the table has none. --cueing"
+            " index does without."
         )
     return ("feature" if trials.probe is not None else "index") if cueing == "auto" else cueing
 
@@ -176,12 +196,14 @@ class _Work:
         starts = nearest_start(fitted, task, cueing, settings["start_from"])
         if not starts:
             self.say(
-                "      No trained network ships for this task yet, so training starts from scratch; ten minutes are short for that."
+                "      No trained network ships for this task yet, so training starts from scratch; ten minutes are"
+                " short for that."
             )
         # The nearest network and, for further networks, its other seeds.
         family = [s for s in starts if s.config["name"] == starts[0].config["name"]] or [None]
         spent = sum(self.folder.done.values())
-        # Comparison and analyses take about as long as the fit on any machine; never less than a third is left for training.
+        # Comparison and analyses take about as long as the fit on any machine; never less than a third is left for
+        # training.
         reserve = settings["networks"] * min(90.0, max(15.0, 0.5 * self.folder.done["fit"]))
         total = 60 * settings["minutes"]
         share = max(total / 3, total - spent - reserve) / settings["networks"]
@@ -197,11 +219,18 @@ class _Work:
                 Run.create(path, described)
             names.append(name)
         start = family[0]
-        write_json(self.folder / "target.json", {
-            "cueing": cueing, "networks": names, "seconds": share, "start": None if start is None else start.name,
-            "start_distance": None if start is None else start.distance, "uniform_fit": fitted.uniform,
-            "uniform_target": fitted.uniform if fitted.uniform >= LEAST_GUESS else 0.0,
-        })  # fmt: skip
+        write_json(
+            self.folder / "target.json",
+            {
+                "cueing": cueing,
+                "networks": names,
+                "seconds": share,
+                "start": None if start is None else start.name,
+                "start_distance": None if start is None else start.distance,
+                "uniform_fit": fitted.uniform,
+                "uniform_target": fitted.uniform if fitted.uniform >= LEAST_GUESS else 0.0,
+            },
+        )
 
     def train(self) -> None:
         from lapsus.training import train
@@ -214,7 +243,8 @@ class _Work:
             if run.update >= run.experiment.updates or (left <= 1 and run.update > 0):
                 continue
             self.say(
-                f"      network {number} of {len(plan['networks'])}: up to {run.experiment.updates:,} updates in {max(left, 1) / 60:.1f} min"
+                f"      network {number} of {len(plan['networks'])}: up to {run.experiment.updates:,} updates in"
+                f" {max(left, 1) / 60:.1f} min"
             )
             outcome = train(run, minutes=max(left, 1) / 60)
             if outcome.reason == "interrupted":
@@ -231,7 +261,8 @@ class _Work:
         write_json(self.folder / "evaluation.json", {"evaluations": evaluations, "matches": matches})
 
     def _match(self, model) -> dict:
-        """The network on the subject's own trials, or with more items on two-item trials that have the data's distances."""
+        """The network on the subject's own trials, or with more items on two-item trials that have the data's
+        distances."""
         import torch
 
         from lapsus import circular, streams

@@ -13,7 +13,7 @@ import numpy as np
 
 from lapsus.errors import LapsusError
 
-__all__ = ["Folder", "STAGES", "fingerprint", "write_json"]
+__all__ = ["STAGES", "Folder", "fingerprint", "write_json"]
 
 FORMAT = "lapsus discovery 1"
 # name → what the user reads while it runs, and its usual share of the time that is not training.

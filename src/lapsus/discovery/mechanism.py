@@ -65,7 +65,7 @@ def _simulate(model, conditions: dict[str, np.ndarray], trials: int, seed: int):
 def _alignment(model, index: bool, seed: int):
     """Alignment of the two items' planes over time, at each probe distance (index-cued: one)."""
     curves = []
-    for k, degrees in enumerate(((180,) if index else DEGREES)):
+    for k, degrees in enumerate((180,) if index else DEGREES):
         conditions = alignment_grid() if index else alignment_grid(np.radians(degrees), ROTATIONS)
         dataset = _simulate(model, conditions, 8 if index else 1, seed + k)
         shown = np.flatnonzero(~np.isin(dataset["epoch"].to_numpy(), ("initial", "prestimulus")))
@@ -77,9 +77,16 @@ def _alignment(model, index: bool, seed: int):
     )
     rise = sigmoid_against_flat(time, mean)
     found = {
-        "degrees": [180] if index else list(DEGREES), "before": before, "after": after, "mean_before": before.mean(), "mean_after": after.mean(),
-        "sigmoid": asdict(rise), "onset": onset, "trials": dataset.sizes["trial"], "rotations": curves[0].sizes["group"],
-    }  # fmt: skip
+        "degrees": [180] if index else list(DEGREES),
+        "before": before,
+        "after": after,
+        "mean_before": before.mean(),
+        "mean_after": after.mean(),
+        "sigmoid": asdict(rise),
+        "onset": onset,
+        "trials": dataset.sizes["trial"],
+        "rotations": curves[0].sizes["group"],
+    }
     return found, {"time": time, "mean": mean, "sd": np.stack([curve.std("group").to_numpy() for curve in curves])}
 
 
@@ -98,10 +105,17 @@ def _rings(model, apart: float, seed: int):
     path = (memory(dataset.isel(trial=chosen)) - rings.mean) @ rings.components.T  # [trial, time, 3]
     scale = np.quantile(np.abs(path[:, -1]), 0.99)
     arrays = {
-        "points": projected.points, "free": projected.free, "fixed_cued": own, "swap": projected.swap, "time": dataset["time"].to_numpy(),
-        "epoch": dataset["epoch"].to_numpy().astype("U16"), "path": np.clip(np.round(path / scale * 1700), -32767, 32767).astype(np.int16),
-        "path_free": projected.free[chosen], "path_fixed_cued": own[chosen], "path_swap": projected.swap[chosen],
-    }  # fmt: skip
+        "points": projected.points,
+        "free": projected.free,
+        "fixed_cued": own,
+        "swap": projected.swap,
+        "time": dataset["time"].to_numpy(),
+        "epoch": dataset["epoch"].to_numpy().astype("U16"),
+        "path": np.clip(np.round(path / scale * 1700), -32767, 32767).astype(np.int16),
+        "path_free": projected.free[chosen],
+        "path_fixed_cued": own[chosen],
+        "path_swap": projected.swap[chosen],
+    }
     try:
         found |= separation(projected)
         area = roc_area(projected.points[own, 2], projected.swap[own])
@@ -121,9 +135,10 @@ def _single_trials(model, apart: float, seed: int):
     generator = streams.generator(seed, "single trials")
     count = SINGLE
     conditions = {
-        "report": sample_features(count, 2, np.pi / 4, generator).numpy(), "probe": np.tile([[-apart / 2, apart / 2]], (count, 1)),
+        "report": sample_features(count, 2, np.pi / 4, generator).numpy(),
+        "probe": np.tile([[-apart / 2, apart / 2]], (count, 1)),
         "cued": torch.randint(2, (count,), generator=generator).numpy(),
-    }  # fmt: skip
+    }
     return _simulate(model, conditions, 1, seed + 40)
 
 
@@ -132,9 +147,12 @@ def _decoders(dataset):
     places = error_projections(dataset)
     table = attribute(places)
     found = {
-        "mechanism": mechanism(places), "attribution": table.rename_axis("error").reset_index().to_dict("records"),
-        "swaps": int(places.swap.sum()), "trials": len(places.swap), "onset": places.onset,
-    }  # fmt: skip
+        "mechanism": mechanism(places),
+        "attribution": table.rename_axis("error").reset_index().to_dict("records"),
+        "swaps": int(places.swap.sum()),
+        "trials": len(places.swap),
+        "onset": places.onset,
+    }
     rows = places.table(repeats=200)
     last = rows[rows["time"] == rows["time"].max()]
     found["at_response"] = dict(zip(last["alternative"], last["difference"]))

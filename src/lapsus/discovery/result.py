@@ -127,10 +127,18 @@ class Discovery:
         found = []
         for run, evaluation, match, mechanism in zip(self.runs, self.evaluations, self.matches, self.mechanisms):
             seconds = (run.metrics() or [{"seconds": 0.0}])[-1]["seconds"]
-            found.append({
-                "name": run.experiment.name, "seed": run.experiment.seed, "update": run.update, "updates": run.experiment.updates, "seconds": seconds,
-                "evaluation": evaluation, "match": match, "mechanism": mechanism,
-            })  # fmt: skip
+            found.append(
+                {
+                    "name": run.experiment.name,
+                    "seed": run.experiment.seed,
+                    "update": run.update,
+                    "updates": run.experiment.updates,
+                    "seconds": seconds,
+                    "evaluation": evaluation,
+                    "match": match,
+                    "mechanism": mechanism,
+                }
+            )
         return found
 
 
@@ -144,22 +152,38 @@ def summary(discovery: Discovery) -> dict:
     facts = facts_of(discovery, networks)
     seconds = sum(discovery.done.values())
     return {
-        "seconds": round(seconds, 1), "model": fit["model"], "swap_curve_mad_fit": match["swap_curve_mad_fit"],
-        "matched": all(n["match"]["matched"] for n in networks), "where": match["where"], "sentences": five_sentences(fit, networks, facts),
-        "checks": checks(fit, networks, facts), "mechanism": [n["mechanism"]["decoders"].get("mechanism") for n in networks],
-        "start": plan["start"], "cueing": plan["cueing"], "truth": facts["truth"], "settings": discovery.settings, "stages": discovery.done,
-    }  # fmt: skip
+        "seconds": round(seconds, 1),
+        "model": fit["model"],
+        "swap_curve_mad_fit": match["swap_curve_mad_fit"],
+        "matched": all(n["match"]["matched"] for n in networks),
+        "where": match["where"],
+        "sentences": five_sentences(fit, networks, facts),
+        "checks": checks(fit, networks, facts),
+        "mechanism": [n["mechanism"]["decoders"].get("mechanism") for n in networks],
+        "start": plan["start"],
+        "cueing": plan["cueing"],
+        "truth": facts["truth"],
+        "settings": discovery.settings,
+        "stages": discovery.done,
+    }
 
 
 def facts_of(discovery: Discovery, networks: list[dict]) -> dict:
     """What words and figures need besides the fit and the networks."""
     plan, settings = discovery.plan, discovery.settings
     return {
-        "set_size": settings["set_size"], "cueing": plan["cueing"], "start": plan["start"], "start_distance": plan["start_distance"] or 0.0,
-        "networks": len(networks), "train_seconds": sum(n["seconds"] for n in networks) / len(networks),
-        "shipped": settings["start_from"] is None, "architecture": _architecture(discovery.models[0].network),
-        "uniform_fit": plan["uniform_fit"], "uniform_target": plan["uniform_target"], "truth": _truth(discovery) if settings["example"] else None,
-    }  # fmt: skip
+        "set_size": settings["set_size"],
+        "cueing": plan["cueing"],
+        "start": plan["start"],
+        "start_distance": plan["start_distance"] or 0.0,
+        "networks": len(networks),
+        "train_seconds": sum(n["seconds"] for n in networks) / len(networks),
+        "shipped": settings["start_from"] is None,
+        "architecture": _architecture(discovery.models[0].network),
+        "uniform_fit": plan["uniform_fit"],
+        "uniform_target": plan["uniform_target"],
+        "truth": _truth(discovery) if settings["example"] else None,
+    }
 
 
 def _architecture(network) -> str:

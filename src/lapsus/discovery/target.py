@@ -63,27 +63,33 @@ def _listed(distances: np.ndarray) -> list[float]:
 
 
 def task_like(trials, cueing: str) -> dict:
-    """The task's table for an experiment: two items with the distances that the trials have between target and non-targets."""
+    """The task's table for an experiment: two items with the distances that the trials have between target and
+    non-targets."""
     report = trials.distance("report")[:, 1:]
     if cueing == "index":
         least = float(np.nanmin(np.abs(report)))
         return {"kind": "index-cued", "report_margin": round(min(math.pi / 4, least), 5)}
     return {
-        "kind": "lapsus.discovery.target:FeatureCuedLike", "probe_distances": _listed(trials.distance("probe")[:, 1:]),
+        "kind": "lapsus.discovery.target:FeatureCuedLike",
+        "probe_distances": _listed(trials.distance("probe")[:, 1:]),
         "report_distances": _listed(report),
-    }  # fmt: skip
+    }
 
 
 def fitted_behaviour(fit, set_size: int, cueing: str) -> BNS:
     """What the fit says a subject does with two items: posterior mean of p(swap), the fitted scatter and guesses.
 
-    An index-cued network is not told where items are, so a swap function of the probe distance becomes its mean over the data's.
+    An index-cued network is not told where items are, so a swap function of the probe distance becomes its mean over
+    the data's.
     """
     fitted = fit.behaviour(average="posterior", radius=RADIUS, set_size=set_size)
     fitted = replace(fitted, spread=RADIUS * _planar_scatter(fitted.spread / RADIUS))
     if cueing == "index" and fit.name in ("probe", "both", "constant"):
-        gaps = [fit.trials.distance(name)[:, 1:].ravel() for name in (("probe", "report") if fit.name == "both" else ("probe",))
-                if fit.name != "constant"]  # fmt: skip
+        gaps = [
+            fit.trials.distance(name)[:, 1:].ravel()
+            for name in (("probe", "report") if fit.name == "both" else ("probe",))
+            if fit.name != "constant"
+        ]
         gaps = [torch.tensor(g[np.isfinite(g)]) for g in gaps] or [torch.zeros(1)]
         p = float(torch.sigmoid(fitted.swap(*gaps)).mean())
         return BNS(
@@ -93,7 +99,8 @@ def fitted_behaviour(fit, set_size: int, cueing: str) -> BNS:
 
 
 def _planar_scatter(circular_sd: float) -> float:
-    """sigma_x / A at which the angle of a response in the plane has this circular s.d. (the projected normal's resultant length)."""
+    """sigma_x / A at which the angle of a response in the plane has this circular s.d. (the projected normal's
+    resultant length)."""
     from scipy.optimize import brentq
     from scipy.special import ive
 
@@ -130,7 +137,8 @@ def behaviour_table(behaviour: BNS) -> dict:
 
 @dataclass(frozen=True)
 class Start:
-    """A trained network to start from: what to load, what to call it, its experiment, and how far its swap curve is from the target's."""
+    """A trained network to start from: what to load, what to call it, its experiment, and how far its swap curve is
+    from the target's."""
 
     source: str
     name: str
@@ -148,7 +156,8 @@ def _swap_probability(behaviour: BNS, conditions: dict[str, Tensor]) -> Tensor:
 
 
 def nearest_start(fitted: BNS, task: dict, cueing: str, start_from: str | None = None) -> list[Start]:
-    """Trained networks for this cueing by how near their own target's swap curve is, nearest first; none ships: an empty list."""
+    """Trained networks for this cueing by how near their own target's swap curve is, nearest first; none ships: an
+    empty list."""
     candidates = {}
     if start_from is not None:
         from lapsus.training import Run
@@ -181,7 +190,8 @@ def nearest_start(fitted: BNS, task: dict, cueing: str, start_from: str | None =
             if start_from is not None:
                 kind = config["task"].get("kind")
                 raise LapsusError(
-                    f"{name} cannot be the start: it is a {kind} network; this needs a {cueing}-cued one trained by diffusion."
+                    f"{name} cannot be the start: it is a {kind} network; this needs a {cueing}-cued one trained by"
+                    " diffusion."
                 )
             continue
         gap = float((_swap_probability(build("behaviour", target), conditions) - wanted).abs().mean())
@@ -190,7 +200,8 @@ def nearest_start(fitted: BNS, task: dict, cueing: str, start_from: str | None =
 
 
 def _memory_variance(start: Start) -> float:
-    """Variance of the start's responses around the reported item beyond its own target's: what its memory adds (rad²)."""
+    """Variance of the start's responses around the reported item beyond its own target's: what its memory adds
+    (rad²)."""
     model = load(start.source)
     conditions = model.task.sample(512, streams.generator("memory variance"))
     response = circular.angle(respond(model, conditions, 8, 0).permute(1, 2, 0))
@@ -200,12 +211,19 @@ def _memory_variance(start: Start) -> float:
 
 
 def experiment(fitted: BNS, task: dict, start: Start | None, seed: int, name: str, updates: int) -> Experiment:
-    """The experiment of one network: from a trained one, straight to the target; from scratch, by way of easier stages."""
+    """The experiment of one network: from a trained one, straight to the target; from scratch, by way of easier
+    stages."""
     memory = 0.0 if start is None else _memory_variance(start)
-    # The network's own memory scatters responses too, so the target scatters less: together they should scatter as the subject does.
+    # The network's own memory scatters responses too, so the target scatters less: together they should scatter as the
+    # subject does.
     spread = RADIUS * math.sqrt(max((LEAST_SPREAD / RADIUS) ** 2, (fitted.spread / RADIUS) ** 2 - memory))
-    target = BNS(swap=fitted.swap, feature=fitted.feature, uniform=fitted.uniform if fitted.uniform >= LEAST_GUESS else 0.0,
-                 radius=RADIUS, spread=round(spread, 4))  # fmt: skip
+    target = BNS(
+        swap=fitted.swap,
+        feature=fitted.feature,
+        uniform=fitted.uniform if fitted.uniform >= LEAST_GUESS else 0.0,
+        radius=RADIUS,
+        spread=round(spread, 4),
+    )
     # Regressing on the exact expectation has less noise, but its cost grows with the target's components.
     regress = "sample" if target.uniform else "expectation"
     diffusion, hard = {"kind": "diffusion", "regress": regress, "rate_penalty": 1e-10}, 0.0
@@ -214,8 +232,21 @@ def experiment(fitted: BNS, task: dict, start: Start | None, seed: int, name: st
     if regress == "expectation":
         diffusion, hard = diffusion | {"early_weight": 1.5, "early_floor": 0.035, "base_penalty": 0.1}, 0.25
     average = max(0.9, min(0.998, 1 - 8 / max(updates, 1)))
-    last = {"name": "fitted target", "updates": updates, "conditions": 64, "trials": 8, "hard": hard, "objective": diffusion, "learning_rate": 3e-3, "final_learning_rate": 1e-4,
-            "warmup": min(100, updates // 10), "clip": 5.0, "beta_2": 0.999, "axes": 0.99, "average": average}  # fmt: skip
+    last = {
+        "name": "fitted target",
+        "updates": updates,
+        "conditions": 64,
+        "trials": 8,
+        "hard": hard,
+        "objective": diffusion,
+        "learning_rate": 3e-3,
+        "final_learning_rate": 1e-4,
+        "warmup": min(100, updates // 10),
+        "clip": 5.0,
+        "beta_2": 0.999,
+        "axes": 0.99,
+        "average": average,
+    }
     stages = [last] if start is not None else [*_from_scratch(updates), last | {"updates": int(0.35 * updates)}]
     table = {
         "name": name,
@@ -240,13 +271,39 @@ def _from_scratch(updates: int) -> list[dict]:
     """Task-optimal with a growing horizon, then diffusion without swaps."""
     optimal = {"kind": "task-optimal", "rate_penalty": 1e-7}
     horizon = zip((8, 12, 18, 25, 32, 40), (3, 5, 8, 11, 13, 15))
-    stages = [{"name": "preamble", "updates": int(0.25 * updates), "objective": optimal, "task": {"denoise": 5, "delay": 1},
-               "learning_rate": 2e-3, "clip": 5.0}]  # fmt: skip
-    stages += [{"name": f"horizon {k + 1}/6", "updates": int(0.03 * updates), "objective": optimal | {"rate_penalty": 1e-8},
-                "task": {"denoise": T, "delay": delay}, "learning_rate": 2e-3, "warmup": 20, "clip": 5.0}
-               for k, (T, delay) in enumerate(horizon)]  # fmt: skip
-    stages.append({"name": "no swaps", "updates": int(0.22 * updates), "objective": {"kind": "diffusion", "rate_penalty": 1e-8},
-                   "behaviour": {"kind": "bns", "swap": {"kind": "none"}}, "learning_rate": 4e-3, "final_learning_rate": 2e-3, "axes": 0.99})  # fmt: skip
+    stages = [
+        {
+            "name": "preamble",
+            "updates": int(0.25 * updates),
+            "objective": optimal,
+            "task": {"denoise": 5, "delay": 1},
+            "learning_rate": 2e-3,
+            "clip": 5.0,
+        }
+    ]
+    stages += [
+        {
+            "name": f"horizon {k + 1}/6",
+            "updates": int(0.03 * updates),
+            "objective": optimal | {"rate_penalty": 1e-8},
+            "task": {"denoise": T, "delay": delay},
+            "learning_rate": 2e-3,
+            "warmup": 20,
+            "clip": 5.0,
+        }
+        for k, (T, delay) in enumerate(horizon)
+    ]
+    stages.append(
+        {
+            "name": "no swaps",
+            "updates": int(0.22 * updates),
+            "objective": {"kind": "diffusion", "rate_penalty": 1e-8},
+            "behaviour": {"kind": "bns", "swap": {"kind": "none"}},
+            "learning_rate": 4e-3,
+            "final_learning_rate": 2e-3,
+            "axes": 0.99,
+        }
+    )
     return stages
 
 

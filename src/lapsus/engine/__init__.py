@@ -53,9 +53,18 @@ def rollout(
 
 
 def rollout_and_read_out(
-    network, r0: Tensor, drives: Tensor, biases: tuple[Tensor, ...], timeline: Timeline, noise: Tensor,
-    forcing: Tensor | None = None, *, engine: str = "auto", threads: int | None = None, group: int | None = None,
-) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    network,
+    r0: Tensor,
+    drives: Tensor,
+    biases: tuple[Tensor, ...],
+    timeline: Timeline,
+    noise: Tensor,
+    forcing: Tensor | None = None,
+    *,
+    engine: str = "auto",
+    threads: int | None = None,
+    group: int | None = None,
+) -> tuple[Tensor, Tensor, Tensor]:
     """The trajectory of `rollout` with what losses are made of: x = W_x r [S+1, d, C, K] and the power, the sum of all
     squared rates [C, K]. Gradients in these two alone cost the kernel no pass over the trajectory."""
     timeline.check(network, r0, drives, biases, noise, forcing)

@@ -30,7 +30,7 @@ from lapsus.engine.timeline import Timeline
 from lapsus.errors import LapsusError
 from lapsus.networks import DendriticTree
 
-__all__ = ["measure", "tables", "Trial", "Workload"]
+__all__ = ["Trial", "Workload", "measure", "tables"]
 
 # Prestimulus, stimulus, delay, cue, denoising delay.
 EPOCHS = (3, 5, 15, 5, 40)
@@ -83,8 +83,15 @@ class Workload:
     def part(self, start: int, size: int) -> tuple:
         """The arguments of rollout for some of the conditions."""
         here = slice(start, start + size)
-        return (self.network, self.r0[:, here], self.drives[:, here], self.biases, self.timeline,
-                self.noise[:, :, here], self.forcing[:, :, here])  # fmt: skip
+        return (
+            self.network,
+            self.r0[:, here],
+            self.drives[:, here],
+            self.biases,
+            self.timeline,
+            self.noise[:, :, here],
+            self.forcing[:, :, here],
+        )
 
     def train(self, rollout: Callable, size: int | None = None) -> None:
         """The gradient of a sum of squares, `size` conditions at a time."""
@@ -344,26 +351,54 @@ def _train_once(kind: str) -> float:
 def tables(report: dict) -> str:
     """The report as text."""
     place = report["machine"]
-    lines = [f"{place['processor']}, {place['threads']} threads, {place['instruction_set']}, torch {place['torch']}, "
-             f"{place['date']}", ""]  # fmt: skip
+    lines = [
+        f"{place['processor']}, {place['threads']} threads, {place['instruction_set']}, torch {place['torch']}, "
+        f"{place['date']}",
+        "",
+    ]
     lines += ["Training and simulation, trials a second", ""]
-    rows = [["batch", "fused", "torch", "ratio", "plain torch", "simulate fused", "torch", "useful / sgemm GFLOP/s", "share"]]
+    rows = [
+        [
+            "batch",
+            "fused",
+            "torch",
+            "ratio",
+            "plain torch",
+            "simulate fused",
+            "torch",
+            "useful / sgemm GFLOP/s",
+            "share",
+        ]
+    ]
     for row in report["training"]:
-        rows.append([
-            f"{row['trials']:,}", f"{row['fused']:,.0f}", f"{row['reference']:,.0f}", f"{row['fused'] / row['reference']:.1f}",
-            f"{row['plain']:,.0f}" if "plain" in row else "-", f"{row['simulate_fused']:,.0f}",
-            f"{row['simulate_reference']:,.0f}", f"{row['useful_gflops']:.0f} / {row['sgemm_gflops']:.0f}",
-            f"{row['useful_fraction_of_sgemm']:.0%}",
-        ])  # fmt: skip
+        rows.append(
+            [
+                f"{row['trials']:,}",
+                f"{row['fused']:,.0f}",
+                f"{row['reference']:,.0f}",
+                f"{row['fused'] / row['reference']:.1f}",
+                f"{row['plain']:,.0f}" if "plain" in row else "-",
+                f"{row['simulate_fused']:,.0f}",
+                f"{row['simulate_reference']:,.0f}",
+                f"{row['useful_gflops']:.0f} / {row['sgemm_gflops']:.0f}",
+                f"{row['useful_fraction_of_sgemm']:.0%}",
+            ]
+        )
     lines += _aligned(rows)
     for name, scaled in report["scaling"].items():
         lines += ["", f"Growing {name}", ""]
         rows = [["units", "branching", "steps", "trials", "us / trial-step", "useful GFLOP/s"]]
         for row in scaled:
-            rows.append([
-                str(row["units"]), "x".join(map(str, row["branching"])) or "-", str(row["steps"]), f"{row['trials']:,}",
-                f"{row['microseconds_a_trial_step']:.3f}", f"{row['useful_gflops']:.0f}",
-            ])  # fmt: skip
+            rows.append(
+                [
+                    str(row["units"]),
+                    "x".join(map(str, row["branching"])) or "-",
+                    str(row["steps"]),
+                    f"{row['trials']:,}",
+                    f"{row['microseconds_a_trial_step']:.3f}",
+                    f"{row['useful_gflops']:.0f}",
+                ]
+            )
         lines += _aligned(rows)
     if "memory" in report:
         lines += ["", "Peak memory of one step on 16,384 trials, MB", ""]

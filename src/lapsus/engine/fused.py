@@ -23,7 +23,17 @@ except ModuleNotFoundError:
 except ImportError as error:
     _native, _reason = None, f"the kernel does not load ({error})"
 
-__all__ = ["adam", "fill_normal", "instruction_set", "instruction_sets", "project", "projects", "rollout", "unbuilt", "why_not"]
+__all__ = [
+    "adam",
+    "fill_normal",
+    "instruction_set",
+    "instruction_sets",
+    "project",
+    "projects",
+    "rollout",
+    "unbuilt",
+    "why_not",
+]
 
 NONLINEARITIES = ("relu", "softplus")
 
@@ -54,8 +64,18 @@ def fill_normal(isa: str, low: int, high: int, stream: int, first_condition: int
     _native.normal(isa, low, high, stream, first_condition, conditions, rows, trials, out.data_ptr(), threads)
 
 
-def adam(grad: Tensor, moment_1: Tensor, moment_2: Tensor, beta_1: float, beta_2: float, rate: float, unbias: float, epsilon: float) -> None:
-    """Adam's two moments follow the gradient, and its step is written over it: moment_1 rate / (√(moment_2 / unbias) + epsilon)."""
+def adam(
+    grad: Tensor,
+    moment_1: Tensor,
+    moment_2: Tensor,
+    beta_1: float,
+    beta_2: float,
+    rate: float,
+    unbias: float,
+    epsilon: float,
+) -> None:
+    """Adam's two moments follow the gradient, and its step is written over it: moment_1 rate / (√(moment_2 / unbias) +
+    epsilon)."""
     if _native is not None and grad.device.type == "cpu" and grad.dtype == torch.float32:
         addresses = [tensor.data_ptr() for tensor in (grad, moment_1, moment_2)]
         _native.adam(grad.numel(), addresses, beta_1, beta_2, rate, unbias, epsilon)
@@ -152,8 +172,17 @@ class _Call:
         _, conditions, trials = r0.shape
         forced = 0 if forcing is None else forcing.shape[0]
         group = min(self.group or conditions, conditions) or 1
-        sizes = [r0.shape[0], conditions, trials, self.timeline.steps, drives.shape[0], len(tables[0]),
-                 readout.shape[0], forced, group]  # fmt: skip
+        sizes = [
+            r0.shape[0],
+            conditions,
+            trials,
+            self.timeline.steps,
+            drives.shape[0],
+            len(tables[0]),
+            readout.shape[0],
+            forced,
+            group,
+        ]
         arrays = [leaf_weight, drives, readout, r0, noise, forcing, trajectory, x, power]
         kind = _native.RolloutFloat32 if r0.dtype == torch.float32 else _native.RolloutFloat64
         return kind(

@@ -72,10 +72,15 @@ def _normal(rows: int, conditions: range, trials: int, low: int, high: int, stre
     runs = -(-rows * trials // _RUN)
     index = np.arange(runs * 16, dtype=np.uint64)
     for place, condition in enumerate(conditions):
-        counter = [index & np.uint64(0xFFFFFFFF), index >> np.uint64(32), np.full_like(index, condition),
-                   np.full_like(index, stream)]  # fmt: skip
+        counter = [
+            index & np.uint64(0xFFFFFFFF),
+            index >> np.uint64(32),
+            np.full_like(index, condition),
+            np.full_like(index, stream),
+        ]
         words = philox(counter, (low, high)).reshape(4, runs, 16)
-        # The upper 24 bits, centred in their interval, so that the logarithm never sees 0; rounded as the kernel rounds.
+        # The upper 24 bits, centred in their interval, so that the logarithm never sees 0; rounded as the kernel
+        # rounds.
         uniform = (words[::2] >> np.uint32(8)).astype(np.float32) + np.float32(0.5)
         radius = np.sqrt(-2 * np.log(uniform.astype(np.float64) / 2**24))
         angle = words[1::2] * (2 * np.pi / 2**32)

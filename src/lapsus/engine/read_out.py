@@ -11,7 +11,8 @@ __all__ = ["project", "read_out"]
 
 
 def read_out(trajectory: Tensor, readout: Tensor) -> tuple[Tensor, Tensor]:
-    """x [steps, d, C, K] and the sum over steps and units of r² [C, K], for a trajectory [steps, n, C, K]; W_x is [d, n]."""
+    """x [steps, d, C, K] and the sum over steps and units of r² [C, K], for a trajectory [steps, n, C, K]; W_x is [d,
+    n]."""
     return torch.einsum("dn,snck->sdck", readout, trajectory), trajectory.flatten(0, 1).square().sum(0)
 
 

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from lapsus.engine.timeline import Timeline
 
-__all__ = ["rollout", "clamp"]
+__all__ = ["clamp", "rollout"]
 
 
 def clamp(r: Tensor, readout: Tensor, x: Tensor) -> Tensor:

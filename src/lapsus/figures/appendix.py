@@ -39,7 +39,13 @@ TABLE_1 = {
     "feature-constant-05": (0.000152, 0.000000, 0.000152),
     "feature-smooth-2": (0.065647, 0.000340, 0.065307),
 }
-WINDOWS = {"feature-optimal": 40, "feature-optimal-30": 30, "feature-optimal-20": 20, "feature-optimal-5": 5, "feature-optimal-1": 1}
+WINDOWS = {
+    "feature-optimal": 40,
+    "feature-optimal-30": 30,
+    "feature-optimal-20": 20,
+    "feature-optimal-5": 5,
+    "feature-optimal-1": 1,
+}
 CONTROL_DISTANCES = (np.pi, 3 * np.pi / 4, np.pi / 2, np.pi / 4)
 
 
@@ -48,7 +54,8 @@ CONTROL_DISTANCES = (np.pi, 3 * np.pi / 4, np.pi / 2, np.pi / 4)
 
 @lru_cache(maxsize=8)
 def sigmoid_fits(networks: Networks, role: str) -> tuple[np.ndarray, np.ndarray, SigmoidFit, tuple[SigmoidFit, ...]]:
-    """Time, mean curves [distance, time], the fit and fits to resampled rotations; from the offset of the stimuli on."""
+    """Time, mean curves [distance, time], the fit and fits to resampled rotations; from the offset of the stimuli
+    on."""
     curves = feature_alignment(networks, role)
     return fit_curves(curves)
 
@@ -69,7 +76,18 @@ def table_1(networks: Networks) -> pd.DataFrame:
         _, _, fit, resampled = sigmoid_fits(networks, role)
         low, high = np.quantile([one.difference for one in resampled], [0.025, 0.975])
         rows.append((role, fit.flat_mse, fit.sigmoid_mse, fit.difference, low, high, fit.y_scale, *paper))
-    columns = ["network", "flat", "sigmoid", "difference", "low", "high", "rise", "paper_flat", "paper_sigmoid", "paper_difference"]
+    columns = [
+        "network",
+        "flat",
+        "sigmoid",
+        "difference",
+        "low",
+        "high",
+        "rise",
+        "paper_flat",
+        "paper_sigmoid",
+        "paper_difference",
+    ]
     return pd.DataFrame(rows, columns=columns)
 
 
@@ -77,7 +95,9 @@ def sigmoid_panel(ax: Axes, networks: Networks, role: str) -> Axes:
     """Curves of all distances, the sigmoid and the flat line."""
     time, curves, fit, _ = sigmoid_fits(networks, role)
     ax.plot(time, curves.T, color="0.75", lw=0.7)
-    ax.plot(time, sigmoid(time, fit.slope, fit.x_offset, fit.y_offset, fit.y_scale), color=colour_of(role), label="sigmoid")
+    ax.plot(
+        time, sigmoid(time, fit.slope, fit.x_offset, fit.y_offset, fit.y_scale), color=colour_of(role), label="sigmoid"
+    )
     ax.axhline(curves.mean(), color="k", ls=(0, (3, 2)), lw=0.8, label="flat")
     mark_epochs(ax, -4)
     ax.set_title(f"{LABELS[role]}: MSE {fit.flat_mse:.4f} flat,\n{fit.sigmoid_mse:.4f} sigmoid", pad=9, fontsize=6)
@@ -123,7 +143,12 @@ def windows_figure(networks: Networks) -> Figure:
                 ax.set_xlabel("time from cue\noffset (steps)")
         for ax in axes:
             if ax.lines:
-                fig.legend(*ax.get_legend_handles_labels(), loc="outside lower center", title="probe distance; red: where the loss applies", ncols=5)
+                fig.legend(
+                    *ax.get_legend_handles_labels(),
+                    loc="outside lower center",
+                    title="probe distance; red: where the loss applies",
+                    ncols=5,
+                )
                 break
     return fig
 
@@ -144,7 +169,9 @@ def windows_table(networks: Networks) -> pd.DataFrame:
 
 
 @lru_cache(maxsize=2)
-def averaging_by_condition(networks: Networks, role: str = "feature-sample-mse", *, conditions: int = 512, trials: int = 64) -> pd.DataFrame:
+def averaging_by_condition(
+    networks: Networks, role: str = "feature-sample-mse", *, conditions: int = 512, trials: int = 64
+) -> pd.DataFrame:
     """One row a condition: target swap probability, mean and s.d. over trials of the place between the two modes."""
     dataset = networks.responses(role, conditions, trials, seed=31)
     from lapsus.analysis.activity import items
@@ -153,14 +180,20 @@ def averaging_by_condition(networks: Networks, role: str = "feature-sample-mse",
     radius = networks.model(role).behaviour.radius
     place = averaging(dataset["x_T"].to_numpy(), embed(found.target, radius), embed(found.distractor, radius))
     frame = pd.DataFrame({"condition": dataset["condition"], "probability": dataset["probability"], "place": place})
-    return frame.groupby("condition").agg(probability=("probability", "first"), mean=("place", "mean"), sd=("place", "std")).reset_index()
+    return (
+        frame.groupby("condition")
+        .agg(probability=("probability", "first"), mean=("place", "mean"), sd=("place", "std"))
+        .reset_index()
+    )
 
 
 def _control_panel(ax: Axes, networks: Networks, gap: float) -> Axes:
     dataset = networks.responses("feature-sample-mse", pair(gap), 512, seed=3)
     cloud(ax, dataset["x_T"].to_numpy())
     ax.axis("off")
-    ax.set_title(f"probe distance {np.degrees(gap):.0f}°\ntarget swap rate {float(dataset['probability'][0]):.2f}", fontsize=6)
+    ax.set_title(
+        f"probe distance {np.degrees(gap):.0f}°\ntarget swap rate {float(dataset['probability'][0]):.2f}", fontsize=6
+    )
     return ax
 
 
@@ -172,7 +205,9 @@ def unimodal_figure(networks: Networks) -> Figure:
         fig, axes = plt.subplots(1, len(CONTROL_DISTANCES), figsize=(TEXT_WIDTH, 2.0), layout="constrained")
         for ax, gap in zip(axes, CONTROL_DISTANCES, strict=True):
             panel(ax, _control_panel, networks, gap)
-        fig.supxlabel("512 responses each; ○ cued colour, □ the other; both lie at the radius of the target (grey)", fontsize=6)
+        fig.supxlabel(
+            "512 responses each; ○ cued colour, □ the other; both lie at the radius of the target (grey)", fontsize=6
+        )
     return fig
 
 

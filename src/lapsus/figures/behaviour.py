@@ -1,4 +1,5 @@
-"""Plots of a fit to behaviour: the swap function, errors, errors to non-targets, posterior predictive, model comparison."""
+"""Plots of a fit to behaviour: the swap function, errors, errors to non-targets, posterior predictive, model
+comparison."""
 
 from pathlib import Path
 
@@ -11,9 +12,18 @@ from lapsus.circular import difference
 from lapsus.figures.style import BLUE, GREY, ORANGE, TEXT_WIDTH, VERMILION, letter, note, style
 
 __all__ = [
-    "comparison", "errors", "non_target_errors", "overview", "predictive", "save_all", "subject_swap_functions",
-    "subject_weights", "subjects", "swap_function", "swap_probability",
-]  # fmt: skip
+    "comparison",
+    "errors",
+    "non_target_errors",
+    "overview",
+    "predictive",
+    "save_all",
+    "subject_swap_functions",
+    "subject_weights",
+    "subjects",
+    "swap_function",
+    "swap_probability",
+]
 
 DEGREES = (0, 45, 90, 135, 180)
 # Odd numbers of bins: one is centred on 0, so that responses in whole steps do not fall on its edge.
@@ -51,7 +61,17 @@ def _marks(ax, fit, value, low, high):
     if 0 < len(shown) <= 48:
         table = fit.swap_function(np.radians(shown))
         spread = [table[value] - table[low], table[high] - table[value]]
-        ax.errorbar(shown, table[value], np.maximum(spread, 0), fmt="o", ms=3, color=BLUE, lw=0.9, clip_on=False, label="distances in the data")
+        ax.errorbar(
+            shown,
+            table[value],
+            np.maximum(spread, 0),
+            fmt="o",
+            ms=3,
+            color=BLUE,
+            lw=0.9,
+            clip_on=False,
+            label="distances in the data",
+        )
 
 
 def _curve(ax, fit, value, low, high, label):
@@ -121,7 +141,9 @@ def _bars_and_band(ax, edges, observed, predicted):
 def errors(ax: Axes, fit) -> Axes:
     """Histogram of response errors, with the fit's posterior predictive."""
     edges = np.linspace(-np.pi, np.pi, ERROR_BINS + 1)
-    _bars_and_band(ax, edges, _histogram(fit.trials.error, edges), _predicted(fit, lambda t: _histogram(t.error, edges)))
+    _bars_and_band(
+        ax, edges, _histogram(fit.trials.error, edges), _predicted(fit, lambda t: _histogram(t.error, edges))
+    )
     _degree_axis(ax, True, "response − target (°)")
     ax.set_ylabel("density (per rad)")
     ax.set_ylim(0, 1.25 * ax.get_ylim()[1])
@@ -178,7 +200,8 @@ def _nearest_share(trials, feature, edges):
 
 
 def predictive(ax: Axes, fit) -> Axes:
-    """Posterior predictive check of the swaps: how often the nearest item to the response is a distractor, by its distance."""
+    """Posterior predictive check of the swaps: how often the nearest item to the response is a distractor, by its
+    distance."""
     trials = fit.trials
     if trials.set_size.max() < 2:
         return note(ax, "Every trial has one item.")
@@ -197,7 +220,9 @@ def predictive(ax: Axes, fit) -> Axes:
     x = np.degrees(middle[known])
     ax.fill_between(x, 100 * low, 100 * high, color=VERMILION, alpha=0.3, lw=0)
     ax.plot(x, 100 * predicted[:, known].mean(0), color=VERMILION, label="fit, 95 % predictive")
-    ax.plot(x, 100 * _nearest_share(trials, feature, edges)[known], "o", color="black", ms=3.5, clip_on=False, label="data")
+    ax.plot(
+        x, 100 * _nearest_share(trials, feature, edges)[known], "o", color="black", ms=3.5, clip_on=False, label="data"
+    )
     _degree_axis(ax, False, f"non-target's {feature} distance (°)")
     ax.set_ylabel("responses nearest to\nthat non-target (%)")
     ax.set_ylim(0, 1.25 * ax.get_ylim()[1])
@@ -234,10 +259,13 @@ def overview(fit):
         figure, axes = plt.subplots(2, 3, figsize=(TEXT_WIDTH, 4.4), layout="constrained")
         _heading(figure, fit)
         panels = [
-            lambda ax: swap_function(ax, fit), lambda ax: swap_probability(ax, fit),
+            lambda ax: swap_function(ax, fit),
+            lambda ax: swap_probability(ax, fit),
             lambda ax: comparison(ax, fit.comparison, fit.name),
-            lambda ax: errors(ax, fit), lambda ax: non_target_errors(ax, fit), lambda ax: predictive(ax, fit),
-        ]  # fmt: skip
+            lambda ax: errors(ax, fit),
+            lambda ax: non_target_errors(ax, fit),
+            lambda ax: predictive(ax, fit),
+        ]
         for ax, draw, name in zip(axes.flat, panels, "ABCDEF"):
             draw(ax)
             letter(ax, name)
@@ -297,7 +325,10 @@ def _forest(ax, fits, series, scale):
     for number, (rows, value, low, high, colour, label) in enumerate(series):
         at = place + 0.14 * (len(series) - 1 - 2 * number)
         middle = scale * np.array([row[value] for row in rows])
-        spread = [middle - scale * np.array([row[low] for row in rows]), scale * np.array([row[high] for row in rows]) - middle]
+        spread = [
+            middle - scale * np.array([row[low] for row in rows]),
+            scale * np.array([row[high] for row in rows]) - middle,
+        ]
         ax.errorbar(middle, at, xerr=np.maximum(spread, 0), fmt="o", ms=3, lw=0.9, color=colour, label=label)
     ax.set(yticks=place, yticklabels=list(_titles(fits).values()))
     ax.set_xlim(left=0)
@@ -328,7 +359,9 @@ def subject_swap_functions(fits):
     rows = -(-len(fits) // columns)
     size = (TEXT_WIDTH * min(1, columns / 3), 0.5 + 1.45 * rows)
     with style():
-        figure, axes = plt.subplots(rows, columns, figsize=size, layout="constrained", sharex=True, sharey=True, squeeze=False)
+        figure, axes = plt.subplots(
+            rows, columns, figsize=size, layout="constrained", sharex=True, sharey=True, squeeze=False
+        )
         tables = {subject: _where_known(fit) for subject, fit in fits.items()}
         top = max(table["p_swap"].max() for table in tables.values())
         for ax, (subject, fit) in zip(axes.flat, fits.items()):
@@ -364,7 +397,11 @@ def save_all(fit, folder: Path) -> list[Path]:
             figures["swap_function"], axes = plt.subplots(1, 2, figsize=(TEXT_WIDTH * 0.75, 2.5), layout="constrained")
             swap_function(axes[0], fit)
             swap_probability(axes[1], fit)
-            for name, draw in (("errors", errors), ("non_target_errors", non_target_errors), ("predictive", predictive)):
+            for name, draw in (
+                ("errors", errors),
+                ("non_target_errors", non_target_errors),
+                ("predictive", predictive),
+            ):
                 figures[name], ax = plt.subplots(figsize=(3.4, 2.5), layout="constrained")
                 draw(ax, fit)
             if fit.comparison is not None:

@@ -24,8 +24,8 @@ REPEATS = 500
 
 
 def _quantiles(value: float, drawn: np.ndarray) -> Interval:
-    """The value with the 95 % interval of its bootstrap samples, shifted to be centred on it: resampling adds noise a second time,
-    and statistics of noisy planes move with noise."""
+    """The value with the 95 % interval of its bootstrap samples, shifted to be centred on it: resampling adds noise a
+    second time, and statistics of noisy planes move with noise."""
     low, middle, high = np.nanquantile(drawn, [0.025, 0.5, 0.975])
     return float(value), float(value + low - middle), float(value + high - middle)
 
@@ -34,7 +34,8 @@ def _quantiles(value: float, drawn: np.ndarray) -> Interval:
 
 
 def swap_deviation(networks: Networks, role: str, *, bins: int = 9) -> Interval:
-    """Mean |rate - target| over bins of probe distance; interval by resampling conditions (basic bootstrap, for the absolute value)."""
+    """Mean |rate - target| over bins of probe distance; interval by resampling conditions (basic bootstrap, for the
+    absolute value)."""
     dataset = networks.responses(role, 4096, 16, seed=2)
     found, condition = items(dataset), dataset["condition"].to_numpy()
     first = np.unique(condition, return_index=True)[1]
@@ -147,7 +148,9 @@ def two_rings(networks: Networks) -> Interval:
     count, drawn = len(projected.free), []
     for _ in range(200):
         rows = rng.integers(count, size=count)
-        part = type(projected)(*(getattr(projected, name)[rows] for name in ("points", "free", "fixed_cued", "swap", "recalled_fixed")))
+        part = type(projected)(
+            *(getattr(projected, name)[rows] for name in ("points", "free", "fixed_cued", "swap", "recalled_fixed"))
+        )
         resampled = separation(part)
         drawn.append(min(resampled["turn_correct"], resampled["turn_swap"]))
     return _quantiles(min(found["turn_correct"], found["turn_swap"]), np.array(drawn))
@@ -156,7 +159,8 @@ def two_rings(networks: Networks) -> Interval:
 def _resampled_configurations(networks: Networks, statistic: Callable[[np.ndarray, np.ndarray], float]) -> Interval:
     """A statistic of PC3 vectors [configuration, colour, unit], by resampling location pairs.
 
-    A location pair drawn twice would be compared with itself, so the second argument says which pairs of configurations count.
+    A location pair drawn twice would be compared with itself, so the second argument says which pairs of configurations
+    count.
     """
     vectors = fig4.third_components(networks).vectors
     count = len(vectors)
@@ -247,7 +251,8 @@ CLAIMS: dict[str, tuple[str, Callable[[Networks], Interval]]] = {
 
 
 def evaluate_claims(networks: Networks, figures: set[str] | None = None) -> list[Claim]:
-    """Every claim (of the named figures) in the order of claims.toml; one that lacks a network or trials is undecided and says why."""
+    """Every claim (of the named figures) in the order of claims.toml; one that lacks a network or trials is undecided
+    and says why."""
     found = []
     for id in criteria():
         shown_in, compute = CLAIMS[id]

@@ -1,4 +1,5 @@
-"""Causal inference in cue combination: task, posteriors of the ideal observer and of the network, their distance over all cues.
+"""Causal inference in cue combination: task, posteriors of the ideal observer and of the network, their distance over
+all cues.
 
 Paper: appendix "Extension to cue combination tasks" and its three figures.
 """
@@ -16,7 +17,20 @@ from lapsus.analysis.ks import bimodal, both_modes, ks_distance, ks_over_cues, m
 from lapsus.figures.networks import Networks
 from lapsus.figures.style import GREEN, ORANGE, PURPLE, SKY, TEXT_WIDTH, VERMILION, letter, panel, style
 
-__all__ = ["ROLE", "cues_on_grid", "example_cdfs", "figure", "graphical_model", "ks_map", "ks_interval", "posterior_map", "slices", "summary", "tables", "task"]
+__all__ = [
+    "ROLE",
+    "cues_on_grid",
+    "example_cdfs",
+    "figure",
+    "graphical_model",
+    "ks_interval",
+    "ks_map",
+    "posterior_map",
+    "slices",
+    "summary",
+    "tables",
+    "task",
+]
 
 ROLE = "cue-combination"
 GRID, LIMIT, SAMPLES = 20, 3.0, 2000
@@ -36,7 +50,10 @@ def _responses(model, conditions: dict, samples: int, seed: int) -> np.ndarray:
     """Free-running responses [condition, sample]."""
     from lapsus.training.evaluate import respond
 
-    parts = [respond(model, conditions, min(_AT_ONCE, samples - start), seed + start)[0].numpy() for start in range(0, samples, _AT_ONCE)]
+    parts = [
+        respond(model, conditions, min(_AT_ONCE, samples - start), seed + start)[0].numpy()
+        for start in range(0, samples, _AT_ONCE)
+    ]
     return np.concatenate(parts, axis=1)
 
 
@@ -54,7 +71,8 @@ def cues_on_grid(networks: Networks, samples: int = SAMPLES, size: int = GRID, s
     """The network's responses[s_v, s_a, sample] on the grid, their ks[s_v, s_a], whether the target is `bimodal`
     there and whether the network has `both_modes`, and the `mode_mass` at the rarer of them relative to the target's;
     `target_both_modes` is the same for as many samples of the target, and
-    `exact_ks` the distance of the exact denoiser run through the network's schedule: what a perfect network would have."""
+    `exact_ks` the distance of the exact denoiser run through the network's schedule: what a perfect network would
+    have."""
     from lapsus import streams
     from lapsus.diffusion import reverse_sample
     from lapsus.engine import normal
@@ -64,7 +82,9 @@ def cues_on_grid(networks: Networks, samples: int = SAMPLES, size: int = GRID, s
     x = _responses(model, conditions, samples, seed)
     on_grid = lambda values: values.reshape(size, size, *values.shape[1:])  # noqa: E731
     cues = np.linspace(-LIMIT, LIMIT, size)
-    found = ks_over_cues(on_grid(x), lambda x: on_grid(_of_target(behaviour.cdf, x.reshape(size**2, -1), conditions)), cues, cues)
+    found = ks_over_cues(
+        on_grid(x), lambda x: on_grid(_of_target(behaviour.cdf, x.reshape(size**2, -1), conditions)), cues, cues
+    )
     places = bimodal(_X, _of_target(behaviour.density, _X, conditions))
     drawn = behaviour.sample(conditions, samples, streams.generator(seed, "target"))[0].numpy()
     part, schedule = range(size**2), model.schedule
@@ -76,7 +96,10 @@ def cues_on_grid(networks: Networks, samples: int = SAMPLES, size: int = GRID, s
         responses=((*cells, "sample"), on_grid(x)),
         bimodal=(cells, on_grid(np.isfinite(places[:, 0]))),
         both_modes=(cells, on_grid(both_modes(x, places, _MODE_WIDTH))),
-        mode_mass=(cells, on_grid(mode_mass(x, places, _MODE_WIDTH, lambda z: _of_target(behaviour.cdf, z, conditions)))),
+        mode_mass=(
+            cells,
+            on_grid(mode_mass(x, places, _MODE_WIDTH, lambda z: _of_target(behaviour.cdf, z, conditions))),
+        ),
         target_both_modes=(cells, on_grid(both_modes(drawn, places, _MODE_WIDTH))),
     )
 
@@ -120,21 +143,29 @@ def summary(networks: Networks) -> dict:
     found = cues_on_grid(networks)
     two = found["bimodal"].to_numpy()
     return {
-        "ks_median": found.attrs["ks_median"], "ks_p95": found.attrs["ks_p95"], "ks_max": float(found["ks"].max()),
-        "ks_median_exact": float(found["exact_ks"].median()), "ks_p95_exact": float(found["exact_ks"].quantile(0.95)),
-        "ks_median_noise": found.attrs["noise_median"], "ks_p95_noise": found.attrs["noise_p95"],
-        "cells": int(two.size), "samples": found.attrs["samples"], "bimodal_cells": int(two.sum()),
+        "ks_median": found.attrs["ks_median"],
+        "ks_p95": found.attrs["ks_p95"],
+        "ks_max": float(found["ks"].max()),
+        "ks_median_exact": float(found["exact_ks"].median()),
+        "ks_p95_exact": float(found["exact_ks"].quantile(0.95)),
+        "ks_median_noise": found.attrs["noise_median"],
+        "ks_p95_noise": found.attrs["noise_p95"],
+        "cells": int(two.size),
+        "samples": found.attrs["samples"],
+        "bimodal_cells": int(two.sum()),
         "both_modes": float(found["both_modes"].to_numpy()[two].mean()),
         "both_modes_target": float(found["target_both_modes"].to_numpy()[two].mean()),
         "mode_mass_least": float(found["mode_mass"].to_numpy()[two].min()),
-    }  # fmt: skip
+    }
 
 
 def tables(networks: Networks) -> dict[str, pd.DataFrame]:
     """Numbers of the figure by the name of their file; none without the network."""
     if ROLE not in networks:
         return {}
-    cells = cues_on_grid(networks)[["ks", "exact_ks", "bimodal", "both_modes", "mode_mass"]].to_dataframe().reset_index()
+    cells = (
+        cues_on_grid(networks)[["ks", "exact_ks", "bimodal", "both_modes", "mode_mass"]].to_dataframe().reset_index()
+    )
     return {"ks": cells, "summary": pd.DataFrame([summary(networks)])}
 
 
@@ -148,7 +179,9 @@ def _blank(ax: Axes, width: float, height: float) -> Axes:
 
 
 def _arrow(ax: Axes, start, end) -> None:
-    ax.add_patch(FancyArrowPatch(start, end, arrowstyle="-|>", mutation_scale=7, shrinkA=0, shrinkB=0, color="0.3", lw=0.8))
+    ax.add_patch(
+        FancyArrowPatch(start, end, arrowstyle="-|>", mutation_scale=7, shrinkA=0, shrinkB=0, color="0.3", lw=0.8)
+    )
 
 
 def task(ax: Axes, epochs: dict[str, int]) -> Axes:
@@ -172,7 +205,14 @@ def task(ax: Axes, epochs: dict[str, int]) -> Axes:
             bump = 0.42 * np.exp(-(((place - x - 0.8) / 0.3) ** 2)) + 0.5 * np.exp(-(((place - x - 1.55) / 0.12) ** 2))
             ax.fill_between(place, 1.05, 1.05 + bump, color="0.75", lw=0)
             ax.text(x + width / 2 + 0.02, 1.66, r"$x_T \sim p(z_a\,|\,s_v, s_a)$", ha="center", fontsize=6)
-        ax.text(x + width / 2, 0.66, f"{labels[name]}\n{steps} steps, {0.05 * steps:.2f} s", ha="center", va="top", fontsize=6)
+        ax.text(
+            x + width / 2,
+            0.66,
+            f"{labels[name]}\n{steps} steps, {0.05 * steps:.2f} s",
+            ha="center",
+            va="top",
+            fontsize=6,
+        )
         x += width + 0.1
     return ax
 
@@ -200,7 +240,9 @@ def posterior_map(ax: Axes, s_v: np.ndarray, z_a: np.ndarray, density: np.ndarra
     ax.plot([-2.6, 2.6], [-2.6, 2.6], color="w", lw=0.6, ls=(0, (4, 3)))
     for place, colour in zip(SLICES, SLICE_COLOURS, strict=True):
         ax.plot([place, place], [-2.6, -2.15], color=colour, lw=2)
-    ax.set(xlabel="visual cue $s_v$ ($\\sigma_p$)", ylim=(-2.6, 2.6), xlim=(-3, 3), xticks=[-3, 0, 3], yticks=[-2, 0, 2])
+    ax.set(
+        xlabel="visual cue $s_v$ ($\\sigma_p$)", ylim=(-2.6, 2.6), xlim=(-3, 3), xticks=[-3, 0, 3], yticks=[-2, 0, 2]
+    )
     ax.set_title(title)
     return image
 
@@ -219,18 +261,30 @@ def slices(axes: list[Axes], along: xr.Dataset) -> None:
 def _examples(ks: np.ndarray) -> list[tuple[int, int]]:
     """Cells at the 5th, 35th, 65th, 95th and 100th percentile of the KS distance."""
     order = np.argsort(ks.ravel())
-    return [np.unravel_index(order[round(share * (len(order) - 1))], ks.shape) for share in (0.05, 0.35, 0.65, 0.95, 1.0)]
+    return [
+        np.unravel_index(order[round(share * (len(order) - 1))], ks.shape) for share in (0.05, 0.35, 0.65, 0.95, 1.0)
+    ]
 
 
 def ks_map(ax: Axes, found: xr.Dataset):
     """KS distance for every pair of cues; dots mark the examples. Returns the image."""
     cues, ks = found["s_v"].to_numpy(), found["ks"].to_numpy()
-    image = ax.pcolormesh(cues, cues, ks.T, cmap="cividis", vmin=0, vmax=max(0.15, float(np.quantile(ks, 0.99))), rasterized=True)
+    image = ax.pcolormesh(
+        cues, cues, ks.T, cmap="cividis", vmin=0, vmax=max(0.15, float(np.quantile(ks, 0.99))), rasterized=True
+    )
     for (i, j), colour in zip(_examples(ks), SLICE_COLOURS, strict=True):
         ax.plot(cues[i], cues[j], "o", ms=4.5, mfc=colour, mec="w", mew=0.7)
-    ax.set(xlabel="visual cue $s_v$ ($\\sigma_p$)", ylabel="auditory cue $s_a$ ($\\sigma_p$)", xticks=[-3, 0, 3], yticks=[-3, 0, 3])
-    ax.set_title(f"median {found.attrs['ks_median']:.3f}, 95th percentile {found.attrs['ks_p95']:.3f}\n"
-                 f"(sampling noise alone {found.attrs['noise_median']:.3f}, {found.attrs['noise_p95']:.3f})", fontsize=6)  # fmt: skip
+    ax.set(
+        xlabel="visual cue $s_v$ ($\\sigma_p$)",
+        ylabel="auditory cue $s_a$ ($\\sigma_p$)",
+        xticks=[-3, 0, 3],
+        yticks=[-3, 0, 3],
+    )
+    ax.set_title(
+        f"median {found.attrs['ks_median']:.3f}, 95th percentile {found.attrs['ks_p95']:.3f}\n"
+        f"(sampling noise alone {found.attrs['noise_median']:.3f}, {found.attrs['noise_p95']:.3f})",
+        fontsize=6,
+    )
     return image
 
 
@@ -267,7 +321,9 @@ def _network_panels(ax: Axes, networks: Networks) -> Axes:
     posterior_map(ideal, along["s_v"], along["z_a"], along["density"].to_numpy(), "ideal observer")
     edges = np.linspace(-4, 4, 101)
     counts = np.stack([np.histogram(row, edges, density=True)[0] for row in along["responses"].to_numpy()])
-    image = posterior_map(network, along["s_v"], (edges[1:] + edges[:-1]) / 2, counts, f"network (n = {along.sizes['sample']:,} each)")
+    image = posterior_map(
+        network, along["s_v"], (edges[1:] + edges[:-1]) / 2, counts, f"network (n = {along.sizes['sample']:,} each)"
+    )
     fig.colorbar(image, cax=fig.add_subplot(maps[2]), ticks=[0, 0.5, 1], extend="max")
     ideal.set_ylabel("auditory source $z_a$ ($\\sigma_p$)")
     network.set_yticklabels([])
@@ -286,7 +342,9 @@ def _network_panels(ax: Axes, networks: Networks) -> Axes:
     axes = [fig.add_subplot(row[k]) for k in range(5)]
     example_cdfs(axes, found, networks.model(ROLE).behaviour)
     axes[0].set(ylabel="cumulative probability", yticks=[0, 0.5, 1])
-    axes[2].set_xlabel(f"auditory source $z_a$ ($\\sigma_p$); coloured: network (n = {found.attrs['samples']:,}), black: ideal")
+    axes[2].set_xlabel(
+        f"auditory source $z_a$ ($\\sigma_p$); coloured: network (n = {found.attrs['samples']:,}), black: ideal"
+    )
     letter(axes[0], "F")
     return ax
 
@@ -299,7 +357,9 @@ def figure(networks: Networks) -> Figure:
 
     with style():
         fig = plt.figure(figsize=(TEXT_WIDTH, 6.0))
-        head, body = fig.add_gridspec(2, 1, height_ratios=(1, 2.9), hspace=0.13, left=0.07, right=0.985, top=0.96, bottom=0.075)
+        head, body = fig.add_gridspec(
+            2, 1, height_ratios=(1, 2.9), hspace=0.13, left=0.07, right=0.985, top=0.96, bottom=0.075
+        )
         a, b = (fig.add_subplot(part) for part in head.subgridspec(1, 2, width_ratios=(5.6, 3.2), wspace=0.05))
         task(a, CueCombination().epochs)
         graphical_model(b)

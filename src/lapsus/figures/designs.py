@@ -1,4 +1,5 @@
-"""Which trials the figures look at: conditions as dictionaries of arrays, `report [C, 2]`, `probe [C, 2]`, `cued [C]` from 0."""
+"""Which trials the figures look at: conditions as dictionaries of arrays, `report [C, 2]`, `probe [C, 2]`, `cued [C]`
+from 0."""
 
 import numpy as np
 
@@ -24,7 +25,9 @@ def colour_pairs(count: int = 24, margin: float = MARGIN) -> np.ndarray:
 def _both_cues(report: np.ndarray, probe: np.ndarray, **extra: np.ndarray) -> dict[str, np.ndarray]:
     double = lambda values: np.concatenate([values, values])  # noqa: E731
     cued = np.repeat([0, 1], len(report))
-    return {"report": double(report), "probe": double(probe), "cued": cued} | {name: double(v) for name, v in extra.items()}
+    return {"report": double(report), "probe": double(probe), "cued": cued} | {
+        name: double(v) for name, v in extra.items()
+    }
 
 
 def alignment_grid(probe_distance: float | None = None, rotations: int = 24) -> dict[str, np.ndarray]:
@@ -53,7 +56,8 @@ def pair(probe_distance: float, report_distance: float = -2 * np.pi / 3) -> dict
 def ring_design(
     fixed_colours: np.ndarray, probes: np.ndarray, *, free: int = 24, both: bool = True
 ) -> dict[str, np.ndarray]:
-    """Item 1 has a fixed colour, item 2 each of `free` grid colours beyond the margin, for each pair of probes [configuration, 2].
+    """Item 1 has a fixed colour, item 2 each of `free` grid colours beyond the margin, for each pair of probes
+    [configuration, 2].
 
     both: cue either item, else only the one of fixed colour. `configuration` and `fixed_colour` number the two.
     """
@@ -70,4 +74,10 @@ def ring_design(
     if both:
         return _both_cues(wrap(report), wrap(probe), configuration=configuration, fixed_colour=colour)
     cued = np.zeros(len(report), dtype=int)
-    return {"report": wrap(report), "probe": wrap(probe), "cued": cued, "configuration": configuration, "fixed_colour": colour}
+    return {
+        "report": wrap(report),
+        "probe": wrap(probe),
+        "cued": cued,
+        "configuration": configuration,
+        "fixed_colour": colour,
+    }

@@ -18,8 +18,13 @@ from lapsus.figures.style import TEXT_WIDTH, colour_of, letter, note, panel, sty
 __all__ = ["ablations", "cloud", "figure", "fitted_swap_function", "swap_curves", "swap_function", "tables"]
 
 SWAP_NETWORKS = (
-    "feature-none", "feature-constant-30", "feature-constant-05", "feature-smooth-0", "feature-smooth-2", "feature-smooth-1",
-)  # fmt: skip
+    "feature-none",
+    "feature-constant-30",
+    "feature-constant-05",
+    "feature-smooth-0",
+    "feature-smooth-2",
+    "feature-smooth-1",
+)
 CLOUD_NETWORKS = ("feature-optimal", "feature-none", "feature-constant-05", "feature-smooth-0")
 DISTANCES = {"π/6": np.pi / 6, "π/20": np.pi / 20, "π/50": np.pi / 50, "π/100": np.pi / 100}
 NOISES = (2, 5, 10, 15)
@@ -33,8 +38,11 @@ FITTED_TRIALS = 2048
 
 
 @lru_cache(maxsize=64)
-def swap_function(networks: Networks, role: str, *, conditions: int = 4096, trials: int = 16, bins: int = 9) -> pd.DataFrame:
-    """Swap rate by probe distance of a network, with `target`, the mean of its target's probability over the same trials."""
+def swap_function(
+    networks: Networks, role: str, *, conditions: int = 4096, trials: int = 16, bins: int = 9
+) -> pd.DataFrame:
+    """Swap rate by probe distance of a network, with `target`, the mean of its target's probability over the same
+    trials."""
     dataset = networks.responses(role, conditions, trials, seed=2)
     edges = np.linspace(MARGIN - 1e-6, np.pi + 1e-6, bins + 1)
     table = swap_rate_by_distance(dataset, edges=edges)
@@ -46,7 +54,8 @@ def swap_function(networks: Networks, role: str, *, conditions: int = 4096, tria
 
 @lru_cache(maxsize=64)
 def fitted_swap_function(networks: Networks, role: str) -> pd.DataFrame:
-    """p(swap) by probe distance from BNS fitted to a network's responses, as in the paper: distance, p_swap, p_low, p_high."""
+    """p(swap) by probe distance from BNS fitted to a network's responses, as in the paper: distance, p_swap, p_low,
+    p_high."""
     from lapsus.inference import fit
 
     dataset = networks.responses(role, FITTED_TRIALS, 1, seed=4)
@@ -62,7 +71,8 @@ def samples(networks: Networks, role: str, probe_distance: float, noise_scale: f
 
 
 def ablations(networks: Networks, role: str = "feature-optimal") -> pd.DataFrame:
-    """Second mode at the distractor under each ablation: columns ablation, level, excess, low, high, swap_rate, unimodal_p."""
+    """Second mode at the distractor under each ablation: columns ablation, level, excess, low, high, swap_rate,
+    unimodal_p."""
     cases = [("distance", name, value, 1.0) for name, value in DISTANCES.items()]
     cases += [("noise", f"×{scale}", np.pi / 4, float(scale)) for scale in NOISES]
     rows = []
@@ -81,7 +91,9 @@ def tables(networks: Networks) -> dict[str, pd.DataFrame]:
     if curves:
         found["A-swap-functions"] = pd.concat(curves, ignore_index=True)
         if FITTED_TRIALS:
-            fits = [fitted_swap_function(networks, role).assign(network=role) for role in SWAP_NETWORKS if role in networks]
+            fits = [
+                fitted_swap_function(networks, role).assign(network=role) for role in SWAP_NETWORKS if role in networks
+            ]
             found["A-fitted"] = pd.concat(fits, ignore_index=True)
     clouds = []
     for role in CLOUD_NETWORKS:
@@ -100,13 +112,22 @@ def tables(networks: Networks) -> dict[str, pd.DataFrame]:
 
 
 def swap_curves(ax: Axes, curves: dict[str, pd.DataFrame], fitted: dict[str, pd.DataFrame] | None = None) -> Axes:
-    """Swap rate against probe distance, one colour a network: counted by nearest item (dots, 95 % interval), target (dotted) and,
-    where given, p(swap) of a fitted BNS model with its 95 % band (solid)."""
+    """Swap rate against probe distance, one colour a network: counted by nearest item (dots, 95 % interval), target
+    (dotted) and, where given, p(swap) of a fitted BNS model with its 95 % band (solid)."""
     for role, table in curves.items():
         colour, where = colour_of(role), np.degrees(table["distance"])
         error = np.maximum([table["rate"] - table["low"], table["high"] - table["rate"]], 0)
         line = "" if fitted else "-"
-        ax.errorbar(where, table["rate"], error, color=colour, fmt="o" + line, ms=2, elinewidth=0.7, label=LABELS.get(role, role))
+        ax.errorbar(
+            where,
+            table["rate"],
+            error,
+            color=colour,
+            fmt="o" + line,
+            ms=2,
+            elinewidth=0.7,
+            label=LABELS.get(role, role),
+        )
         if fitted:
             own = fitted[role]
             ax.plot(np.degrees(own["distance"]), own["p_swap"], color=colour)
@@ -121,9 +142,17 @@ def swap_curves(ax: Axes, curves: dict[str, pd.DataFrame], fitted: dict[str, pd.
     return ax
 
 
-def cloud(ax: Axes, x: np.ndarray, *, colours: np.ndarray | None = None, reports: tuple[float, ...] = (0.0, -2 * np.pi / 3),
-          radius: float = 2.5, limit: float = 3.6) -> Axes:  # fmt: skip
-    """Samples x [trial, 2] coloured by the response they mean (or by `colours`), items as rings of their colour, cued first."""
+def cloud(
+    ax: Axes,
+    x: np.ndarray,
+    *,
+    colours: np.ndarray | None = None,
+    reports: tuple[float, ...] = (0.0, -2 * np.pi / 3),
+    radius: float = 2.5,
+    limit: float = 3.6,
+) -> Axes:
+    """Samples x [trial, 2] coloured by the response they mean (or by `colours`), items as rings of their colour, cued
+    first."""
     ax.add_artist(_circle(radius))
     shown = angle(x) if colours is None else colours
     ax.scatter(*x.T, s=1.6, c=wheel(shown), lw=0, rasterized=True)
@@ -148,7 +177,9 @@ def _swap_panel(ax: Axes, networks: Networks) -> Axes:
     curves = {role: swap_function(networks, role) for role in SWAP_NETWORKS if role in networks}
     if not curves:
         raise LapsusError("no feature-cued diffusion network")
-    return swap_curves(ax, curves, {role: fitted_swap_function(networks, role) for role in curves} if FITTED_TRIALS else None)
+    return swap_curves(
+        ax, curves, {role: fitted_swap_function(networks, role) for role in curves} if FITTED_TRIALS else None
+    )
 
 
 def _samples_panel(ax: Axes, networks: Networks, role: str, gap: float, noise: float = 1.0) -> Axes:
@@ -179,14 +210,24 @@ def figure(networks: Networks) -> Figure:
 
     with style():
         fig = plt.figure(figsize=(TEXT_WIDTH, 6.0))
-        top, middle, bottom = fig.add_gridspec(3, 1, height_ratios=(1.3, 1, 2.0), hspace=0.3, left=0.07, right=0.98, top=0.95, bottom=0.02)
+        top, middle, bottom = fig.add_gridspec(
+            3, 1, height_ratios=(1.3, 1, 2.0), hspace=0.3, left=0.07, right=0.98, top=0.95, bottom=0.02
+        )
         a = fig.add_subplot(top.subgridspec(1, 2, width_ratios=(1.7, 1))[0])
         panel(a, _swap_panel, networks)
         letter(a, "A")
         key = fig.add_subplot(top.subgridspec(1, 2, width_ratios=(1.7, 1))[1])
         key.axis("off")
         wheel_key(key, (0.3, 0.32, 0.55, 0.55), "response, or item's report feature")
-        key.text(0.57, 0.08, f"○ cued item   □ distractor\nn = {SAMPLES} samples a panel", transform=key.transAxes, ha="center", va="top", fontsize=6)
+        key.text(
+            0.57,
+            0.08,
+            f"○ cued item   □ distractor\nn = {SAMPLES} samples a panel",
+            transform=key.transAxes,
+            ha="center",
+            va="top",
+            fontsize=6,
+        )
         row = middle.subgridspec(1, len(SNAPSHOTS), wspace=0.08)
         axes = [fig.add_subplot(row[k]) for k in range(len(SNAPSHOTS))]
         _snapshots(axes, networks)
@@ -202,7 +243,9 @@ def figure(networks: Networks) -> Figure:
                     letter(ax, "C", y=1.12)
         cells = right.subgridspec(2, 5, wspace=0.08, hspace=0.05)
         ablated = [(0, "task-optimal, probe at", name, "feature-optimal", gap, 1.0) for name, gap in DISTANCES.items()]
-        ablated += [(1, "task-optimal, noise", f"×{scale}", "feature-optimal", np.pi / 4, float(scale)) for scale in NOISES]
+        ablated += [
+            (1, "task-optimal, noise", f"×{scale}", "feature-optimal", np.pi / 4, float(scale)) for scale in NOISES
+        ]
         ablated += [(1, "smooth 0,", "noise ×0", "feature-smooth-0", np.pi / 4, 0.0)]
         for k, (line, heading, name, role, gap, scale) in enumerate(ablated):
             column = k - line * len(DISTANCES)

@@ -13,9 +13,28 @@ from lapsus.analysis.alignment import bin_means, bootstrap_alignment, plane_alig
 from lapsus.errors import LapsusError
 from lapsus.figures.designs import alignment_grid
 from lapsus.figures.networks import LABELS, Networks
-from lapsus.figures.style import COLOURS, TEXT_WIDTH, colour_of, letter, mark_epochs, note, panel, style, wheel, wheel_key
+from lapsus.figures.style import (
+    COLOURS,
+    TEXT_WIDTH,
+    colour_of,
+    letter,
+    mark_epochs,
+    note,
+    panel,
+    style,
+    wheel,
+    wheel_key,
+)
 
-__all__ = ["alignment_by_distance", "alignment_over_time", "feature_alignment", "figure", "index_alignment", "plane_points", "tables"]
+__all__ = [
+    "alignment_by_distance",
+    "alignment_over_time",
+    "feature_alignment",
+    "figure",
+    "index_alignment",
+    "plane_points",
+    "tables",
+]
 
 INDEX_NETWORKS = ("index-optimal", "index-none", "index-constant-05", "index-constant-10")
 FEATURE_NETWORKS = ("feature-optimal", "feature-none", "feature-constant-05", "feature-smooth-2")
@@ -30,7 +49,8 @@ INDEX_TRIALS, FEATURE_TRIALS = 8, 1
 
 @lru_cache(maxsize=16)
 def index_alignment(networks: Networks, role: str, *, adjust: bool = False) -> xr.Dataset:
-    """Alignment over time of an index-cued network: `alignment [time]` and its bootstrap samples `resampled [repeat, time]`."""
+    """Alignment over time of an index-cued network: `alignment [time]` and its bootstrap samples `resampled [repeat,
+    time]`."""
     dataset = _from_stimulus(networks.simulate(role, alignment_grid(), INDEX_TRIALS, seed=5))
     return with_bootstrap(dataset, adjust=adjust)
 
@@ -74,7 +94,13 @@ def tables(networks: Networks) -> dict[str, pd.DataFrame]:
         if role in networks:
             found = index_alignment(networks, role)
             low, high = np.quantile(found["resampled"], [0.025, 0.975], axis=0)
-            columns = {"network": role, "time": found["time"], "alignment": found["alignment"], "low": low, "high": high}
+            columns = {
+                "network": role,
+                "time": found["time"],
+                "alignment": found["alignment"],
+                "low": low,
+                "high": high,
+            }
             index.append(pd.DataFrame(columns))
     for role in FEATURE_NETWORKS:
         if role in networks:
@@ -150,7 +176,9 @@ def _feature_panel(ax: Axes, networks: Networks, role: str) -> Axes:
     alignment_by_distance(ax, found)
     for spine in ax.spines.values():
         spine.set(visible=True, color=COLOURS[role], linewidth=1.2)
-    ax.set_title(f"{LABELS[role]} ({found.sizes['rotation']} × {found.attrs['trials']} trials a line)", pad=9, fontsize=6)
+    ax.set_title(
+        f"{LABELS[role]} ({found.sizes['rotation']} × {found.attrs['trials']} trials a line)", pad=9, fontsize=6
+    )
     return ax
 
 
@@ -162,7 +190,9 @@ def figure(networks: Networks, recording: xr.Dataset | None = None) -> Figure:
         recording = with_bootstrap(recording)
     with style():
         fig = plt.figure(figsize=(TEXT_WIDTH, 6.2))
-        top, middle, bottom = fig.add_gridspec(3, 1, height_ratios=(1.2, 1, 1), hspace=0.55, left=0.075, right=0.985, top=0.95, bottom=0.07)
+        top, middle, bottom = fig.add_gridspec(
+            3, 1, height_ratios=(1.2, 1, 1), hspace=0.55, left=0.075, right=0.985, top=0.95, bottom=0.07
+        )
         row = top.subgridspec(1, 5, width_ratios=(1, 1, 1, 1, 0.55), wspace=0.05)
         cases = [(degrees, when) for degrees in (45, 165) for when in ("before", "after")]
         for k, (degrees, when) in enumerate(cases):
@@ -174,12 +204,17 @@ def figure(networks: Networks, recording: xr.Dataset | None = None) -> Figure:
                 ax = note(fig.add_subplot(row[k]), str(reason))
             ax.set_title(f"{degrees}° apart, {when} cue")
             if k == 0:
-                ax.text2D(-0.1, 1.05, "A", transform=ax.transAxes, fontsize=9, fontweight="bold") if ax.name == "3d" else letter(ax, "A")
+                ax.text2D(
+                    -0.1, 1.05, "A", transform=ax.transAxes, fontsize=9, fontweight="bold"
+                ) if ax.name == "3d" else letter(ax, "A")
         key = fig.add_subplot(row[4])
         key.axis("off")
         wheel_key(key, (0.05, 0.35, 0.9, 0.6), "reported colour")
         key.text(0.5, 0.2, "○ item 1 cued\n□ item 2 cued", transform=key.transAxes, ha="center", va="top", fontsize=6)
-        for spec, roles, draw, name in ((middle, INDEX_NETWORKS, _index_panel, "C"), (bottom, FEATURE_NETWORKS, _feature_panel, "D")):
+        for spec, roles, draw, name in (
+            (middle, INDEX_NETWORKS, _index_panel, "C"),
+            (bottom, FEATURE_NETWORKS, _feature_panel, "D"),
+        ):
             row = spec.subgridspec(1, 4, wspace=0.14)
             first = next((role for role in roles if role in networks), None)
             for k, role in enumerate(roles):
@@ -190,7 +225,22 @@ def figure(networks: Networks, recording: xr.Dataset | None = None) -> Figure:
                     ax.tick_params(labelleft=False)
                 if k == 0:
                     letter(ax, name, y=1.06)
-                    ax.text(0, 1.2, "index-cued" if name == "C" else "feature-cued", transform=ax.transAxes, fontsize=7, fontweight="bold")
+                    ax.text(
+                        0,
+                        1.2,
+                        "index-cued" if name == "C" else "feature-cued",
+                        transform=ax.transAxes,
+                        fontsize=7,
+                        fontweight="bold",
+                    )
             if name == "D" and ax.lines:
-                ax.legend(title="probe distance", title_fontsize=5.5, fontsize=5.5, ncols=2, loc="lower right", columnspacing=0.8, handlelength=1)
+                ax.legend(
+                    title="probe distance",
+                    title_fontsize=5.5,
+                    fontsize=5.5,
+                    ncols=2,
+                    loc="lower right",
+                    columnspacing=0.8,
+                    handlelength=1,
+                )
     return fig

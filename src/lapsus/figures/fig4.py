@@ -12,14 +12,44 @@ from matplotlib.figure import Figure
 from lapsus.analysis.activity import memory, two_items
 from lapsus.analysis.decoders import ALTERNATIVES, ErrorProjections, attribute, error_projections
 from lapsus.analysis.rings import (
-    RingProjection, fit_rings, pairwise_alignment, random_alignment, ring_geometry, roc_area, roc_curve, separation,
-)  # fmt: skip
+    RingProjection,
+    fit_rings,
+    pairwise_alignment,
+    random_alignment,
+    ring_geometry,
+    roc_area,
+    roc_curve,
+    separation,
+)
 from lapsus.figures.designs import grid, ring_design
 from lapsus.figures.networks import LABELS, Networks
 from lapsus.figures.schematics import error_schematic
-from lapsus.figures.style import CORRECT, GREY, SWAP, TEXT_WIDTH, letter, mark_epochs, note, panel, style, wheel, wheel_key
+from lapsus.figures.style import (
+    CORRECT,
+    GREY,
+    SWAP,
+    TEXT_WIDTH,
+    letter,
+    mark_epochs,
+    note,
+    panel,
+    style,
+    wheel,
+    wheel_key,
+)
 
-__all__ = ["PC3", "error_panel", "figure", "pc3_histogram", "projections", "ring_scatter", "rings", "roc_panel", "tables", "third_components"]
+__all__ = [
+    "PC3",
+    "error_panel",
+    "figure",
+    "pc3_histogram",
+    "projections",
+    "ring_scatter",
+    "rings",
+    "roc_panel",
+    "tables",
+    "third_components",
+]
 
 DECODED, RINGS = "index-constant-10", "feature-smooth-0"
 FIXED = -np.pi / 2
@@ -55,8 +85,9 @@ def rings(networks: Networks, probes: tuple[float, float], role: str = RINGS) ->
 class PC3:
     """Third components for each location pair and fixed colour, and how well they separate swaps.
 
-    vectors: [configuration, colour, unit]; colours: [colour] radians; area: [configuration] held-out ROC area, NaN without
-    swaps; scores, swap: held-out PC3 coordinates of all trials with the fixed colour cued, and which were swaps.
+    vectors: [configuration, colour, unit]; colours: [colour] radians; area: [configuration] held-out ROC area, NaN
+    without swaps; scores, swap: held-out PC3 coordinates of all trials with the fixed colour cued, and which were
+    swaps.
     """
 
     vectors: np.ndarray
@@ -85,7 +116,8 @@ def third_components(networks: Networks, role: str = RINGS) -> PC3:
 
 
 def third_components_of(dataset: xr.Dataset) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """PC3 of each fixed colour [colour, unit], held-out z-scored coordinates along it [trial] and swaps [trial]; item 1 cued throughout.
+    """PC3 of each fixed colour [colour, unit], held-out z-scored coordinates along it [trial] and swaps [trial]; item 1
+    cued throughout.
 
     For the coordinates, components and their sign (swaps positive) come from the other half of the trials.
     """
@@ -124,13 +156,21 @@ def tables(networks: Networks) -> dict[str, pd.DataFrame]:
         parts = []
         for name, probes in CONFIGURATIONS.items():
             projected, _ = rings(networks, probes)
-            columns = {"configuration": name, "free_colour": projected.free, "fixed_cued": projected.fixed_cued, "swap": projected.swap}
+            columns = {
+                "configuration": name,
+                "free_colour": projected.free,
+                "fixed_cued": projected.fixed_cued,
+                "swap": projected.swap,
+            }
             parts.append(pd.DataFrame(columns | {f"PC{k + 1}": projected.points[:, k] for k in range(3)}))
         found["C-rings"] = pd.concat(parts, ignore_index=True)
         pc3 = third_components(networks)
         same, opposite = same_and_opposite(pc3)
         found["D-pc3-alignment"] = pd.DataFrame(
-            {"pairs": ["same"] * len(same) + ["opposite"] * len(opposite), "alignment": np.concatenate([same, opposite])}
+            {
+                "pairs": ["same"] * len(same) + ["opposite"] * len(opposite),
+                "alignment": np.concatenate([same, opposite]),
+            }
         )
         found["D-roc-area"] = pd.DataFrame({"configuration": np.arange(len(pc3.area)), "area": pc3.area})
     return found
@@ -140,7 +180,9 @@ def same_and_opposite(pc3: PC3) -> tuple[np.ndarray, np.ndarray]:
     """|cos| of PC3 between location pairs with the same fixed colour, and with the opposite one."""
     count = len(pc3.colours)
     same = np.concatenate([pairwise_alignment(pc3.vectors[:, c]) for c in range(count)])
-    opposite = np.concatenate([pairwise_alignment(pc3.vectors[:, c], pc3.vectors[:, (c + count // 2) % count]) for c in range(count)])
+    opposite = np.concatenate(
+        [pairwise_alignment(pc3.vectors[:, c], pc3.vectors[:, (c + count // 2) % count]) for c in range(count)]
+    )
     return same, opposite
 
 
@@ -148,10 +190,13 @@ def same_and_opposite(pc3: PC3) -> tuple[np.ndarray, np.ndarray]:
 
 
 def error_panel(ax: Axes, table: pd.DataFrame, name: str, onset: float) -> Axes:
-    """Mean ± SEM of the place on the line to one error, swap against correct trials; a bar marks p < 0.05 (permutation)."""
+    """Mean ± SEM of the place on the line to one error, swap against correct trials; a bar marks p < 0.05
+    (permutation)."""
     own = table[table["alternative"] == name]
     for kind, colour in (("correct", CORRECT), ("swap", SWAP)):
-        ax.fill_between(own["time"], own[kind] - own[f"{kind}_sem"], own[kind] + own[f"{kind}_sem"], color=colour, alpha=0.3, lw=0)
+        ax.fill_between(
+            own["time"], own[kind] - own[f"{kind}_sem"], own[kind] + own[f"{kind}_sem"], color=colour, alpha=0.3, lw=0
+        )
         ax.plot(own["time"], own[kind], color=colour, label=f"{kind} trials")
     significant = own["p"].to_numpy() < 0.05
     ax.scatter(own["time"][significant], np.full(significant.sum(), 1.28), marker="s", s=2.5, color="k", lw=0)
@@ -159,7 +204,13 @@ def error_panel(ax: Axes, table: pd.DataFrame, name: str, onset: float) -> Axes:
         ax.axhline(level, color=GREY, lw=0.5, ls=(0, (3, 2)), zorder=0)
     if name != "misbinding":
         mark_epochs(ax, onset)
-    ax.set(ylim=(-0.35, 1.35), yticks=[0, 1], yticklabels=["nominal 0", "error 1"], xlabel="time from cue offset (steps)", title=name)
+    ax.set(
+        ylim=(-0.35, 1.35),
+        yticks=[0, 1],
+        yticklabels=["nominal 0", "error 1"],
+        xlabel="time from cue offset (steps)",
+        title=name,
+    )
     return ax
 
 
@@ -169,7 +220,13 @@ def ring_scatter(ax, projected: RingProjection, *, fixed_cued: bool):
     for swap, marker, size, width in ((False, "o", 3.0, 0), (True, "x", 6.0, 0.6)):
         chosen = own & (projected.swap == swap)
         ax.scatter(
-            *projected.points[chosen].T, c=wheel(projected.free[chosen]), marker=marker, s=size, linewidths=width, depthshade=False, rasterized=True
+            *projected.points[chosen].T,
+            c=wheel(projected.free[chosen]),
+            marker=marker,
+            s=size,
+            linewidths=width,
+            depthshade=False,
+            rasterized=True,
         )
     ax.tick_params(length=0, pad=-6)
     for axis in "xyz":
@@ -183,7 +240,15 @@ def ring_scatter(ax, projected: RingProjection, *, fixed_cued: bool):
 def pc3_histogram(ax: Axes, same: np.ndarray, opposite: np.ndarray, units: int) -> Axes:
     """|cos| of PC3 across location pairs: same fixed colour, opposite one, random vectors."""
     edges = np.linspace(0, 1, 21)
-    ax.hist(random_alignment(units), edges, density=True, histtype="step", color=GREY, ls=(0, (2, 1)), label="random vectors")
+    ax.hist(
+        random_alignment(units),
+        edges,
+        density=True,
+        histtype="step",
+        color=GREY,
+        ls=(0, (2, 1)),
+        label="random vectors",
+    )
     ax.hist(opposite, edges, density=True, color=SWAP, alpha=0.55, label=f"opposite colour (n = {len(opposite):,})")
     ax.hist(same, edges, density=True, color=CORRECT, alpha=0.55, label=f"same colour (n = {len(same):,})")
     ax.set(xlabel="|cos| of PC3 between location pairs", ylabel="density", xlim=(0, 1))
@@ -198,9 +263,17 @@ def roc_panel(ax: Axes, scores: np.ndarray, swap: np.ndarray, areas: np.ndarray)
     step = max(1, len(false) // 2000)
     ax.plot([0, 1], [0, 1], color=GREY, lw=0.6, ls=(0, (3, 2)))
     ax.plot(false[::step], true[::step], color="k")
-    ax.set(aspect="equal", xlabel="correct trials above criterion", ylabel="swaps above criterion", xticks=[0, 1], yticks=[0, 1])
+    ax.set(
+        aspect="equal",
+        xlabel="correct trials above criterion",
+        ylabel="swaps above criterion",
+        xticks=[0, 1],
+        yticks=[0, 1],
+    )
     sd = np.nanstd(areas)
-    ax.set_title(f"area {area:.2f} ({np.nanmean(areas):.2f} ± {sd:.2f} over\nlocations; {swap.sum():,} swaps)", fontsize=5.5)
+    ax.set_title(
+        f"area {area:.2f} ({np.nanmean(areas):.2f} ± {sd:.2f} over\nlocations; {swap.sum():,} swaps)", fontsize=5.5
+    )
     return ax
 
 
@@ -224,7 +297,9 @@ def figure(networks: Networks) -> Figure:
 
     with style():
         fig = plt.figure(figsize=(TEXT_WIDTH, 7.8))
-        top, second, third, bottom = fig.add_gridspec(4, 1, height_ratios=(0.75, 1, 2.9, 1.2), hspace=0.42, left=0.1, right=0.98, top=0.96, bottom=0.06)
+        top, second, third, bottom = fig.add_gridspec(
+            4, 1, height_ratios=(0.75, 1, 2.9, 1.2), hspace=0.42, left=0.1, right=0.98, top=0.96, bottom=0.06
+        )
         a = error_schematic(fig.add_subplot(top))
         letter(a, "A", y=0.85)
         row = second.subgridspec(1, 3, wspace=0.3, width_ratios=(0.6, 1, 1))
@@ -241,7 +316,9 @@ def figure(networks: Networks) -> Figure:
             for j, fixed_cued in enumerate((True, False)):
                 role = "fixed colour cued" if fixed_cued else "free colour cued"
                 if RINGS in networks:
-                    ax = ring_scatter(fig.add_subplot(cells[i, j], projection="3d"), rings(networks, probes)[0], fixed_cued=fixed_cued)
+                    ax = ring_scatter(
+                        fig.add_subplot(cells[i, j], projection="3d"), rings(networks, probes)[0], fixed_cued=fixed_cued
+                    )
                 else:
                     ax = note(fig.add_subplot(cells[i, j]), f"no network {RINGS}")
                 ax.set_title(f"{name}: {role}", fontsize=6.5, pad=2)
@@ -253,7 +330,15 @@ def figure(networks: Networks) -> Figure:
         key.scatter([0.3], [0.3], color=wheel(FIXED), s=40, transform=key.transAxes)
         key.text(0.42, 0.3, "fixed", transform=key.transAxes, va="center", fontsize=6)
         count = f"n = {rings(networks, CONFIGURATIONS['close, 45°'])[1]:,} a row\n" if RINGS in networks else ""
-        key.text(0.5, 0.2, f"• correct   × swap\n{count}{LABELS[RINGS]}", transform=key.transAxes, ha="center", va="top", fontsize=6)
+        key.text(
+            0.5,
+            0.2,
+            f"• correct   × swap\n{count}{LABELS[RINGS]}",
+            transform=key.transAxes,
+            ha="center",
+            va="top",
+            fontsize=6,
+        )
         row = bottom.subgridspec(1, 2, wspace=0.28, width_ratios=(1.5, 1))
         d = panel(fig.add_subplot(row[0]), _histogram, networks)
         letter(d, "D")

@@ -41,11 +41,18 @@ def role_of(config: dict) -> str | None:
     objective = dict(last.get("objective") or {"kind": "diffusion"})
     # The experiment's own target, by which a network is measured; a stage may aim a little beside it.
     target = config.get("behaviour") or {"kind": "bns"}
-    if config["task"].get("kind") == "cue-combination" and target.get("kind") == "causal-inference" and objective["kind"] == "diffusion":
+    if (
+        config["task"].get("kind") == "cue-combination"
+        and target.get("kind") == "causal-inference"
+        and objective["kind"] == "diffusion"
+    ):
         return "cue-combination"
     if task is None or target.get("kind") != "bns" or config.get("network", {}).get("kind", "dendritic") != "dendritic":
         return None
-    steps, delay = (_last((last.get("task") or {}).get(name, config["task"].get(name, usual))) for name, usual in (("denoise", 40), ("delay", 15)))
+    steps, delay = (
+        _last((last.get("task") or {}).get(name, config["task"].get(name, usual)))
+        for name, usual in (("denoise", 40), ("delay", 15))
+    )
     if (steps, delay) != (40, 15):
         return None
     swap, pi_correct = target.get("swap") or {"kind": "none"}, target.get("pi_correct", 0.0)
@@ -83,8 +90,12 @@ class Networks:
         facts = shipped()
         seeds = sorted({one["config"]["seed"] for one in facts.values()})
         if facts and seed not in seeds:
-            raise LapsusError(f"No network of seed {seed} ships with lapsus; there are seeds {', '.join(map(str, seeds))}.")
-        return cls._of({name: (one["config"], lambda name=name: load_shipped(name)) for name, one in facts.items()}, seed)
+            raise LapsusError(
+                f"No network of seed {seed} ships with lapsus; there are seeds {', '.join(map(str, seeds))}."
+            )
+        return cls._of(
+            {name: (one["config"], lambda name=name: load_shipped(name)) for name, one in facts.items()}, seed
+        )
 
     @classmethod
     def in_folder(cls, folder: str | Path) -> "Networks":
@@ -94,7 +105,9 @@ class Networks:
         folder = Path(folder)
         if not folder.is_dir():
             raise LapsusError(f"--runs {folder} is not a folder; give the folder that holds run folders.")
-        found = [folder] if (folder / "config.toml").is_file() else sorted(p.parent for p in folder.glob("*/config.toml"))
+        found = (
+            [folder] if (folder / "config.toml").is_file() else sorted(p.parent for p in folder.glob("*/config.toml"))
+        )
         runs = {str(path): Run(path) for path in found if any(path.glob("checkpoint-*.json"))}
         if not runs:
             raise LapsusError(f"--runs {folder} holds no run folder with a checkpoint; `lapsus train` makes them.")
@@ -124,9 +137,16 @@ class Networks:
         return self.loaders[role]()
 
     def simulate(
-        self, role: str, conditions: dict[str, np.ndarray] | int, trials: int, *, seed: int = 0, noise_scale: float = 1.0
+        self,
+        role: str,
+        conditions: dict[str, np.ndarray] | int,
+        trials: int,
+        *,
+        seed: int = 0,
+        noise_scale: float = 1.0,
     ) -> xr.Dataset:
-        """Simulated trials of a network, with any extra entry of `conditions` that the task does not know kept as a variable."""
+        """Simulated trials of a network, with any extra entry of `conditions` that the task does not know kept as a
+        variable."""
         from lapsus.training import simulate
 
         model = self.model(role)
@@ -136,7 +156,13 @@ class Networks:
         return dataset.assign(_extra(conditions, trials))
 
     def responses(
-        self, role: str, conditions: dict[str, np.ndarray] | int, trials: int, *, seed: int = 0, noise_scale: float = 1.0
+        self,
+        role: str,
+        conditions: dict[str, np.ndarray] | int,
+        trials: int,
+        *,
+        seed: int = 0,
+        noise_scale: float = 1.0,
     ) -> xr.Dataset:
         """Like `simulate`, but only the final x_T [trial, dim] and the response: no trajectory is kept.
 
@@ -157,7 +183,10 @@ class Networks:
         probability = 1 - weights.gather(1, given["cued"].long()[:, None])[:, 0].numpy()
         table = model.task.table(given)
         columns = {name: ("trial", np.repeat(table[name].to_numpy(), trials)) for name in table.columns}
-        columns |= {"condition": ("trial", np.repeat(np.arange(len(table)), trials)), "probability": ("trial", np.repeat(probability, trials))}
+        columns |= {
+            "condition": ("trial", np.repeat(np.arange(len(table)), trials)),
+            "probability": ("trial", np.repeat(probability, trials)),
+        }
         return xr.Dataset({"x_T": (("trial", "dim"), x_T), "response": ("trial", angle(x_T))} | columns | extra)
 
 
@@ -172,4 +201,8 @@ def _tensors(conditions: dict[str, np.ndarray]) -> dict:
 
 
 def _extra(conditions: dict[str, np.ndarray], trials: int) -> dict:
-    return {name: ("trial", np.repeat(v, trials)) for name, v in conditions.items() if name not in ("report", "probe", "cued")}
+    return {
+        name: ("trial", np.repeat(v, trials))
+        for name, v in conditions.items()
+        if name not in ("report", "probe", "cued")
+    }

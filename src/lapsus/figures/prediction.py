@@ -41,13 +41,31 @@ def prediction_panel(ax: Axes, table: pd.DataFrame, test: AlignmentTest) -> Axes
 
     rates = swap_rate_by_alignment(table)
     groups = [(gap, rows.sort_values("alignment")) for gap, rows in rates.groupby("probe_distance", dropna=False)]
-    for shade, (gap, rows) in zip(colormaps["viridis"](np.linspace(0, 0.92, max(len(groups), 2))), groups, strict=False):
+    for shade, (gap, rows) in zip(
+        colormaps["viridis"](np.linspace(0, 0.92, max(len(groups), 2))), groups, strict=False
+    ):
         error = [rows["rate"] - rows["low"], rows["high"] - rows["rate"]]
-        ax.errorbar(rows["alignment"], rows["rate"], error, color=shade, marker="o", ms=2.5, lw=1, label=f"{np.degrees(gap):.0f}°")
+        ax.errorbar(
+            rows["alignment"],
+            rows["rate"],
+            error,
+            color=shade,
+            marker="o",
+            ms=2.5,
+            lw=1,
+            label=f"{np.degrees(gap):.0f}°",
+        )
     p = f"p = {test.p:.3f}" if test.p > 0.001 else "p ≤ 0.001"
     ax.set(xlabel="alignment before the cue, single trials", ylabel="swap rate", ylim=(0, None))
-    ax.text(0.03, 0.97, f"odds ratio {test.odds_ratio:.2f} [{test.low:.2f}, {test.high:.2f}] a s.d., {p}\n{test.swaps:,} swaps in {test.trials:,} trials",
-            transform=ax.transAxes, va="top", fontsize=5.5)  # fmt: skip
+    ax.text(
+        0.03,
+        0.97,
+        f"odds ratio {test.odds_ratio:.2f} [{test.low:.2f}, {test.high:.2f}] a s.d., {p}\n{test.swaps:,} swaps in"
+        f" {test.trials:,} trials",
+        transform=ax.transAxes,
+        va="top",
+        fontsize=5.5,
+    )
     ax.margins(y=0.3)
     ax.set_ylim(0, ax.get_ylim()[1] * 1.3)
     return ax
@@ -67,7 +85,17 @@ def figure(networks: Networks) -> Figure:
             panel(ax, _panel, networks, role)
             ax.set_title(f"{role.split('-')[0]}-cued, {LABELS[role]}")
         if axes[0].get_legend_handles_labels()[0]:
-            axes[0].legend(title="probe distance", title_fontsize=5.5, fontsize=5.5, ncols=6, loc="upper center", bbox_to_anchor=(0.5, 0.88), handlelength=0.6, columnspacing=0.5, handletextpad=0.2)
+            axes[0].legend(
+                title="probe distance",
+                title_fontsize=5.5,
+                fontsize=5.5,
+                ncols=6,
+                loc="upper center",
+                bbox_to_anchor=(0.5, 0.88),
+                handlelength=0.6,
+                columnspacing=0.5,
+                handletextpad=0.2,
+            )
     return fig
 
 
@@ -83,4 +111,8 @@ def tables(networks: Networks) -> dict[str, pd.DataFrame]:
             continue
         rates.append(swap_rate_by_alignment(table).assign(network=role))
         tests.append({"network": role} | vars(test))
-    return {"swap-rate-by-alignment": pd.concat(rates, ignore_index=True), "regression": pd.DataFrame(tests)} if tests else {}
+    return (
+        {"swap-rate-by-alignment": pd.concat(rates, ignore_index=True), "regression": pd.DataFrame(tests)}
+        if tests
+        else {}
+    )

@@ -1,4 +1,5 @@
-"""Every figure of the paper by name: drawn, saved as PDF and PNG, its numbers as CSV, and the claims that it bears on."""
+"""Every figure of the paper by name: drawn, saved as PDF and PNG, its numbers as CSV, and the claims that it bears
+on."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -39,7 +40,11 @@ def _one(name: str, make: Callable[[Networks], pd.DataFrame]) -> Callable[[Netwo
 
 def _cyclic_table(networks: Networks) -> pd.DataFrame:
     pc3 = fig4.third_components(networks)
-    return pd.DataFrame(appendix.cyclic_alignment(pc3.vectors), index=pc3.colours, columns=pc3.colours).rename_axis("colour").reset_index()
+    return (
+        pd.DataFrame(appendix.cyclic_alignment(pc3.vectors), index=pc3.colours, columns=pc3.colours)
+        .rename_axis("colour")
+        .reset_index()
+    )
 
 
 FIGURES: dict[str, Named] = {
@@ -48,10 +53,16 @@ FIGURES: dict[str, Named] = {
     "fig3": Named("plane alignment over time", fig3.figure, fig3.tables),
     "fig4": Named("misselection and the two rings", fig4.figure, fig4.tables),
     "table1": Named("sigmoid against flat", appendix.sigmoid_figure, _one("table1", appendix.table_1)),
-    "windows": Named("alignment for other optimisation windows", appendix.windows_figure, _one("alignment", appendix.windows_table)),
-    "unimodal": Named("squared error on samples", appendix.unimodal_figure, _one("averaging", appendix.averaging_by_condition)),
+    "windows": Named(
+        "alignment for other optimisation windows", appendix.windows_figure, _one("alignment", appendix.windows_table)
+    ),
+    "unimodal": Named(
+        "squared error on samples", appendix.unimodal_figure, _one("averaging", appendix.averaging_by_condition)
+    ),
     "cyclic": Named("PC3 alignment between fixed colours", appendix.cyclic_figure, _one("matrix", _cyclic_table)),
-    "schedule": Named("noise schedule", lambda _: schematics.schedule_figure(), lambda _: {"schedule": schematics.schedule_table()}),
+    "schedule": Named(
+        "noise schedule", lambda _: schematics.schedule_figure(), lambda _: {"schedule": schematics.schedule_table()}
+    ),
     "prediction": Named("alignment on single trials predicts swaps?", prediction.figure, prediction.tables),
     "cue-combination": Named("causal inference in cue combination", cue_combination.figure, cue_combination.tables),
 }
@@ -76,7 +87,8 @@ def reproduce(
         if name not in FIGURES:
             close = get_close_matches(name, FIGURES, 1)
             raise LapsusError(
-                f"There is no figure {name!r}. " + (f"Did you mean {close[0]}?" if close else f"Figures: {', '.join(FIGURES)}.")
+                f"There is no figure {name!r}. "
+                + (f"Did you mean {close[0]}?" if close else f"Figures: {', '.join(FIGURES)}.")
             )
     if output is not None:
         folder = _folder(output)

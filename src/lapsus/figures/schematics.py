@@ -1,4 +1,5 @@
-"""Schematics of the task, of training and of the three errors; the noise schedule. Drawn from the same constants as the code."""
+"""Schematics of the task, of training and of the three errors; the noise schedule. Drawn from the same constants as the
+code."""
 
 import numpy as np
 import pandas as pd
@@ -8,7 +9,15 @@ from matplotlib.patches import Circle, FancyArrowPatch, FancyBboxPatch
 
 from lapsus.figures.style import CORRECT, SWAP, TEXT_WIDTH, letter, style, wheel
 
-__all__ = ["error_schematic", "noise_schedule", "schedule_figure", "schedule_table", "task_figure", "task_schematic", "training_schematic"]
+__all__ = [
+    "error_schematic",
+    "noise_schedule",
+    "schedule_figure",
+    "schedule_table",
+    "task_figure",
+    "task_schematic",
+    "training_schematic",
+]
 
 UPPER, LOWER = 0.4, -2.2
 
@@ -21,17 +30,35 @@ def _blank(ax: Axes, width: float, height: float) -> Axes:
 
 
 def _arrow(ax: Axes, start, end, **options) -> None:
-    ax.add_patch(FancyArrowPatch(start, end, arrowstyle="-|>", mutation_scale=7, shrinkA=1, shrinkB=1, **({"color": "0.3", "lw": 0.8} | options)))
+    ax.add_patch(
+        FancyArrowPatch(
+            start,
+            end,
+            arrowstyle="-|>",
+            mutation_scale=7,
+            shrinkA=1,
+            shrinkB=1,
+            **({"color": "0.3", "lw": 0.8} | options),
+        )
+    )
 
 
 def _box(ax: Axes, x: float, y: float, width: float, height: float, text: str, colour: str = "0.95") -> None:
-    ax.add_patch(FancyBboxPatch((x, y), width, height, boxstyle="round,pad=0.02,rounding_size=0.08", fc=colour, ec="0.4", lw=0.7))
+    ax.add_patch(
+        FancyBboxPatch((x, y), width, height, boxstyle="round,pad=0.02,rounding_size=0.08", fc=colour, ec="0.4", lw=0.7)
+    )
     ax.text(x + width / 2, y + height / 2, text, ha="center", va="center", fontsize=6)
 
 
 def task_schematic(ax: Axes, epochs: dict[str, int]) -> Axes:
     """The trial: what is on the screen in each epoch and for how many steps (50 ms each)."""
-    labels = {"prestimulus": "prestimulus", "stimulus": "stimulus", "delay": "delay 1", "cue": "cue", "denoise": "delay 2\n(response at its end)"}
+    labels = {
+        "prestimulus": "prestimulus",
+        "stimulus": "stimulus",
+        "delay": "delay 1",
+        "cue": "cue",
+        "denoise": "delay 2\n(response at its end)",
+    }
     _blank(ax, len(epochs) * 1.25, 2.0).set_aspect("equal")
     for k, (name, steps) in enumerate(epochs.items()):
         x = 0.1 + 1.25 * k
@@ -48,14 +75,24 @@ def task_schematic(ax: Axes, epochs: dict[str, int]) -> Axes:
                 ax.add_patch(Circle(spot, 0.1, fill=False, ec="k", lw=1))
         if name == "denoise":
             for angle in np.linspace(-np.pi, np.pi, 60, endpoint=False):
-                ax.plot(centre[0] + 0.3 * np.cos(angle), centre[1] + 0.3 * np.sin(angle), ".", color=wheel(angle), ms=2.5)
-        ax.text(x + 0.5, 0.62, f"{labels.get(name, name)}\n{steps} steps, {0.05 * steps:.2f} s", ha="center", va="top", fontsize=6)
+                ax.plot(
+                    centre[0] + 0.3 * np.cos(angle), centre[1] + 0.3 * np.sin(angle), ".", color=wheel(angle), ms=2.5
+                )
+        ax.text(
+            x + 0.5,
+            0.62,
+            f"{labels.get(name, name)}\n{steps} steps, {0.05 * steps:.2f} s",
+            ha="center",
+            va="top",
+            fontsize=6,
+        )
     _arrow(ax, (0.1, 0.05), (1.25 * len(epochs) - 0.1, 0.05))
     return ax
 
 
 def training_schematic(ax: Axes) -> Axes:
-    """Left: training for the task. Right: training on surrogate data of a behaviour model that has the subject's errors."""
+    """Left: training for the task. Right: training on surrogate data of a behaviour model that has the subject's
+    errors."""
     _blank(ax, 10, 3.1)
     ax.text(1.7, 3.0, "task-optimal", ha="center", va="top", fontsize=7, fontweight="bold")
     _box(ax, 0.2, 1.7, 1.2, 0.6, "stimuli")
@@ -80,7 +117,8 @@ def training_schematic(ax: Axes) -> Axes:
 
 
 def error_schematic(ax: Axes) -> Axes:
-    """Three ways to a swap: from bindings of place and colour (delay 1) to bindings of role and colour (delay 2), upper item cued."""
+    """Three ways to a swap: from bindings of place and colour (delay 1) to bindings of role and colour (delay 2), upper
+    item cued."""
     names = ("correct", "misbinding", "misselection", "misinterpretation")
     _blank(ax, 12, 2.4)
     upper, lower = wheel(UPPER), wheel(LOWER)
@@ -100,7 +138,15 @@ def error_schematic(ax: Axes) -> Axes:
         for start, end in ((1.45, 0.65 if cross else 1.45), (0.65, 1.45 if cross else 0.65)):
             _arrow(ax, (x + 0.72, start), (x + 1.6, end), color=SWAP if cross else "0.3")
         heard = "heard: down" if name == "misinterpretation" else "cue: up"
-        ax.text(x + 1.16, 0.2, heard, ha="center", va="center", fontsize=5.5, color=SWAP if name == "misinterpretation" else "0.3")
+        ax.text(
+            x + 1.16,
+            0.2,
+            heard,
+            ha="center",
+            va="center",
+            fontsize=5.5,
+            color=SWAP if name == "misinterpretation" else "0.3",
+        )
     return ax
 
 
@@ -119,7 +165,9 @@ def schedule_table(T: int = 40) -> pd.DataFrame:
     from lapsus.diffusion import linear_schedule
 
     schedule = linear_schedule(T)
-    return pd.DataFrame({"t": np.arange(T), "beta": schedule.beta, "sigma": schedule.sigma, "alpha_bar": schedule.alpha_bar[:-1]})
+    return pd.DataFrame(
+        {"t": np.arange(T), "beta": schedule.beta, "sigma": schedule.sigma, "alpha_bar": schedule.alpha_bar[:-1]}
+    )
 
 
 def schedule_figure() -> Figure:
@@ -144,5 +192,3 @@ def task_figure() -> Figure:
         letter(a, "A", x=0.03, y=0.92)
         letter(b, "B", x=0.03, y=0.92)
     return fig
-
-

@@ -1,4 +1,5 @@
-"""The look shared by all figures: sizes for a column of print, a palette for all eyes, a wheel where colour is the variable."""
+"""The look shared by all figures: sizes for a column of print, a palette for all eyes, a wheel where colour is the
+variable."""
 
 from collections.abc import Callable
 from contextlib import contextmanager
@@ -11,24 +12,51 @@ from matplotlib.colors import ListedColormap
 
 from lapsus.errors import LapsusError
 
-__all__ = ["COLOURS", "TEXT_WIDTH", "colour_of", "letter", "mark_epochs", "note", "panel", "style", "wheel", "wheel_key"]
+__all__ = [
+    "COLOURS",
+    "TEXT_WIDTH",
+    "colour_of",
+    "letter",
+    "mark_epochs",
+    "note",
+    "panel",
+    "style",
+    "wheel",
+    "wheel_key",
+]
 
 # Inches: the text of a conference paper, and a column of a journal.
 TEXT_WIDTH, COLUMN_WIDTH = 6.9, 3.4
 
 # Okabe and Ito's palette, which readers with any kind of colour vision can tell apart.
 BLACK, ORANGE, SKY, GREEN, YELLOW, BLUE, VERMILION, PURPLE = (
-    "#000000", "#E69F00", "#56B4E9", "#009E73", "#F0E442", "#0072B2", "#D55E00", "#CC79A7",
-)  # fmt: skip
+    "#000000",
+    "#E69F00",
+    "#56B4E9",
+    "#009E73",
+    "#F0E442",
+    "#0072B2",
+    "#D55E00",
+    "#CC79A7",
+)
 GREY = "#7F7F7F"
 
 # One colour a network, the same in every figure.
 COLOURS = {
-    "index-optimal": GREY, "index-none": GREEN, "index-constant-05": SKY, "index-constant-10": BLUE,
-    "feature-optimal": GREY, "feature-none": GREEN,
-    "feature-constant-05": SKY, "feature-constant-08": "#2A93CC", "feature-constant-30": BLUE,
-    "feature-smooth-0": VERMILION, "feature-smooth-1": ORANGE, "feature-smooth-2": PURPLE, "feature-sample-mse": BLACK,
-}  # fmt: skip
+    "index-optimal": GREY,
+    "index-none": GREEN,
+    "index-constant-05": SKY,
+    "index-constant-10": BLUE,
+    "feature-optimal": GREY,
+    "feature-none": GREEN,
+    "feature-constant-05": SKY,
+    "feature-constant-08": "#2A93CC",
+    "feature-constant-30": BLUE,
+    "feature-smooth-0": VERMILION,
+    "feature-smooth-1": ORANGE,
+    "feature-smooth-2": PURPLE,
+    "feature-sample-mse": BLACK,
+}
 SWAP, CORRECT = VERMILION, BLUE
 
 
@@ -36,18 +64,36 @@ SWAP, CORRECT = VERMILION, BLUE
 def style():
     """Settings for a figure at its printed size, without touching the user's."""
     settings = {
-        "font.family": "sans-serif", "font.sans-serif": ["DejaVu Sans"], "font.size": 7, "axes.labelsize": 7, "axes.titlesize": 7,
-        "xtick.labelsize": 6, "ytick.labelsize": 6, "legend.fontsize": 6, "axes.linewidth": 0.6, "lines.linewidth": 1.1,
-        "xtick.major.width": 0.6, "ytick.major.width": 0.6, "xtick.major.size": 2.5, "ytick.major.size": 2.5,
-        "axes.spines.top": False, "axes.spines.right": False, "legend.frameon": False, "figure.dpi": 100, "savefig.dpi": 300,
-        "pdf.fonttype": 42, "axes.titlepad": 4, "axes.labelpad": 2,
-    }  # fmt: skip
+        "font.family": "sans-serif",
+        "font.sans-serif": ["DejaVu Sans"],
+        "font.size": 7,
+        "axes.labelsize": 7,
+        "axes.titlesize": 7,
+        "xtick.labelsize": 6,
+        "ytick.labelsize": 6,
+        "legend.fontsize": 6,
+        "axes.linewidth": 0.6,
+        "lines.linewidth": 1.1,
+        "xtick.major.width": 0.6,
+        "ytick.major.width": 0.6,
+        "xtick.major.size": 2.5,
+        "ytick.major.size": 2.5,
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "legend.frameon": False,
+        "figure.dpi": 100,
+        "savefig.dpi": 300,
+        "pdf.fonttype": 42,
+        "axes.titlepad": 4,
+        "axes.labelpad": 2,
+    }
     with mpl.rc_context(settings), plt.ioff():
         yield
 
 
 def _lab_wheel(count: int = 256, lightness: float = 68.0, centre=(8.0, 18.0), radius: float = 52.0) -> np.ndarray:
-    """A circle in CIE L*a*b* as sRGB [count, 3]: equal lightness, even steps of hue, as in experiments on colour memory."""
+    """A circle in CIE L*a*b* as sRGB [count, 3]: equal lightness, even steps of hue, as in experiments on colour
+    memory."""
     angle = np.linspace(-np.pi, np.pi, count, endpoint=False)
     a, b = centre[0] + radius * np.cos(angle), centre[1] + radius * np.sin(angle)
     fy = np.full(count, (lightness + 16) / 116)
@@ -87,15 +133,32 @@ def colour_of(role: str) -> str:
 def letter(ax: Axes, text: str, x: float = -0.02, y: float = 1.0) -> None:
     """A panel's letter, in bold at its upper left corner."""
     ax.annotate(
-        text, (x, y), xycoords="axes fraction", xytext=(-14, 6), textcoords="offset points",
-        fontsize=9, fontweight="bold", ha="right", va="bottom", annotation_clip=False,
-    )  # fmt: skip
+        text,
+        (x, y),
+        xycoords="axes fraction",
+        xytext=(-14, 6),
+        textcoords="offset points",
+        fontsize=9,
+        fontweight="bold",
+        ha="right",
+        va="bottom",
+        annotation_clip=False,
+    )
 
 
 def note(ax: Axes, text: str) -> Axes:
     """Say in the panel why it is empty."""
     inches = ax.get_position().width * ax.figure.get_figwidth()
-    ax.text(0.5, 0.5, _wrapped(text, max(8, int(inches * 17))), transform=ax.transAxes, ha="center", va="center", fontsize=6, color=GREY)
+    ax.text(
+        0.5,
+        0.5,
+        _wrapped(text, max(8, int(inches * 17))),
+        transform=ax.transAxes,
+        ha="center",
+        va="center",
+        fontsize=6,
+        color=GREY,
+    )
     ax.set(xticks=[], yticks=[])
     for spine in ax.spines.values():
         spine.set_visible(False)
@@ -120,4 +183,12 @@ def mark_epochs(ax: Axes, onset: float, *, offset: float = 0.0, label: bool = Tr
     """Grey stripe over the cue."""
     ax.axvspan(onset, offset, color="0.88", lw=0, zorder=0)
     if label:
-        ax.annotate("cue", ((onset + offset) / 2, 1), xycoords=("data", "axes fraction"), ha="center", va="bottom", fontsize=5.5, color="0.4")
+        ax.annotate(
+            "cue",
+            ((onset + offset) / 2, 1),
+            xycoords=("data", "axes fraction"),
+            ha="center",
+            va="bottom",
+            fontsize=5.5,
+            color="0.4",
+        )

@@ -14,9 +14,9 @@ from lapsus.inference.loo import leave_one_out
 from lapsus.inference.result import Fit, SubjectFits
 
 __all__ = [
+    "MODELS",
     "Calibration",
     "Fit",
-    "MODELS",
     "MaximumLikelihood",
     "SubjectFits",
     "calibrate",

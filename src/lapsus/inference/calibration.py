@@ -33,7 +33,9 @@ class Calibration:
     def overconfident(self, factor: float) -> "Calibration":
         """The same fits with the posterior's spread divided by factor: what the check must flag."""
         centre = self.draws.mean(-1, keepdims=True)
-        return Calibration(self.distances, self.truth, centre + (self.draws - centre) / factor, self.seconds, self.not_converged)
+        return Calibration(
+            self.distances, self.truth, centre + (self.draws - centre) / factor, self.seconds, self.not_converged
+        )
 
     @property
     def coverage(self) -> pd.DataFrame:
@@ -57,15 +59,23 @@ class Calibration:
 
     @property
     def passed(self) -> bool:
-        """Coverage within three standard errors at every level, and no distance with non-uniform ranks (Bonferroni, 1 %)."""
+        """Coverage within three standard errors at every level, and no distance with non-uniform ranks (Bonferroni, 1
+        %)."""
         return bool((self.coverage["z"].abs() < 3).all() and self.p_values.min() > 0.01 / len(self.p_values))
 
 
 def calibrate(
-    design, fits: int, model: str = "probe", emission: str = "von_mises", uniform: bool = True, seed: int = 0,
-    distances=None, progress: bool = True,
-) -> Calibration:  # fmt: skip
-    """Simulate and fit `fits` data sets with the items of `design` (a Trials), and keep the true f and its posterior."""
+    design,
+    fits: int,
+    model: str = "probe",
+    emission: str = "von_mises",
+    uniform: bool = True,
+    seed: int = 0,
+    distances=None,
+    progress: bool = True,
+) -> Calibration:
+    """Simulate and fit `fits` data sets with the items of `design` (a Trials), and keep the true f and its
+    posterior."""
     import time
     import warnings
 

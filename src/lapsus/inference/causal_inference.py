@@ -12,7 +12,7 @@ from torch import Tensor
 from lapsus.behaviour.causal_inference import CausalInference, posterior
 from lapsus.errors import LapsusError
 
-__all__ = ["CausalInferenceFit", "fit_causal_inference", "PARAMETERS"]
+__all__ = ["PARAMETERS", "CausalInferenceFit", "fit_causal_inference"]
 
 PARAMETERS = ("sigma_v", "sigma_a", "sigma_p", "p_common")
 _COLUMNS = ("s_v", "s_a", "response")
@@ -21,7 +21,8 @@ _FEWEST = 20
 
 @dataclass(frozen=True)
 class CausalInferenceFit:
-    """Estimates of sigma_v, sigma_a, sigma_p (in the table's unit) and p_common, with their intervals and log likelihood."""
+    """Estimates of sigma_v, sigma_a, sigma_p (in the table's unit) and p_common, with their intervals and log
+    likelihood."""
 
     estimates: dict[str, float]
     intervals: dict[str, tuple[float, float]]
@@ -30,11 +31,15 @@ class CausalInferenceFit:
     trials: int
 
     def behaviour(self, unit: float | None = None, bins: int = 200) -> CausalInference:
-        """The fitted observer, ready to train a network on; unit: degrees (the table's unit) in 1 of the network's, sigma_p if not given."""
+        """The fitted observer, ready to train a network on; unit: degrees (the table's unit) in 1 of the network's,
+        sigma_p if not given."""
         return CausalInference(**self.estimates, unit=self.estimates["sigma_p"] if unit is None else unit, bins=bins)
 
     def __str__(self) -> str:
-        lines = [f"Causal inference, {self.trials:,} trials, log likelihood {self.log_likelihood:.1f}; {100 * self.level:g} % intervals."]
+        lines = [
+            f"Causal inference, {self.trials:,} trials, log likelihood {self.log_likelihood:.1f}; {100 * self.level:g}"
+            " % intervals."
+        ]
         for name in PARAMETERS:
             low, high = self.intervals[name]
             lines.append(f"{name:9} {self.estimates[name]:.3f} [{low:.3f}, {high:.3f}]")
@@ -42,17 +47,21 @@ class CausalInferenceFit:
 
 
 def fit_causal_inference(trials: Mapping, level: float = 0.95) -> CausalInferenceFit:
-    """Fit a table of trials (a data frame, or any mapping of columns) with s_v, s_a and response, all in one unit such as degrees.
+    """Fit a table of trials (a data frame, or any mapping of columns) with s_v, s_a and response, all in one unit such
+    as degrees.
 
-    An interval holds all values of a parameter whose likelihood, maximised over the others, is close enough to the best.
-    It is open (0 or infinity; 0 or 1 for p_common) where the trials do not bound the parameter.
+    An interval holds all values of a parameter whose likelihood, maximised over the others, is close enough to the
+    best. It is open (0 or infinity; 0 or 1 for p_common) where the trials do not bound the parameter.
     """
     data, scale = _columns(trials)
     if not 0 < level < 1:
         raise LapsusError(f"level is the coverage of the intervals, between 0 and 1, not {level}.")
     best = min((_minimise(data, start) for start in _starts()), key=lambda found: found.fun)
     if not math.isfinite(best.fun):
-        raise LapsusError("The likelihood of these trials is not finite for any parameters; are s_v, s_a and response in the same unit?")
+        raise LapsusError(
+            "The likelihood of these trials is not finite for any parameters; are s_v, s_a and response in the same"
+            " unit?"
+        )
     drop = 0.5 * float(stats.chi2.ppf(level, 1))
     covariance = _covariance(data, best.x)
     intervals = {}
@@ -68,7 +77,9 @@ def _columns(trials: Mapping) -> tuple[tuple[Tensor, ...], float]:
     """s_v, s_a and response in units of their overall scale, and that scale."""
     missing = [name for name in _COLUMNS if name not in trials]
     if missing:
-        raise LapsusError(f"The table of trials has no column {missing[0]}; it needs s_v, s_a and response, all in the same unit.")
+        raise LapsusError(
+            f"The table of trials has no column {missing[0]}; it needs s_v, s_a and response, all in the same unit."
+        )
     columns = []
     for name in _COLUMNS:
         try:
@@ -77,7 +88,10 @@ def _columns(trials: Mapping) -> tuple[tuple[Tensor, ...], float]:
             raise LapsusError(f"Column {name} has entries that are not numbers.") from error
         if values.ndim != 1 or not np.isfinite(values).all():
             bad = np.flatnonzero(~np.isfinite(values)) if values.ndim == 1 else []
-            raise LapsusError(f"Column {name} must be finite numbers, one a trial" + (f"; row {bad[0] + 1} is not." if len(bad) else "."))
+            raise LapsusError(
+                f"Column {name} must be finite numbers, one a trial"
+                + (f"; row {bad[0] + 1} is not." if len(bad) else ".")
+            )
         columns.append(values)
     lengths = {len(values) for values in columns}
     if len(lengths) != 1 or min(lengths) < _FEWEST:
@@ -114,7 +128,9 @@ def _minimise(data, start: np.ndarray, fixed: int | None = None):
         return loss.item(), gradient.numpy()[free]
 
     bounds, tight = [(-8.0, 8.0)] * len(free), {"ftol": 1e-11, "gtol": 1e-6}
-    found = optimize.minimize(objective, np.clip(start[free], -8.0, 8.0), jac=True, method="L-BFGS-B", bounds=bounds, options=tight)
+    found = optimize.minimize(
+        objective, np.clip(start[free], -8.0, 8.0), jac=True, method="L-BFGS-B", bounds=bounds, options=tight
+    )
     found.fun *= len(data[0])
     full = start.copy()
     full[free] = found.x
@@ -123,8 +139,11 @@ def _minimise(data, start: np.ndarray, fixed: int | None = None):
 
 
 def _covariance(data, theta: np.ndarray) -> np.ndarray:
-    """Inverse curvature at the best parameters: the first guess of how far the interval's ends are and in which direction."""
-    hessian = torch.autograd.functional.hessian(lambda t: _negative_log_likelihood(t, data), torch.from_numpy(theta)).numpy()
+    """Inverse curvature at the best parameters: the first guess of how far the interval's ends are and in which
+    direction."""
+    hessian = torch.autograd.functional.hessian(
+        lambda t: _negative_log_likelihood(t, data), torch.from_numpy(theta)
+    ).numpy()
     values, vectors = np.linalg.eigh(hessian)
     return (vectors / np.maximum(values, 0.25)) @ vectors.T
 

@@ -13,7 +13,7 @@ import torch
 
 from lapsus.errors import LapsusError
 
-__all__ = ["VonMises", "WrappedStable", "Plane", "EMISSIONS"]
+__all__ = ["EMISSIONS", "Plane", "VonMises", "WrappedStable"]
 
 
 class VonMises:
@@ -34,7 +34,8 @@ class VonMises:
         return torch.mul(statistics[:, :, None], kappa).exp_().mul_(norm), 1 / (2 * math.pi), kappa
 
     def pull_back(self, statistics, responsibility, guess_responsibility, kappa):
-        """Gradient in the parameters [1, S], summed over trials; responsibilities of items [N, T, S], of a guess [T, S]."""
+        """Gradient in the parameters [1, S], summed over trials; responsibilities of items [N, T, S], of a guess [T,
+        S]."""
         ratio = torch.special.i1e(kappa) / torch.special.i0e(kappa)
         flat = responsibility.reshape(-1, responsibility.shape[-1])
         slope = statistics.reshape(-1) @ flat + flat.sum(0) * (1 - ratio)
@@ -119,7 +120,8 @@ class Plane:
     def statistics(self, trials, rows):
         if trials.point is None:
             raise LapsusError(
-                f"{trials.source}: emission 'plane' needs the responses as points; add columns response_x and response_y."
+                f"{trials.source}: emission 'plane' needs the responses as points; add columns response_x and"
+                " response_y."
             )
         length = np.hypot(*trials.point[rows].T)
         return torch.tensor(length), torch.tensor(np.cos(trials.deviation[rows]).T.copy())
@@ -177,7 +179,8 @@ def _rough_kappa(trials):
 
 
 def _cubic_rows(position, size):
-    """Sparse matrix [points, size] that interpolates a table, even at both ends, by cubics (Lagrange), and its transpose."""
+    """Sparse matrix [points, size] that interpolates a table, even at both ends, by cubics (Lagrange), and its
+    transpose."""
     from lapsus.inference.likelihood import sparse_pair
 
     # Padding columns (beyond a trial's items) never occur inside a block.
@@ -188,6 +191,12 @@ def _cubic_rows(position, size):
     index = np.abs(index)
     index = np.where(index > size - 1, 2 * (size - 1) - index, index)
     weight = np.stack(
-        [-t * (t - 1) * (t - 2) / 6, (t + 1) * (t - 1) * (t - 2) / 2, -(t + 1) * t * (t - 2) / 2, (t + 1) * t * (t - 1) / 6], 1
+        [
+            -t * (t - 1) * (t - 2) / 6,
+            (t + 1) * (t - 1) * (t - 2) / 2,
+            -(t + 1) * t * (t - 2) / 2,
+            (t + 1) * t * (t - 1) / 6,
+        ],
+        1,
     )
     return sparse_pair(index, weight, size)

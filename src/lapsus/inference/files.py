@@ -14,7 +14,7 @@ from lapsus.inference.result import FILES, Fit
 from lapsus.inference.variational import Variational
 from lapsus.trials import Trials
 
-__all__ = ["check_folder", "make_folder", "load_fit", "save_fit", "save_subjects"]
+__all__ = ["check_folder", "load_fit", "make_folder", "save_fit", "save_subjects"]
 
 
 def _ours(path):
@@ -108,12 +108,24 @@ def _dataset(fit):
         data |= {f"swap_{name}": ("distance", table[name].to_numpy()) for name in table if name != "distance"}
         data["swap_distance"] = ("distance", table["distance"].to_numpy())
     meta = {
-        "model": model.name, "emission": model.emission.name, "uniform": model.uniform, "even": model.even,
-        "hierarchical": model.hierarchical, "seed": fit.seed, "rhat": fit.rhat, "accepted": fit.accepted,
-        "seconds": fit.seconds, "requested": fit.requested, "elbo": q.elbo, "iterations": q.iterations,
-        "converged": q.converged, "message": q.message, "source": trials.source, "unit": trials.unit,
+        "model": model.name,
+        "emission": model.emission.name,
+        "uniform": model.uniform,
+        "even": model.even,
+        "hierarchical": model.hierarchical,
+        "seed": fit.seed,
+        "rhat": fit.rhat,
+        "accepted": fit.accepted,
+        "seconds": fit.seconds,
+        "requested": fit.requested,
+        "elbo": q.elbo,
+        "iterations": q.iterations,
+        "converged": q.converged,
+        "message": q.message,
+        "source": trials.source,
+        "unit": trials.unit,
         "comparison": None if fit.comparison is None else fit.comparison.to_dict(orient="records"),
-    }  # fmt: skip
+    }
     dataset = xr.Dataset(data, attrs={"format": "lapsus fit 1", "settings": json.dumps(meta)})
     return dataset.assign_coords(component=list(responsibilities))
 
@@ -142,9 +154,13 @@ def load_fit(folder) -> Fit:
     emission = EMISSIONS[meta["emission"]]()
     model = Model(trials, meta["model"], emission, meta["uniform"], meta["even"], meta["hierarchical"])
     q = Variational(
-        dataset["q_mean"].to_numpy(), dataset["q_factor"].to_numpy(),
-        meta["elbo"], meta["iterations"], meta["converged"], meta["message"],
-    )  # fmt: skip
+        dataset["q_mean"].to_numpy(),
+        dataset["q_factor"].to_numpy(),
+        meta["elbo"],
+        meta["iterations"],
+        meta["converged"],
+        meta["message"],
+    )
     restarts = dataset["restarts"].to_numpy()
     fit = Fit(model, dataset["theta"].to_numpy(), q, meta["rhat"], meta["accepted"], restarts, meta["seed"])
     fit.seconds, fit.requested = meta["seconds"], meta["requested"]

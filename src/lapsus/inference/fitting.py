@@ -18,7 +18,7 @@ from lapsus.inference.sampler import sample
 from lapsus.inference.variational import curvature, maximise, maximum_a_posteriori
 from lapsus.trials import Trials
 
-__all__ = ["fit", "MODELS"]
+__all__ = ["MODELS", "fit"]
 
 MODELS = ("none", "constant", "probe", "report", "both")  # simplest first
 PILOT = 2000  # trials on which starting points are tried
@@ -101,9 +101,7 @@ def _fit_one(trials, name, emission, uniform, even, hierarchical, seed, bar, wit
     variational = maximise(model, conditional, theta, precision)
     bar.update(0.2)
     centre = conditional.start(variational.theta)
-    chains = sample(
-        conditional, centre, curvature(conditional.log_joint, centre), rng, progress=bar.step(0.5)
-    )
+    chains = sample(conditional, centre, curvature(conditional.log_joint, centre), rng, progress=bar.step(0.5))
     with torch.no_grad():
         draws = conditional.theta(torch.tensor(chains.draws.reshape(model.dimension, -1)))[0].numpy()
     result = Fit(model, draws, variational, chains.rhat.max(), chains.accepted, tries, seed)
@@ -148,7 +146,9 @@ def _models(model, models, trials):
             trials.distance("probe")
     if trials.set_size.max() < 2:
         if model not in ("auto", "none"):
-            raise LapsusError(f"{trials.source}: every trial has one item, so there is nothing to swap; use model 'none'.")
+            raise LapsusError(
+                f"{trials.source}: every trial has one item, so there is nothing to swap; use model 'none'."
+            )
         return ("none",)
     return chosen
 
@@ -162,8 +162,9 @@ def _check(emission, by, trials):
         raise LapsusError(f"{trials.source}: {len(trials)} trials are too few to fit; at least 10 are needed.")
     if by is not None and "subject" not in trials.columns:
         raise LapsusError(
-            f"{trials.source}: there is no column subject, which by '{by}' needs; the table has {', '.join(trials.columns)}. "
-            "Call the column that says who answered 'subject', or leave out --by to fit all trials together."
+            f"{trials.source}: there is no column subject, which by '{by}' needs; the table has"
+            f" {', '.join(trials.columns)}. Call the column that says who answered 'subject', or leave out --by to fit"
+            " all trials together."
         )
     if by == "subject":
         subjects, counts = np.unique(trials.subject, return_counts=True)

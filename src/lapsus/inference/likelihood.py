@@ -26,7 +26,8 @@ _pool = None
 
 
 def in_parallel(work, blocks, columns):
-    """work(block) for every block, in order, on all cores: one thread a block beats torch's threads inside each operation."""
+    """work(block) for every block, in order, on all cores: one thread a block beats torch's threads inside each
+    operation."""
     global _pool
     if len(blocks) < 2 or columns < 8:  # waking a thread takes as long as a few columns
         return map(work, blocks)
@@ -150,7 +151,8 @@ class Likelihood:
         return (block.interpolate @ f).reshape(shape)
 
     def of_block(self, block, f_items, emission, guess, gradient=False):
-        """log p [T, S] of a block's trials; with gradient also d/df_items [N−1, T, S], d/demission [E, S], d/dguess [S].
+        """log p [T, S] of a block's trials; with gradient also d/df_items [N−1, T, S], d/demission [E, S], d/dguess
+        [S].
 
         f_items [N−1, T, S] or None, emission [E, S], guess [S] (logit of u) or None. Items come first: sums over them
         are then sums of whole arrays.
@@ -234,7 +236,8 @@ class Likelihood:
         return out
 
     def responsibilities(self, f, emission, guess):
-        """Posterior probability that each item [T, N], or a guess [T, 1], gave the response: mean over columns → [T, N+1]."""
+        """Posterior probability that each item [T, N], or a guess [T, 1], gave the response: mean over columns → [T,
+        N+1]."""
         width = self.trials.report.shape[1]
         out = np.full((len(self.trials), width + 1), np.nan)
         for block in self.blocks:
@@ -244,7 +247,11 @@ class Likelihood:
                 logits[1:] = self.f_of_items(block, f)
             elif block.others:
                 logits[1:] = -math.inf
-            u = torch.sigmoid(guess[block.group]) if guess is not None else torch.zeros(emission.shape[-1], dtype=torch.float64)
+            u = (
+                torch.sigmoid(guess[block.group])
+                if guess is not None
+                else torch.zeros(emission.shape[-1], dtype=torch.float64)
+            )
             joint = (1 - u) * torch.softmax(logits, 0) * density
             lapse = (u * flat).expand(len(block.rows), -1)
             total = joint.sum(0) + lapse

@@ -17,7 +17,8 @@ __all__ = ["MaximumLikelihood", "maximum_likelihood"]
 
 @dataclass
 class MaximumLikelihood:
-    """distances and logits f there (one logit, no distance, for "constant"), emission parameters, probability of a guess."""
+    """distances and logits f there (one logit, no distance, for "constant"), emission parameters, probability of a
+    guess."""
 
     log_likelihood: float
     distances: np.ndarray | None
@@ -37,7 +38,9 @@ def maximum_likelihood(trials, model="constant", emission="von_mises", uniform=T
             trials, kind, np.zeros(len(trials), int), FEATURES[model], model == "constant", even, uniform
         )
         if likelihood.sites is not None and not all(likelihood.sites.exact):
-            raise LapsusError(f"maximum likelihood with model '{model}' needs at most 48 distinct distances; use lapsus.fit.")
+            raise LapsusError(
+                f"maximum likelihood with model '{model}' needs at most 48 distinct distances; use lapsus.fit."
+            )
         count, size = likelihood.values, len(kind.names)
 
         def value_and_gradient(x):
@@ -54,7 +57,9 @@ def maximum_likelihood(trials, model="constant", emission="von_mises", uniform=T
         best = None
         for start in (-1.0, -3.0):
             x = np.concatenate([np.full(count, start), kind.initial(trials), np.full(int(uniform), start)])
-            found = minimize(objective, x, jac=True, method="L-BFGS-B", options={"maxiter": 5000, "ftol": 1e-16, "gtol": 1e-8})
+            found = minimize(
+                objective, x, jac=True, method="L-BFGS-B", options={"maxiter": 5000, "ftol": 1e-16, "gtol": 1e-8}
+            )
             if best is None or found.fun < best.fun:
                 best = found
         x = best.x

@@ -1,4 +1,5 @@
-"""Pareto-smoothed importance-sampling leave-one-out cross-validation (Vehtari, Gelman & Gabry 2017; Vehtari et al. 2024)."""
+"""Pareto-smoothed importance-sampling leave-one-out cross-validation (Vehtari, Gelman & Gabry 2017; Vehtari et al.
+2024)."""
 
 import math
 from dataclasses import dataclass

@@ -1,4 +1,5 @@
-"""The joint density of responses and parameters. Every coordinate has a standard normal prior; `unpack` says what it means.
+"""The joint density of responses and parameters. Every coordinate has a standard normal prior; `unpack` says what it
+means.
 
     a_k            coefficients of the swap function (swap_prior.py)
     mean           of f:      N(−2.5, 2)             the cued item's logit is 0, so f is relative to it
@@ -19,7 +20,7 @@ import torch
 from lapsus.inference.likelihood import Likelihood
 from lapsus.inference.swap_prior import TAU_MIN, SwapPrior
 
-__all__ = ["Model", "FEATURES"]
+__all__ = ["FEATURES", "Model"]
 
 FEATURES = {"none": (), "constant": (), "probe": ("probe",), "report": ("report",), "both": ("probe", "report")}
 MEAN, SCALE, TAU, GUESS = (-2.5, 2.0), (math.log(0.7), 1.0), (0.5, 1.0), (-3.0, 2.0)
@@ -87,7 +88,8 @@ class Model:
         }
 
     def population(self, theta):
-        """Mean of each group's parameters in its population [E + 1, groups, S], and s.d. [E + 1, 1, S]; "hierarchical" only."""
+        """Mean of each group's parameters in its population [E + 1, groups, S], and s.d. [E + 1, 1, S]; "hierarchical"
+        only."""
         count, columns = len(self.emission.names) + self.uniform, theta.shape[1]
         centre = torch.tensor([*self.emission.means, *[GUESS[0]] * self.uniform], dtype=torch.float64)[:, None, None]
         width = torch.tensor([*self.emission.scales, *[GUESS[1]] * self.uniform], dtype=torch.float64)[:, None, None]
@@ -175,7 +177,8 @@ class Model:
         if self.uniform:
             u = 1 / (1 + np.exp(-parts["guess"][self.likelihood.groups, 0]))
             angle = np.where(rng.uniform(size=count) < u, rng.uniform(-np.pi, np.pi, count), angle)
-            # A guess is anywhere already: in the plane it gets the same noise, on the circle more noise changes nothing.
+            # A guess is anywhere already: in the plane it gets the same noise, on the circle more noise changes
+            # nothing.
         response = self.emission.sample(parts["emission"][:, self.likelihood.groups, 0], angle, rng)
         point = response if response.ndim == 2 else None
         if point is not None:

@@ -17,7 +17,17 @@ __all__ = ["Fit", "SubjectFits", "comparison_table"]
 
 BAND = (0.025, 0.975)
 # Our own files in a results folder; a folder that holds anything else is somebody's.
-FILES = ("fit.nc", "summary.json", "summary.txt", "swap_function", "errors", "non_target_errors", "predictive", "comparison", "subjects")
+FILES = (
+    "fit.nc",
+    "summary.json",
+    "summary.txt",
+    "swap_function",
+    "errors",
+    "non_target_errors",
+    "predictive",
+    "comparison",
+    "subjects",
+)
 
 
 def comparison_table(loos: dict, rhats: dict) -> pd.DataFrame:
@@ -97,7 +107,8 @@ class Fit:
 
     @cached_property
     def weights(self) -> pd.DataFrame:
-        """How often the cued item, any other item, or nothing (a guess) is reported, by emission group, with 95 % bands."""
+        """How often the cued item, any other item, or nothing (a guess) is reported, by emission group, with 95 %
+        bands."""
         theta = self._thinned(200)
         with torch.no_grad(), one_thread_each():
             parts = self.model.unpack(theta)
@@ -113,7 +124,9 @@ class Fit:
             rows = []
             for group, (size, subject) in enumerate(self.model.labels):
                 target = sums[group][1] / sums[group][0]
-                guess = np.zeros_like(target) if parts["guess"] is None else torch.sigmoid(parts["guess"][group]).numpy()
+                guess = (
+                    np.zeros_like(target) if parts["guess"] is None else torch.sigmoid(parts["guess"][group]).numpy()
+                )
                 row = {"set_size": size, "subject": subject, "trials": sums[group][0]}
                 shares = {"target": (1 - guess) * target, "non_target": (1 - guess) * (1 - target), "guess": guess}
                 for name, value in shares.items():
@@ -136,10 +149,13 @@ class Fit:
 
     @cached_property
     def responsibilities(self) -> pd.DataFrame:
-        """Probability that each trial's response reports the target, each non-target, or is a guess: one row a trial."""
+        """Probability that each trial's response reports the target, each non-target, or is a guess: one row a
+        trial."""
         with torch.no_grad(), one_thread_each():
             parts = self.model.unpack(self._thinned(100))
-            values = self.model.likelihood.responsibilities(self.model.f_at_sites(parts), parts["emission"], parts["guess"])
+            values = self.model.likelihood.responsibilities(
+                self.model.f_at_sites(parts), parts["emission"], parts["guess"]
+            )
         names = ["target", *(f"non_target_{i}" for i in range(1, values.shape[1] - 1)), "guess"]
         return pd.DataFrame(values, columns=names)
 
@@ -173,7 +189,9 @@ class Fit:
         """Sixty posterior predictive data sets, which the plots share."""
         return self.predict(60)
 
-    def behaviour(self, average: str = "mean", radius: float = 2.5, spread: float | None = None, set_size: int | None = None):
+    def behaviour(
+        self, average: str = "mean", radius: float = 2.5, spread: float | None = None, set_size: int | None = None
+    ):
         """The generative model that training takes: BNS with this swap function.
 
         average "mean" tabulates the posterior mean of f; "posterior" the logit of the posterior mean of p(swap).
@@ -184,9 +202,13 @@ class Fit:
 
         if average not in ("mean", "posterior"):
             raise LapsusError(f"average '{average}' is not known; use 'mean' or 'posterior'.")
-        rows = np.ones(len(self.weights), bool) if set_size is None else (self.weights["set_size"] == set_size).to_numpy()
+        rows = (
+            np.ones(len(self.weights), bool) if set_size is None else (self.weights["set_size"] == set_size).to_numpy()
+        )
         if not rows.any():
-            raise LapsusError(f"set_size {set_size} is not among the fitted ones: {sorted(set(self.weights['set_size']))}.")
+            raise LapsusError(
+                f"set_size {set_size} is not among the fitted ones: {sorted(set(self.weights['set_size']))}."
+            )
         share = self.weights["trials"][rows] / self.weights["trials"][rows].sum()
         uniform = float((share * self.weights["guess"][rows]).sum())
         if spread is None:
@@ -236,7 +258,8 @@ class Fit:
         return overview(self)
 
     def save(self, folder, plots: bool = True) -> Path:
-        """Write fit.nc, summary.json, summary.txt and the plots (PNG and PDF) into a new folder, or one of an earlier fit."""
+        """Write fit.nc, summary.json, summary.txt and the plots (PNG and PDF) into a new folder, or one of an earlier
+        fit."""
         from lapsus.inference.files import save_fit
 
         return save_fit(self, folder, plots)

@@ -10,14 +10,15 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-__all__ = ["Chains", "RHAT", "sample", "split_rhat"]
+__all__ = ["RHAT", "Chains", "sample", "split_rhat"]
 
 RHAT = 1.1  # chains that differ more have not converged
 
 
 @dataclass
 class Chains:
-    """draws [P, chains, kept], log joint of each [chains, kept], share of accepted moves, split R-hat per coordinate [P]."""
+    """draws [P, chains, kept], log joint of each [chains, kept], share of accepted moves, split R-hat per coordinate
+    [P]."""
 
     draws: np.ndarray
     log_joint: np.ndarray
@@ -49,7 +50,9 @@ class _State:
 
     def __init__(self, model, centre, factor, rng, chains):
         self.model, self.factor, self.rng = model, factor, rng
-        self.position = torch.tensor(centre)[:, None] + factor @ torch.tensor(rng.standard_normal((len(centre), chains)))
+        self.position = torch.tensor(centre)[:, None] + factor @ torch.tensor(
+            rng.standard_normal((len(centre), chains))
+        )
         self.value, self.gradient = model.log_joint(self.position)
         self.step, self.moves = min(0.8, 1.2 / len(centre) ** 0.25), 0
 
@@ -72,7 +75,8 @@ class _State:
 
     def move(self):
         """One trajectory of every chain; returns the mean acceptance probability."""
-        # A little over a quarter of a turn forgets the start in a standard normal; the jitter keeps orbits from closing.
+        # A little over a quarter of a turn forgets the start in a standard normal; the jitter keeps orbits from
+        # closing.
         steps = max(2, math.ceil(1.8 / self.step))
         length = self.step * self.rng.uniform(0.7, 1.2)
         # The step suits most places; a chain that sits where the density bends more would never leave. Every eighth
@@ -104,7 +108,8 @@ def _factor(precision):
 
 
 def _pooled_factor(draws, factor):
-    """Square root of the covariance of draws [P, n] from every chain, leaning on the present one while draws are few."""
+    """Square root of the covariance of draws [P, n] from every chain, leaning on the present one while draws are
+    few."""
     share = draws.shape[1] / (draws.shape[1] + 5 * draws.shape[0])
     covariance = share * torch.cov(draws) + (1 - share) * factor @ factor.T
     return torch.linalg.cholesky(covariance)

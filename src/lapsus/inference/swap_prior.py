@@ -14,7 +14,7 @@ import math
 import numpy as np
 import torch
 
-__all__ = ["SwapPrior", "wendland", "TAU_MIN"]
+__all__ = ["TAU_MIN", "SwapPrior", "wendland"]
 
 TAU_MIN = 4.0  # the smallest exponent for which the C2-Wendland function is positive definite on the circle
 HARMONICS = {1: 12, 2: 6}  # by number of features

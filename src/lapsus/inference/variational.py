@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from scipy.optimize import minimize
 
-__all__ = ["Variational", "maximise", "maximum_a_posteriori", "curvature"]
+__all__ = ["Variational", "curvature", "maximise", "maximum_a_posteriori"]
 
 NODES = 20
 DRAWS = 32
@@ -23,7 +23,8 @@ DRAWS = 32
 
 @dataclass
 class Variational:
-    """q(f) and the point estimates: theta [P] (q's mean in the first `latent` coordinates), factor L with q = N(·, L Lᵀ)."""
+    """q(f) and the point estimates: theta [P] (q's mean in the first `latent` coordinates), factor L with q = N(·, L
+    Lᵀ)."""
 
     theta: np.ndarray
     factor: np.ndarray
@@ -41,12 +42,15 @@ class Variational:
 
 
 def maximum_a_posteriori(model, starts, pilot=None, tolerance=0.1):
-    """The mode of the log joint: short L-BFGS ascents of the pilot model (the same on fewer trials), then the best on all trials.
+    """The mode of the log joint: short L-BFGS ascents of the pilot model (the same on fewer trials), then the best on
+    all trials.
 
     Returns theta [P], the log likelihood's gradient there, and the pilot value that each start reached.
     """
     pilot = pilot or model
-    tries = [_ascend(pilot, start, np.eye(model.dimension), tolerance, 12 if len(starts) > 1 else 300) for start in starts]
+    tries = [
+        _ascend(pilot, start, np.eye(model.dimension), tolerance, 12 if len(starts) > 1 else 300) for start in starts
+    ]
     best = _ascend(pilot, min(tries, key=lambda found: found.fun).x, np.eye(model.dimension), tolerance)
     if pilot is not model:
         # The pilot's curvature, scaled to all trials, is the metric: a few steps remain.
@@ -104,7 +108,9 @@ def maximise(model, conditional, theta, precision, max_iterations=200) -> Variat
         rest = rest_start + spread @ x[:count]
         centre, C = conditional(rest[:, None])
         entries = 0.3 * x[count + latent :]
-        L = torch.zeros(latent, latent, dtype=torch.float64).index_put(at, torch.where(diagonal, entries.exp(), entries))
+        L = torch.zeros(latent, latent, dtype=torch.float64).index_put(
+            at, torch.where(diagonal, entries.exp(), entries)
+        )
         factor = torch.linalg.solve_triangular(C[0].T, L, upper=True)
         move = torch.linalg.solve_triangular(C[0].T, x[count : count + latent, None], upper=True)
         volume = L.diagonal().log().sum() - C[0].diagonal().log().sum()

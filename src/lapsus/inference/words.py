@@ -19,8 +19,10 @@ def describe(fit) -> str:
     trials = fit.trials
     subjects, sizes = len(np.unique(trials.subject)), np.unique(trials.set_size)
     lines = [
-        f"{len(trials):,} trials of {subjects} subject{'s' * (subjects != 1)}, set size{'s' * (len(sizes) > 1)} "
-        f"{', '.join(map(str, sizes))}.",
+        (
+            f"{len(trials):,} trials of {subjects} subject{'s' * (subjects != 1)}, set size{'s' * (len(sizes) > 1)} "
+            f"{', '.join(map(str, sizes))}."
+        ),
         f"Model: {fit.name} ({MEANING[fit.name]}).",
     ]
     lines += _comparison(fit.comparison, fit.name)
@@ -43,8 +45,8 @@ def _comparison(table, name):
     if name == best["model"]:
         runner = table.iloc[1]
         lines.append(
-            f"It predicts left-out responses best: {-runner['elpd_difference']:.1f} ± {runner['difference_se']:.1f} nats "
-            f"above {runner['model']}."
+            f"It predicts left-out responses best: {-runner['elpd_difference']:.1f} ± {runner['difference_se']:.1f}"
+            f" nats above {runner['model']}."
         )
     else:
         lines.append(
@@ -53,7 +55,9 @@ def _comparison(table, name):
         )
     lines.append("model      elpd (LOO)   below the best")
     for _, row in table.iterrows():
-        below = "best" if row["model"] == best["model"] else f"{-row['elpd_difference']:.1f} ± {row['difference_se']:.1f}"
+        below = (
+            "best" if row["model"] == best["model"] else f"{-row['elpd_difference']:.1f} ± {row['difference_se']:.1f}"
+        )
         rough = f"   not converged (R-hat {row['rhat']:.2f})" if row.get("rhat", 1.0) >= RHAT else ""
         lines.append(f"{row['model']:<9} {row['elpd']:>11.1f}   {below}{rough}")
     high = int(chosen["pareto_k_above_0.7"])
@@ -117,13 +121,18 @@ def _swap_function(fit):
     if fit.model.even:
         f = fit.f(np.radians([45, 180]))
         share = (f[0] > f[1]).mean()
-        lines.append(f"A non-target at 45° is reported more often than one at 180° with posterior probability {share:.3f}.")
+        lines.append(
+            f"A non-target at 45° is reported more often than one at 180° with posterior probability {share:.3f}."
+        )
     return lines
 
 
 def _diagnosis(fit):
     q = fit.variational
-    bound = f"The bound {'converged' if q.converged else 'did not converge'} in {q.iterations} iterations (ELBO {q.elbo:.1f})"
+    bound = (
+        f"The bound {'converged' if q.converged else 'did not converge'} in {q.iterations} iterations (ELBO"
+        f" {q.elbo:.1f})"
+    )
     chains = f"{fit.draws.shape[1]} posterior draws, R-hat at most {fit.rhat:.3f}"
     return f"{bound}; {chains}; {fit.seconds:.1f} s."
 
@@ -138,13 +147,16 @@ def warning(fit):
     if not fit.variational.converged:
         reasons.append("the ascent of the bound, where the chains start, was cut short")
     return (
-        f"Not converged: {' and '.join(reasons)}, so its credible bands are rough. "
-        "Fit again with another seed (--seed 1); if that does not help, use a simpler model (--model), or more trials (--by hierarchical shares them between subjects)."
+        f"Not converged: {' and '.join(reasons)}, so its credible bands are rough. Fit again with another seed (--seed"
+        " 1); if that does not help, use a simpler model (--model), or more trials (--by hierarchical shares them"
+        " between subjects)."
     )
 
 
 def describe_subjects(fits) -> str:
-    lines = [f"{len(fits)} subject{'s' * (len(fits) != 1)} fitted separately; model {fits.name} ({MEANING[fits.name]})."]
+    lines = [
+        f"{len(fits)} subject{'s' * (len(fits) != 1)} fitted separately; model {fits.name} ({MEANING[fits.name]})."
+    ]
     lines += _comparison(fits.comparison, fits.name)
     lines += ["", "subject     trials   target        non-target    guess         circular s.d."]
     for subject, fit in fits.items():

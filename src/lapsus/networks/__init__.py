@@ -4,4 +4,4 @@ from lapsus.networks.dendritic import DendriticTree, PointNeurons
 from lapsus.networks.readout import behavioural, nullspace, orthonormal_rows
 from lapsus.networks.two_layer import TwoLayer
 
-__all__ = ["DendriticTree", "PointNeurons", "TwoLayer", "orthonormal_rows", "behavioural", "nullspace"]
+__all__ = ["DendriticTree", "PointNeurons", "TwoLayer", "behavioural", "nullspace", "orthonormal_rows"]

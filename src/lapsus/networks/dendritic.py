@@ -16,7 +16,7 @@ from lapsus.errors import LapsusError
 from lapsus.networks.readout import orthonormal_rows
 from lapsus.networks.time import TimeBias
 
-__all__ = ["DendriticTree", "PointNeurons", "NONLINEARITIES", "he_normal"]
+__all__ = ["NONLINEARITIES", "DendriticTree", "PointNeurons", "he_normal"]
 
 NONLINEARITIES = {"relu": functional.relu, "softplus": functional.softplus}
 
@@ -97,9 +97,18 @@ class DendriticTree(nn.Module):
 class PointNeurons(DendriticTree):
     """The standard rate network F = [W_r r + W_s s + b(t)]_+: a tree without branches."""
 
-    def __init__(self, stimulus_size: int, response_size: int = 2, units: int = 16,
-                 nonlinearity: Literal["relu", "softplus"] = "relu", alpha: float = 0.1,
-                 input_scale: float = 1.0, time_code: int = 16, time_shared: int = 8, seed: int = 0):  # fmt: skip
+    def __init__(
+        self,
+        stimulus_size: int,
+        response_size: int = 2,
+        units: int = 16,
+        nonlinearity: Literal["relu", "softplus"] = "relu",
+        alpha: float = 0.1,
+        input_scale: float = 1.0,
+        time_code: int = 16,
+        time_shared: int = 8,
+        seed: int = 0,
+    ):
         super().__init__(
             stimulus_size, response_size, units, (), nonlinearity, alpha, input_scale, time_code, time_shared, seed
         )

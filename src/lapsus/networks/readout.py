@@ -5,7 +5,7 @@ from torch import Tensor
 
 from lapsus.errors import LapsusError
 
-__all__ = ["orthonormal_rows", "behavioural", "nullspace"]
+__all__ = ["behavioural", "nullspace", "orthonormal_rows"]
 
 
 def orthonormal_rows(rows: int, units: int, generator: torch.Generator) -> Tensor:

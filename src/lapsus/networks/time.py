@@ -29,9 +29,7 @@ class TimeBias(nn.Module):
         self.shared = nn.Parameter(torch.randn(shared_size, code_size, generator=generator) / math.sqrt(code_size))
         self.constant = nn.ParameterList(torch.zeros(count) for count in nodes)
         scale = 0.1 * math.sqrt(2 / shared_size)
-        self.weight = nn.ParameterList(
-            scale * torch.randn(shared_size, count, generator=generator) for count in nodes
-        )
+        self.weight = nn.ParameterList(scale * torch.randn(shared_size, count, generator=generator) for count in nodes)
 
     def forward(self, steps: int) -> tuple[Tensor, ...]:
         """Biases of each layer as [1 + steps, nodes], leaves first."""

@@ -20,9 +20,14 @@ __all__ = ["Watch", "serve"]
 _POINTS = 400
 _CONDITIONS, _TRIALS, _CLOUD = 256, 4, 300
 _HEADERS = {
-    "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer",
-    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-}  # fmt: skip
+    "Cache-Control": "no-store",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Content-Security-Policy": (
+        "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'; img-src data:;"
+        " base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    ),
+}
 
 
 class Watch:
@@ -45,11 +50,21 @@ class Watch:
         stride = max(1, -(-len(series) // _POINTS))
         key = "excess" if with_excess else "loss"
         return {
-            "name": experiment.name, "update": last["update"], "updates": experiment.updates, "stage": stage.name or f"stage {last['stage'] + 1}",
-            "seconds": last["seconds"], "seconds_left": _left(lines, experiment.updates), "quantity": key, "finished": last["update"] >= experiment.updates,
-            "series": [[line["seconds"] / 60, line[key]] for line in series[::stride] if np.isfinite(line.get(key, np.nan))],
-            "trials_per_second": last.get("trials_per_second"), "measured": self.measured, "problem": self.problem,
-        }  # fmt: skip
+            "name": experiment.name,
+            "update": last["update"],
+            "updates": experiment.updates,
+            "stage": stage.name or f"stage {last['stage'] + 1}",
+            "seconds": last["seconds"],
+            "seconds_left": _left(lines, experiment.updates),
+            "quantity": key,
+            "finished": last["update"] >= experiment.updates,
+            "series": [
+                [line["seconds"] / 60, line[key]] for line in series[::stride] if np.isfinite(line.get(key, np.nan))
+            ],
+            "trials_per_second": last.get("trials_per_second"),
+            "measured": self.measured,
+            "problem": self.problem,
+        }
 
     def measure(self) -> None:
         """Swap curve and a cloud of responses of the newest checkpoint, if it is a new one."""
@@ -96,7 +111,7 @@ class Watch:
             try:
                 self.measure()
                 self.problem = ""
-            except Exception as error:  # noqa: BLE001  a checkpoint may vanish while it is read; the next one will do
+            except Exception as error:
                 self.problem = f"The newest checkpoint could not be measured: {error}"
             # Never busy for more than a tenth of the time.
             stop.wait(max(every, 9 * (time.monotonic() - began)))

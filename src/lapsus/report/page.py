@@ -15,9 +15,15 @@ __all__ = ["discovery_page", "runs_page"]
 
 _LONGEST = 120
 _SECTIONS = {
-    "found": "What was found", "data": "The data", "fit": "The behaviour fit", "match": "Network against data", "mechanism": "The mechanism",
-    "sure": "How sure we are", "methods": "Methods", "made": "How this was made",
-}  # fmt: skip
+    "found": "What was found",
+    "data": "The data",
+    "fit": "The behaviour fit",
+    "match": "Network against data",
+    "mechanism": "The mechanism",
+    "sure": "How sure we are",
+    "methods": "Methods",
+    "made": "How this was made",
+}
 
 
 def shortened(text, longest: int = _LONGEST) -> str:
@@ -86,10 +92,14 @@ def _network_part(number: int, name: str, mechanism: dict, arrays: dict, run, pi
 
 def _predicted(part: dict) -> str:
     if "reason" in part:
-        return f"Whether single trials with better aligned colours are swapped more often cannot be said: {part['reason']}."
+        return (
+            "Whether single trials with better aligned colours are swapped more often cannot be said:"
+            f" {part['reason']}."
+        )
     return (
-        f"Single trials: one s.d. more alignment of the two colours before the cue multiplies the odds of a swap by {part['odds_ratio']:.2f} "
-        f"[{part['low']:.2f}, {part['high']:.2f}] (permutation p = {part['p']:.3f}; {part['swaps']:,} swaps in {part['trials']:,} trials)."
+        "Single trials: one s.d. more alignment of the two colours before the cue multiplies the odds of a swap by"
+        f" {part['odds_ratio']:.2f} [{part['low']:.2f}, {part['high']:.2f}] (permutation p = {part['p']:.3f};"
+        f" {part['swaps']:,} swaps in {part['trials']:,} trials)."
     )
 
 
@@ -100,14 +110,20 @@ def _turning(mechanism: dict, arrays: dict) -> dict:
 
     path, time, epoch = arrays["rings_path"], arrays["rings_time"], arrays["rings_epoch"]
     data = {
-        "points": base64.b64encode(np.ascontiguousarray(path, "<i2").tobytes()).decode(), "time": time.tolist(), "epoch": epoch.tolist(),
-        "colour": [to_hex(c) for c in wheel(arrays["rings_path_free"])], "fixed": arrays["rings_path_fixed_cued"].astype(int).tolist(),
+        "points": base64.b64encode(np.ascontiguousarray(path, "<i2").tobytes()).decode(),
+        "time": time.tolist(),
+        "epoch": epoch.tolist(),
+        "colour": [to_hex(c) for c in wheel(arrays["rings_path_free"])],
+        "fixed": arrays["rings_path_fixed_cued"].astype(int).tolist(),
         "swap": arrays["rings_path_swap"].astype(int).tolist(),
-    }  # fmt: skip
+    }
     return {
-        "rings": _script_json(data), "shown": len(path), "steps": path.shape[1], "last_time": f"step {time[-1]}, {epoch[-1]}",
+        "rings": _script_json(data),
+        "shown": len(path),
+        "steps": path.shape[1],
+        "last_time": f"step {time[-1]}, {epoch[-1]}",
         "apart": f"{np.degrees(mechanism['probe_distance']):.0f}°",
-    }  # fmt: skip
+    }
 
 
 def _mechanism_table(rows: list[tuple[str, dict]]) -> dict:
@@ -115,10 +131,16 @@ def _mechanism_table(rows: list[tuple[str, dict]]) -> dict:
     body = []
     for name, m in rows:
         errors = {row["error"]: row["difference"] for row in m["decoders"].get("attribution", [])}
-        body.append([
-            name, m["decoders"].get("mechanism", "–"), *(_number(errors.get(e), ".2f") for e in ("misbinding", "misselection", "misinterpretation")),
-            _number(m["alignment"].get("mean_before"), ".2f"), _number(m["alignment"].get("mean_after"), ".2f"), _number(m["rings"].get("distance"), ".2f"),
-        ])  # fmt: skip
+        body.append(
+            [
+                name,
+                m["decoders"].get("mechanism", "–"),
+                *(_number(errors.get(e), ".2f") for e in ("misbinding", "misselection", "misinterpretation")),
+                _number(m["alignment"].get("mean_before"), ".2f"),
+                _number(m["alignment"].get("mean_after"), ".2f"),
+                _number(m["rings"].get("distance"), ".2f"),
+            ]
+        )
     head = [
         "network",
         "swaps are",
@@ -193,15 +215,38 @@ def discovery_page(discovery) -> Path:
     source = shortened(settings["source"])
     stages = [[stage, f"{seconds:.1f} s"] for stage, seconds in outcome["stages"].items()]
     used = [["total", f"{sum(outcome['stages'].values()):.0f} s"], *([f"stage: {name}", text] for name, text in stages)]
-    page = render({
-        "title": f"lapsus discovery: {source}", "subtitle": _about(trials, settings, facts), "sections": list(_SECTIONS.items()),
-        "sentences": outcome["sentences"], "verdict": _verdict(networks), "data": _data(trials, summary, discovery._folder.json("notes.json")),
-        "fit": {"picture": plots.behaviour_fit(fit, observer_f if settings["example"] else None), "comparison": _comparison(summary), "summary": summary["summary"]},
-        "networks": parts, "match_table": _match_table(networks), "mechanism_table": _mechanism_table([(f"network {k}", n["mechanism"]) for k, n in enumerate(networks, 1)]),
-        "overview": None, "checks": outcome["checks"], "sure": _sure(outcome["checks"]), "methods": methods(summary, facts, __version__), "references": REFERENCES,
-        "run_table": _table("Time, versions and seeds", ["what", "value"], used + _versions(discovery.runs[0].experiment)),
-        "settings": json.dumps({k: shortened(v) if isinstance(v, str) else v for k, v in settings.items()}, indent=1, ensure_ascii=False), "version": __version__,
-    })  # fmt: skip
+    page = render(
+        {
+            "title": f"lapsus discovery: {source}",
+            "subtitle": _about(trials, settings, facts),
+            "sections": list(_SECTIONS.items()),
+            "sentences": outcome["sentences"],
+            "verdict": _verdict(networks),
+            "data": _data(trials, summary, discovery._folder.json("notes.json")),
+            "fit": {
+                "picture": plots.behaviour_fit(fit, observer_f if settings["example"] else None),
+                "comparison": _comparison(summary),
+                "summary": summary["summary"],
+            },
+            "networks": parts,
+            "match_table": _match_table(networks),
+            "mechanism_table": _mechanism_table([(f"network {k}", n["mechanism"]) for k, n in enumerate(networks, 1)]),
+            "overview": None,
+            "checks": outcome["checks"],
+            "sure": _sure(outcome["checks"]),
+            "methods": methods(summary, facts, __version__),
+            "references": REFERENCES,
+            "run_table": _table(
+                "Time, versions and seeds", ["what", "value"], used + _versions(discovery.runs[0].experiment)
+            ),
+            "settings": json.dumps(
+                {k: shortened(v) if isinstance(v, str) else v for k, v in settings.items()},
+                indent=1,
+                ensure_ascii=False,
+            ),
+            "version": __version__,
+        }
+    )
     return _finish(page, discovery.report)
 
 
@@ -219,12 +264,18 @@ def _about(trials, settings, facts) -> str:
     subjects = list(dict.fromkeys(map(str, trials.subject)))
     who = f"subject {shortened(subjects[0], 60)}" if len(subjects) == 1 else f"{len(subjects)} subjects"
     network = f"{facts['cueing']}-cued network" + ("s" if facts["networks"] > 1 else "")
-    return f"{len(trials):,} trials, {who}, {settings['set_size']} items; {facts['networks']} {network}; budget {settings['minutes']:g} min."
+    return (
+        f"{len(trials):,} trials, {who}, {settings['set_size']} items; {facts['networks']} {network}; budget"
+        f" {settings['minutes']:g} min."
+    )
 
 
 def _data(trials, summary: dict, notes: list[str]) -> dict:
     subjects, counts = np.unique(trials.subject.astype(str), return_counts=True)
-    text = f"{len(trials):,} trials of {len(subjects)} subject{'s' * (len(subjects) != 1)} with {trials.report.shape[1]} items"
+    text = (
+        f"{len(trials):,} trials of {len(subjects)} subject{'s' * (len(subjects) != 1)} with {trials.report.shape[1]}"
+        " items"
+    )
     text += f"; angles were given in {trials.unit} and are radians inside." if trials.unit != "radians" else "."
     if trials.probe is None:
         text += " The table has no probe feature, so swaps could not be related to it."
@@ -255,15 +306,20 @@ def _power(trials, summary: dict) -> str:
         mirror = 2 * trials.report[:, :1] - trials.report[:, 1:]
         chance = np.nanmean(distance(trials.response[:, None], mirror) < 0.35)
         hidden = 2.8 * np.sqrt(2 * max(chance, 1 / (2 * half)) / (2 * half)) * (trials.report.shape[1] - 1)
-        return f"No swaps were found; a swap rate below about {100 * hidden:.1f} % could hide in data of this size and scatter."
+        return (
+            f"No swaps were found; a swap rate below about {100 * hidden:.1f} % could hide in data of this size and"
+            " scatter."
+        )
     text = f"The fit puts the swap rate at {100 * p:.1f} %, about {p * len(trials):.0f} trials. "
     if least >= 2 * each:
-        return text + (
-            "So few swaps cannot show what they depend on: even if only the closer half of the non-targets were ever "
+        return (
+            text
+            + "So few swaps cannot show what they depend on: even if only the closer half of the non-targets were ever "
             "reported, these data would be unlikely to show it."
         )
-    return text + (
-        "Data of this size show (with 80 % power) that closer non-targets are reported more often than distant ones if "
+    return (
+        text + "Data of this size show (with 80 % power) that closer non-targets are reported more often than distant"
+        " ones if "
         f"the two rates for one non-target differ by {least:.3f} or more, around a mean of {each:.3f}; a smaller "
         "difference may be there unseen."
     )
@@ -272,8 +328,15 @@ def _power(trials, summary: dict) -> str:
 def _comparison(summary: dict) -> dict | None:
     if not summary["comparison"]:
         return None
-    body = [[row["model"] + (" (chosen)" if row["model"] == summary["model"] else ""), _number(row["elpd"], ".1f"),
-             "best" if row["elpd_difference"] == 0 else f"{-row['elpd_difference']:.1f} ± {row['difference_se']:.1f}", row["pareto_k_above_0.7"]] for row in summary["comparison"]]  # fmt: skip
+    body = [
+        [
+            row["model"] + (" (chosen)" if row["model"] == summary["model"] else ""),
+            _number(row["elpd"], ".1f"),
+            "best" if row["elpd_difference"] == 0 else f"{-row['elpd_difference']:.1f} ± {row['difference_se']:.1f}",
+            row["pareto_k_above_0.7"],
+        ]
+        for row in summary["comparison"]
+    ]
     return _table(
         "Behaviour models by leave-one-out predictive density",
         ["model", "elpd", "below the best (nats ± s.e.)", "Pareto k > 0.7"],
@@ -284,8 +347,13 @@ def _comparison(summary: dict) -> dict | None:
 def _match_table(networks: list[dict]) -> dict:
     first = networks[0]["match"]
     several = len(networks) > 1
-    head = ["distance", *(["data"] if "data" in first else []), "fitted model", *([f"network {k}" for k in range(1, len(networks) + 1)] if several else ["network"]),
-            *(["predictive interval"] if "data" in first and not several else [])]  # fmt: skip
+    head = [
+        "distance",
+        *(["data"] if "data" in first else []),
+        "fitted model",
+        *([f"network {k}" for k in range(1, len(networks) + 1)] if several else ["network"]),
+        *(["predictive interval"] if "data" in first and not several else []),
+    ]
     body = []
     for k, gap in enumerate(first["distance"]):
         row = [
@@ -302,8 +370,12 @@ def _match_table(networks: list[dict]) -> dict:
         ("scatter", "scatter around the item (°)", 180 / np.pi),
         ("stray", "far from every item (%)", 100),
     ):
-        row = [label, *([_number(scale * first[key]["data"], ".1f")] if "data" in first else []), _number(scale * first[key]["fit"], ".1f"),
-               *(_number(scale * n["match"][key]["network"], ".1f") for n in networks)]  # fmt: skip
+        row = [
+            label,
+            *([_number(scale * first[key]["data"], ".1f")] if "data" in first else []),
+            _number(scale * first[key]["fit"], ".1f"),
+            *(_number(scale * n["match"][key]["network"], ".1f") for n in networks),
+        ]
         body.append(row + [""] * (len(head) - len(row)))
     return _table(
         f"Share of responses nearest to the non-target, by {first['feature']} distance, on {first['scope']}", head, body
@@ -329,7 +401,8 @@ def _verdict(networks: list[dict]) -> dict:
 
 
 def runs_page(sources: list[str], output: Path | None = None, seed: int = 1) -> Path:
-    """A report of trained networks (run folders or shipped networks), several side by side; one discovery gets its own report again."""
+    """A report of trained networks (run folders or shipped networks), several side by side; one discovery gets its own
+    report again."""
     from lapsus.discovery import Discovery
     from lapsus.discovery.folder import Folder
 
@@ -339,7 +412,8 @@ def runs_page(sources: list[str], output: Path | None = None, seed: int = 1) -> 
         discovery = Discovery(sources[0])
         if "analyse" not in discovery.done:
             raise LapsusError(
-                f"{shortened(sources[0])} is a discovery that is not done; `lapsus discover` with the same arguments goes on with it."
+                f"{shortened(sources[0])} is a discovery that is not done; `lapsus discover` with the same arguments"
+                " goes on with it."
             )
         from lapsus.discovery.folder import write_json
         from lapsus.discovery.result import summary
@@ -403,38 +477,84 @@ def _runs(sources: list[str], seed: int) -> str:
         pictures = ([plots.swap_target(evaluation)] if curve else []) + [
             plots.clouds(model, mechanism["probe_distance"], np.pi)
         ]
-        rows.append({
-            "name": name, "short": f"network {number}", "update": run.update, "updates": run.experiment.updates, "evaluation": evaluation,
-            "mechanism": mechanism, "seconds": (run.metrics() or [{"seconds": 0.0}])[-1].get("seconds", 0.0), "experiment": run.experiment,
-        })  # fmt: skip
+        rows.append(
+            {
+                "name": name,
+                "short": f"network {number}",
+                "update": run.update,
+                "updates": run.experiment.updates,
+                "evaluation": evaluation,
+                "mechanism": mechanism,
+                "seconds": (run.metrics() or [{"seconds": 0.0}])[-1].get("seconds", 0.0),
+                "experiment": run.experiment,
+            }
+        )
         parts.append(_network_part(number, name, mechanism, arrays, run, pictures, _config(run)))
         verdict = mechanism["decoders"].get("mechanism")
         sentences.append(
-            f"{name}: excess {_number(evaluation.get('excess'))} over the exact denoiser, swap curve within {evaluation['swap_curve_mad']:.3f} of its target on average, "
-            f"median error {evaluation['median_error']:.3f} rad; " + (f"its swaps are decoded as {verdict}." if verdict else f"its swaps cannot be decoded ({mechanism['decoders']['reason']}).")
-        )  # fmt: skip
+            f"{name}: excess {_number(evaluation.get('excess'))} over the exact denoiser, swap curve within"
+            f" {evaluation['swap_curve_mad']:.3f} of its target on average, median error"
+            f" {evaluation['median_error']:.3f} rad; "
+            + (
+                f"its swaps are decoded as {verdict}."
+                if verdict
+                else f"its swaps cannot be decoded ({mechanism['decoders']['reason']})."
+            )
+        )
     order = {"failed": 0, "not checked": 1, "passed": 2}
     checks = sorted(network_checks(rows), key=lambda c: order[c["status"]])
     head = ["measure", *(r["short"] for r in rows)]
-    measures = (("excess over the Bayes denoiser", "excess"), ("swap curve, mean deviation", "swap_curve_mad"), ("swap curve, largest deviation", "swap_curve_max"),
-                ("median error (rad)", "median_error"), ("far from every item", "away"))  # fmt: skip
+    measures = (
+        ("excess over the Bayes denoiser", "excess"),
+        ("swap curve, mean deviation", "swap_curve_mad"),
+        ("swap curve, largest deviation", "swap_curve_max"),
+        ("median error (rad)", "median_error"),
+        ("far from every item", "away"),
+    )
     body = [[label, *(_number(r["evaluation"].get(key)) for r in rows)] for label, key in measures]
     body.append(["updates", *(f"{r['update']:,} of {r['updates']:,}" for r in rows)])
     names = ", ".join(r["name"] for r in rows)
     training = [[f"{r['short']}: training", f"{r['seconds'] / 60:.1f} min, seed {r['experiment'].seed}"] for r in rows]
-    return render({
-        "title": f"lapsus report: {shortened(names)}", "subtitle": f"{len(rows)} trained network{'s' * (len(rows) != 1)}, {evaluation['conditions']:,} fresh conditions × {evaluation['trials']} trials each.",
-        "sections": [(k, "Network against target" if k == "match" else v) for k, v in _SECTIONS.items() if k not in ("data", "fit")], "sentences": sentences, "verdict": None, "data": None, "fit": None,
-        "networks": parts, "match_table": _table("Against the target, on fresh conditions", head, body), "mechanism_table": _mechanism_table([(r["short"], r["mechanism"]) for r in rows]),
-        "overview": plots.comparison(rows) if len(rows) > 1 else None, "checks": checks, "sure": _sure(checks), "methods": _methods(rows), "references": REFERENCES,
-        "run_table": _table("Time, versions and seeds", ["what", "value"], training + _versions(rows[0]["experiment"])), "settings": None, "version": __version__,
-    })  # fmt: skip
+    return render(
+        {
+            "title": f"lapsus report: {shortened(names)}",
+            "subtitle": (
+                f"{len(rows)} trained network{'s' * (len(rows) != 1)}, {evaluation['conditions']:,} fresh conditions ×"
+                f" {evaluation['trials']} trials each."
+            ),
+            "sections": [
+                (k, "Network against target" if k == "match" else v)
+                for k, v in _SECTIONS.items()
+                if k not in ("data", "fit")
+            ],
+            "sentences": sentences,
+            "verdict": None,
+            "data": None,
+            "fit": None,
+            "networks": parts,
+            "match_table": _table("Against the target, on fresh conditions", head, body),
+            "mechanism_table": _mechanism_table([(r["short"], r["mechanism"]) for r in rows]),
+            "overview": plots.comparison(rows) if len(rows) > 1 else None,
+            "checks": checks,
+            "sure": _sure(checks),
+            "methods": _methods(rows),
+            "references": REFERENCES,
+            "run_table": _table(
+                "Time, versions and seeds", ["what", "value"], training + _versions(rows[0]["experiment"])
+            ),
+            "settings": None,
+            "version": __version__,
+        }
+    )
 
 
 def _methods(rows: list[dict]) -> str:
     return (
-        f"{len(rows)} recurrent network{'s' * (len(rows) != 1)} with dendritic trees {'were' if len(rows) > 1 else 'was'} trained with lapsus {__version__} to answer a delayed-estimation task by denoising diffusion "
-        "through their own dynamics (Ho et al. 2020), with targets from the Bayesian non-parametric swap model (Radmard et al. 2025). Swap curves were measured on fresh conditions by the item nearest to the response. "
-        "Mechanism: alignment of the two items' colour planes over time (Panichello & Buschman 2021), principal components of memory activity at the response, and cross-validated projections of single trials onto "
-        "the lines to three kinds of error (Alleman et al. 2024)."
+        f"{len(rows)} recurrent network{'s' * (len(rows) != 1)} with dendritic trees"
+        f" {'were' if len(rows) > 1 else 'was'} trained with lapsus {__version__} to answer a delayed-estimation task"
+        " by denoising diffusion through their own dynamics (Ho et al. 2020), with targets from the Bayesian"
+        " non-parametric swap model (Radmard et al. 2025). Swap curves were measured on fresh conditions by the item"
+        " nearest to the response. Mechanism: alignment of the two items' colour planes over time (Panichello &"
+        " Buschman 2021), principal components of memory activity at the response, and cross-validated projections of"
+        " single trials onto the lines to three kinds of error (Alleman et al. 2024)."
     )

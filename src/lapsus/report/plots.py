@@ -11,13 +11,25 @@ from matplotlib import pyplot as plt
 from lapsus.figures.style import BLUE, GREEN, GREY, ORANGE, VERMILION, mark_epochs, style, wheel, wheel_key
 
 __all__ = [
-    "Picture", "alignment", "behaviour_fit", "clouds", "comparison", "data_overview", "decoders", "learning", "match", "picture", "rings_flat", "swap_target",
-]  # fmt: skip
+    "Picture",
+    "alignment",
+    "behaviour_fit",
+    "clouds",
+    "comparison",
+    "data_overview",
+    "decoders",
+    "learning",
+    "match",
+    "picture",
+    "rings_flat",
+    "swap_target",
+]
 
 
 @dataclass(frozen=True)
 class Picture:
-    """One figure: SVG for light and dark pages as data addresses, its size in CSS pixels, and what it shows in words."""
+    """One figure: SVG for light and dark pages as data addresses, its size in CSS pixels, and what it shows in
+    words."""
 
     light: str
     dark: str
@@ -44,7 +56,8 @@ def _address(svg: str) -> str:
 
 
 def _dark(svg: str) -> str:
-    """Greys mirrored about the middle, so that black ink becomes light; matplotlib leaves black fills unsaid, hence the root's."""
+    """Greys mirrored about the middle, so that black ink becomes light; matplotlib leaves black fills unsaid, hence the
+    root's."""
     turned = re.sub(r"#([0-9a-f]{2})\1\1\b", lambda m: "#" + 3 * f"{round(236 - int(m[1], 16) * 0.85):02x}", svg)
     return turned.replace("<svg ", '<svg fill="#ececec" ', 1)
 
@@ -73,9 +86,12 @@ def data_overview(trials) -> Picture:
         axes[1].set_ylabel("trials × non-targets")
     far = np.mean(np.abs(trials.error) > np.pi / 4)
     return picture(
-        figure, f"Two histograms: errors to the target, peaked at zero with {100 * far:.0f} % beyond 45°, and errors to non-targets, with a peak at zero where responses report a non-target.",
-        "Raw responses: error to the target (left) and to the non-targets (right). A peak at zero on the right is swaps.",
-    )  # fmt: skip
+        figure,
+        f"Two histograms: errors to the target, peaked at zero with {100 * far:.0f} % beyond 45°, and errors to"
+        " non-targets, with a peak at zero where responses report a non-target.",
+        "Raw responses: error to the target (left) and to the non-targets (right). A peak at zero on the right is"
+        " swaps.",
+    )
 
 
 # --- The behaviour fit ---
@@ -99,11 +115,14 @@ def behaviour_fit(fit, truth=None) -> Picture:
         " and the observer's true one" if truth is not None else ""
     )
     return picture(
-        figure, f"Three panels: {words}; how often responses are nearest to a non-target, data against the fit's prediction; and the models compared.",
+        figure,
+        f"Three panels: {words}; how often responses are nearest to a non-target, data against the fit's prediction;"
+        " and the models compared.",
         "Left: probability of a swap with one non-target, posterior mean and 95 % band"
         + (", and the true one of the synthetic observer (dashed)" if truth is not None else "")
-        + ". Middle: the fit's prediction of how often responses are nearest to a non-target. Right: models by leave-one-out predictive density.",
-    )  # fmt: skip
+        + ". Middle: the fit's prediction of how often responses are nearest to a non-target. Right: models by"
+        " leave-one-out predictive density.",
+    )
 
 
 # --- Network against data ---
@@ -129,9 +148,12 @@ def match(found: dict, label: str = "") -> Picture:
         ax.set_title(label)
     against = "the fitted model and the data" if "data" in found else "the fitted model"
     return picture(
-        figure, f"Line plot of the share of responses nearest to the non-target by distance: network beside {against}; mean deviation from the fit {found['swap_curve_mad_fit']:.3f}.",
-        f"Share of responses nearest to the non-target, on {found['scope']}. Mean deviation of the network from the fitted model: {found['swap_curve_mad_fit']:.3f}.",
-    )  # fmt: skip
+        figure,
+        f"Line plot of the share of responses nearest to the non-target by distance: network beside {against}; mean"
+        f" deviation from the fit {found['swap_curve_mad_fit']:.3f}.",
+        f"Share of responses nearest to the non-target, on {found['scope']}. Mean deviation of the network from the"
+        f" fitted model: {found['swap_curve_mad_fit']:.3f}.",
+    )
 
 
 def swap_target(evaluation: dict, label: str = "") -> Picture:
@@ -150,9 +172,12 @@ def swap_target(evaluation: dict, label: str = "") -> Picture:
         ax.legend(loc="upper right")
         ax.set_title(label)
     return picture(
-        figure, f"Swap rate by distance: network beside its target and the exact denoiser; mean deviation {evaluation['swap_curve_mad']:.3f}.",
-        f"Swap rate by distance. Mean deviation from the target {evaluation['swap_curve_mad']:.3f}, largest {evaluation['swap_curve_max']:.3f}.",
-    )  # fmt: skip
+        figure,
+        "Swap rate by distance: network beside its target and the exact denoiser; mean deviation"
+        f" {evaluation['swap_curve_mad']:.3f}.",
+        f"Swap rate by distance. Mean deviation from the target {evaluation['swap_curve_mad']:.3f}, largest"
+        f" {evaluation['swap_curve_max']:.3f}.",
+    )
 
 
 def clouds(model, near: float, far: float, seed: int = 0) -> Picture:
@@ -177,9 +202,11 @@ def clouds(model, near: float, far: float, seed: int = 0) -> Picture:
                 spine.set_visible(False)
             wheel_key(ax, (0.42, 0.42, 0.16, 0.16))
     return picture(
-        figure, "Two clouds of 512 responses in the plane of the readout, coloured by the colour they mean; the cued item is a circle on the ring, the non-target a square.",
+        figure,
+        "Two clouds of 512 responses in the plane of the readout, coloured by the colour they mean; the cued item is a"
+        " circle on the ring, the non-target a square.",
         "512 responses each in the plane of the readout (○ cued item, □ non-target); points at the square are swaps.",
-    )  # fmt: skip
+    )
 
 
 def learning(metrics: list[dict]) -> Picture | None:
@@ -201,9 +228,10 @@ def learning(metrics: list[dict]) -> Picture | None:
             ylim=(min(0, float(np.quantile(excess, 0.02))), float(np.quantile(excess, 0.98)) * 1.1 + 1e-3),
         )
     return picture(
-        figure, f"Excess loss over the exact denoiser against minutes of training; the last value is about {smooth[-1]:.3f}.",
+        figure,
+        f"Excess loss over the exact denoiser against minutes of training; the last value is about {smooth[-1]:.3f}.",
         "Excess of the denoising loss over that of the exact Bayes denoiser (0 is perfect) as training went on.",
-    )  # fmt: skip
+    )
 
 
 # --- The mechanism ---
@@ -229,9 +257,12 @@ def alignment(numbers: dict, arrays: dict, label: str = "") -> Picture:
         if len(mean) > 1:
             ax.legend(title="items apart", title_fontsize=6, loc="lower right", ncols=2)
     return picture(
-        figure, f"Alignment of the two colour planes over the trial: mean {numbers['mean_before']:.2f} before the cue, {numbers['mean_after']:.2f} after it.",
-        f"Alignment of the planes that hold the two items' colours (1 parallel, 0 perpendicular, 0.5 for unrelated planes); mean ± s.d. over {numbers['rotations']} rotations.",
-    )  # fmt: skip
+        figure,
+        f"Alignment of the two colour planes over the trial: mean {numbers['mean_before']:.2f} before the cue,"
+        f" {numbers['mean_after']:.2f} after it.",
+        "Alignment of the planes that hold the two items' colours (1 parallel, 0 perpendicular, 0.5 for unrelated"
+        f" planes); mean ± s.d. over {numbers['rotations']} rotations.",
+    )
 
 
 def rings_flat(numbers: dict, arrays: dict, label: str = "") -> Picture:
@@ -259,9 +290,11 @@ def rings_flat(numbers: dict, arrays: dict, label: str = "") -> Picture:
         else "too few swaps for a second ring"
     )
     return picture(
-        figure, f"Memory activity at the response in principal components, coloured by the free item's colour; {words}.",
-        f"Memory activity at the response, item of fixed colour cued (n = {numbers['trials']:,}, {numbers['swaps']:,} swaps), coloured by the other item's colour: {words}.",
-    )  # fmt: skip
+        figure,
+        f"Memory activity at the response in principal components, coloured by the free item's colour; {words}.",
+        f"Memory activity at the response, item of fixed colour cued (n = {numbers['trials']:,}, {numbers['swaps']:,}"
+        f" swaps), coloured by the other item's colour: {words}.",
+    )
 
 
 def decoders(numbers: dict, arrays: dict, label: str = "") -> Picture:
@@ -278,9 +311,12 @@ def decoders(numbers: dict, arrays: dict, label: str = "") -> Picture:
             error_panel(ax, table, name, numbers["onset"])
         axes[2].legend(loc="center left")
     return picture(
-        figure, "Three panels over time: place of swap and of correct trials on the lines from the nominal representation (0) to misbinding, misselection and misinterpretation (1).",
-        f"Where single trials lie between the nominal representation (0) and each error (1): {numbers['swaps']:,} swaps, {numbers['trials'] - numbers['swaps']:,} correct trials, held out; a bar marks p < 0.05.",
-    )  # fmt: skip
+        figure,
+        "Three panels over time: place of swap and of correct trials on the lines from the nominal representation (0)"
+        " to misbinding, misselection and misinterpretation (1).",
+        f"Where single trials lie between the nominal representation (0) and each error (1): {numbers['swaps']:,}"
+        f" swaps, {numbers['trials'] - numbers['swaps']:,} correct trials, held out; a bar marks p < 0.05.",
+    )
 
 
 def comparison(rows: list[dict]) -> Picture:

@@ -3,4 +3,4 @@
 from lapsus.tasks.cue_combination import CueCombination
 from lapsus.tasks.delayed_estimation import FeatureCued, IndexCued
 
-__all__ = ["IndexCued", "FeatureCued", "CueCombination"]
+__all__ = ["CueCombination", "FeatureCued", "IndexCued"]

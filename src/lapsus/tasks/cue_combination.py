@@ -25,10 +25,12 @@ class _AsShown(nn.Module):
 
 @dataclass(frozen=True)
 class CueCombination:
-    """Cues [s_v, s_a], each uniform within ±limit (in units of the behaviour's `unit`); no delay between cues and response.
+    """Cues [s_v, s_a], each uniform within ±limit (in units of the behaviour's `unit`); no delay between cues and
+    response.
 
-    gain: how strongly cues drive the untrained network. Its noise is of order one in every step, and a memory that is to
-    resolve a tenth of a unit must be larger than that; input weights would get there by themselves, in many more updates.
+    gain: how strongly cues drive the untrained network. Its noise is of order one in every step, and a memory that is
+    to resolve a tenth of a unit must be larger than that; input weights would get there by themselves, in many more
+    updates.
     """
 
     limit: float = 3.0

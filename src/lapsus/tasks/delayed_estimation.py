@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from lapsus.errors import LapsusError
 
-__all__ = ["IndexCued", "FeatureCued", "sample_features", "check_durations"]
+__all__ = ["FeatureCued", "IndexCued", "check_durations", "sample_features"]
 
 
 def check_durations(epochs: dict[str, int]) -> dict[str, int]:
@@ -152,9 +152,9 @@ def _isotropic(rows: int, neurons: int, generator: torch.Generator) -> Tensor:
 class _Palimpsest(nn.Module):
     """s = vec(W_p S W_r'), S the activity of conjunctively tuned sensory neurons.
 
-    Weights start as a random mix of the lowest harmonics, which sees all angles alike. Random weights would not: they favour
-    one direction, a network then learns to keep apart the item that is nearer to it and the other one, and this order has to
-    break where both are equally near: there it reports the wrong item (docs/recipe.md).
+    Weights start as a random mix of the lowest harmonics, which sees all angles alike. Random weights would not: they
+    favour one direction, a network then learns to keep apart the item that is nearer to it and the other one, and this
+    order has to break where both are equally near: there it reports the wrong item (docs/recipe.md).
     """
 
     def __init__(self, tuning_curves: int, projection: int, generator: torch.Generator):
@@ -190,7 +190,9 @@ class FeatureCued:
         _check_items(self.items, {"probe_margin": self.probe_margin, "report_margin": self.report_margin})
         for name in ("tuning_curves", "projection"):
             if getattr(self, name) < 3:
-                raise LapsusError(f"task.{name} must be at least 3, a mean and two directions (it is {getattr(self, name)}).")
+                raise LapsusError(
+                    f"task.{name} must be at least 3, a mean and two directions (it is {getattr(self, name)})."
+                )
         check_durations(self.epochs)
 
     epochs = IndexCued.epochs

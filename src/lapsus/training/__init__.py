@@ -9,6 +9,17 @@ from lapsus.training.simulate import simulate
 from lapsus.training.train import train
 
 __all__ = [
-    "Batch", "Diffusion", "Experiment", "Model", "Run", "SampleMSE", "Stage", "TaskOptimal", "evaluate", "load",
-    "read_experiment", "simulate", "train",
-]  # fmt: skip
+    "Batch",
+    "Diffusion",
+    "Experiment",
+    "Model",
+    "Run",
+    "SampleMSE",
+    "Stage",
+    "TaskOptimal",
+    "evaluate",
+    "load",
+    "read_experiment",
+    "simulate",
+    "train",
+]

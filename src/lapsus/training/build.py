@@ -12,7 +12,7 @@ import pydantic
 
 from lapsus.errors import LapsusError
 
-__all__ = ["build", "KINDS"]
+__all__ = ["KINDS", "build"]
 
 KINDS = {
     "task": {
@@ -59,7 +59,8 @@ def _locate(section: str, kind: str) -> type:
 
 
 def build(section: str, table: dict, **given):
-    """The object that `table` of section ("task", "network", …) describes; `given` are arguments that the caller supplies."""
+    """The object that `table` of section ("task", "network", …) describes; `given` are arguments that the caller
+    supplies."""
     table = dict(table)
     kind = table.pop("kind", None)
     if not isinstance(kind, str):
@@ -70,7 +71,7 @@ def build(section: str, table: dict, **given):
     hints = typing.get_type_hints(made.__init__ if inspect.isclass(made) else made)
     arguments = {name: value for name, value in given.items() if name in parameters or open_ended}
     for key, value in table.items():
-        if key not in parameters and not open_ended or key in given:
+        if (key not in parameters and not open_ended) or key in given:
             allowed = [name for name in parameters if name not in given]
             close = get_close_matches(key, allowed, 1)
             hint = f" Did you mean {close[0]}?" if close else f" It has: {', '.join(allowed) or 'no fields'}."
@@ -81,9 +82,10 @@ def build(section: str, table: dict, **given):
             value = _validated(f"{section}.{key}", value, hints[key])
         arguments[key] = value
     missing = [
-        name for name, p in parameters.items()
+        name
+        for name, p in parameters.items()
         if p.default is p.empty and name not in arguments and p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)
-    ]  # fmt: skip
+    ]
     if missing:
         raise LapsusError(f'{section}.{missing[0]} is missing: "{kind}" needs it.')
     return made(**arguments)

@@ -10,7 +10,7 @@ from lapsus.engine import normal
 from lapsus.training.model import Model
 from lapsus.training.objectives import denoising_loss, exact_loss
 
-__all__ = ["evaluate", "respond", "excess"]
+__all__ = ["evaluate", "excess", "respond"]
 
 # Conditions simulated at a time: 256 × 16 trials of 68 steps are about 40 MB.
 _CHUNK = 256
@@ -32,7 +32,8 @@ def respond(model: Model, conditions: dict, trials: int, seed: int, **options) -
 
 @torch.no_grad()
 def excess(model: Model, conditions: dict, trials: int, seed: int, **options) -> dict:
-    """Denoising loss under teacher forcing, that of the exact Bayes denoiser on the same trials, and their difference."""
+    """Denoising loss under teacher forcing, that of the exact Bayes denoiser on the same trials, and their
+    difference."""
     inputs = model.inputs(conditions)
     count = inputs[0].shape[1]
     x_T = model.behaviour.sample(conditions, trials, streams.generator(seed, "responses"))
@@ -49,7 +50,11 @@ def excess(model: Model, conditions: dict, trials: int, seed: int, **options) ->
         over = loss - torch.cat(floor).double()
         error = 1.959964 * float(over.std()) / math.sqrt(len(over)) if len(over) > 1 else math.nan
         mean = float(over.mean())
-        result |= {"loss_exact": float(torch.cat(floor).mean()), "excess": mean, "excess_interval": [mean - error, mean + error]}
+        result |= {
+            "loss_exact": float(torch.cat(floor).mean()),
+            "excess": mean,
+            "excess_interval": [mean - error, mean + error],
+        }
     return result
 
 

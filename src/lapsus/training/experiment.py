@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from lapsus.errors import LapsusError
 
-__all__ = ["Experiment", "Stage", "Noise", "read_experiment", "shipped_experiments", "override", "to_toml"]
+__all__ = ["Experiment", "Noise", "Stage", "override", "read_experiment", "shipped_experiments", "to_toml"]
 
 
 class _Section(BaseModel):
@@ -33,7 +33,15 @@ class Stage(_Section):
     behaviour: dict | None = Field(None, description="Another target in this stage.")
     conditions: int = Field(32, ge=1, description="Conditions an update.")
     trials: int = Field(16, ge=1, description="Trials a condition.")
-    hard: float = Field(0.0, ge=0, le=0.5, description="Share of a batch that are the conditions with the largest loss (the objective's first term) two updates before.")
+    hard: float = Field(
+        0.0,
+        ge=0,
+        le=0.5,
+        description=(
+            "Share of a batch that are the conditions with the largest loss (the objective's first term) two updates"
+            " before."
+        ),
+    )
     learning_rate: float = Field(3e-3, gt=0)
     final_learning_rate: float | None = Field(None, gt=0, description="Reached by exponential decay; none: constant.")
     warmup: int = Field(100, ge=0, description="Updates over which the learning rate rises linearly.")
@@ -41,7 +49,10 @@ class Stage(_Section):
     beta_1: float = Field(0.9, ge=0, lt=1)
     beta_2: float = Field(0.99, ge=0, lt=1)
     axes: float = Field(
-        0.0, ge=0, lt=1, description="Adam works in the principal axes of the gradient, averaged with this decay; 0: plain Adam."
+        0.0,
+        ge=0,
+        lt=1,
+        description="Adam works in the principal axes of the gradient, averaged with this decay; 0: plain Adam.",
     )
     average: float = Field(0.0, ge=0, lt=1, description="Decay of the moving average of weights; 0: no average.")
 
@@ -120,7 +131,10 @@ def _unrolled(stage: dict, source: str) -> list[dict]:
         raise LapsusError(f"{source}: the lists in stage.task must have the same length ({', '.join(lists)}).")
     parts = [dict(zip(lists, values)) for values in zip(*lists.values())]
     label = stage.get("name", "stage")
-    return [stage | {"name": f"{label} {number}/{len(parts)}", "task": fields | part} for number, part in enumerate(parts, 1)]
+    return [
+        stage | {"name": f"{label} {number}/{len(parts)}", "task": fields | part}
+        for number, part in enumerate(parts, 1)
+    ]
 
 
 def _shipped() -> Path:
@@ -148,7 +162,8 @@ def _find(source: str | Path) -> Path:
 
 
 def override(table: dict, assignment: str) -> dict:
-    """A copy of the table with `key.path=value` applied; stages by number, as in stage.0.updates=100 (or stage.*.trials=8)."""
+    """A copy of the table with `key.path=value` applied; stages by number, as in stage.0.updates=100 (or
+    stage.*.trials=8)."""
     key, equals, text = assignment.partition("=")
     if not equals or not key.strip():
         raise LapsusError(f"--set takes key=value, for example task.delay=10; it got {assignment!r}.")

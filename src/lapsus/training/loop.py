@@ -1,7 +1,7 @@
 """The training loop: draw conditions and responses, simulate, differentiate, step.
 
-Every random number of update u is a function of the run's seed and u, and checkpoints hold all else that u depends on, so a
-loop that is stopped anywhere and started again from its last checkpoint ends with the same bits.
+Every random number of update u is a function of the run's seed and u, and checkpoints hold all else that u depends on,
+so a loop that is stopped anywhere and started again from its last checkpoint ends with the same bits.
 """
 
 import math
@@ -25,12 +25,12 @@ from lapsus.training.model import Model
 from lapsus.training.objectives import Draws, denoising_loss, exact_loss
 from lapsus.training.optimiser import Optimiser
 
-__all__ = ["Training", "Progress", "draw", "gradient", "learning_rate", "NonFinite"]
+__all__ = ["NonFinite", "Progress", "Training", "draw", "gradient", "learning_rate"]
 
 
 def _group(trials: int) -> int:
-    """Conditions whose gradients are summed before they are added to the total: micro-batches are whole groups, and then
-    cutting a batch changes no bit. Enough of them to fill the 64 trials that the kernel takes at a time."""
+    """Conditions whose gradients are summed before they are added to the total: micro-batches are whole groups, and
+    then cutting a batch changes no bit. Enough of them to fill the 64 trials that the kernel takes at a time."""
     return max(4, 64 // trials)
 
 
@@ -87,8 +87,8 @@ def _parts(stage: Stage, micro_batch: int | None) -> list[range]:
 
 @dataclass(frozen=True)
 class Drawn:
-    """A micro-batch before any network runs, with the conditions and stimuli of the whole batch, the first `new` of which
-    have not come back from an earlier batch."""
+    """A micro-batch before any network runs, with the conditions and stimuli of the whole batch, the first `new` of
+    which have not come back from an earlier batch."""
 
     conditions: dict[str, Tensor]
     new: int
@@ -97,10 +97,17 @@ class Drawn:
     draws: Draws
 
 
-def draw(model: Model, stage: Stage, objective, seed: int, update: int, micro_batch: int | None = None,
-         hard: dict[str, Tensor] | None = None) -> Iterator[Drawn]:  # fmt: skip
-    """All that update `update` needs from chance, a micro-batch at a time; `hard` conditions, as many as the stage wants,
-    replace the last ones."""
+def draw(
+    model: Model,
+    stage: Stage,
+    objective,
+    seed: int,
+    update: int,
+    micro_batch: int | None = None,
+    hard: dict[str, Tensor] | None = None,
+) -> Iterator[Drawn]:
+    """All that update `update` needs from chance, a micro-batch at a time; `hard` conditions, as many as the stage
+    wants, replace the last ones."""
     conditions = model.task.sample(stage.conditions, streams.generator(seed, update, "conditions"))
     new = stage.conditions
     if hard:
@@ -144,13 +151,24 @@ class _Ahead:
         return item
 
 
-def gradient(model: Model, stage: Stage, objective, parts: Iterable[Drawn], *, with_excess: bool = False, engine: str = "auto",
-             threads: int | None = None, meanwhile: Callable[[], None] = lambda: None):  # fmt: skip
-    """Add the gradient of the mean loss of one batch to the parameters' .grad; returns its loss terms and excess (or None),
-    means over the conditions that did not come back, and the hardest conditions, a share `stage.hard` of them all.
+def gradient(
+    model: Model,
+    stage: Stage,
+    objective,
+    parts: Iterable[Drawn],
+    *,
+    with_excess: bool = False,
+    engine: str = "auto",
+    threads: int | None = None,
+    meanwhile: Callable[[], None] = lambda: None,
+):
+    """Add the gradient of the mean loss of one batch to the parameters' .grad; returns its loss terms and excess (or
+    None), means over the conditions that did not come back, and the hardest conditions, a share `stage.hard` of them
+    all.
 
     Sensory drives and biases are computed once for the whole batch and cut from its graph: micro-batches
-    differentiate down to them, and the rest of the way is walked once. `meanwhile` is called just before the network runs.
+    differentiate down to them, and the rest of the way is walked once. `meanwhile` is called just before the network
+    runs.
     """
     inputs = leaves = None
     terms: dict[str, list[Tensor]] = {}
@@ -163,7 +181,14 @@ def gradient(model: Model, stage: Stage, objective, parts: Iterable[Drawn], *, w
             leaves = [tensor.detach().requires_grad_() for tensor in inputs]
         here = leaves[0] if len(part) == stage.conditions else leaves[0][:, part.start : part.stop]
         meanwhile()
-        batch = model.simulate(draws, (here, tuple(leaves[1:])), forced=objective.forced, engine=engine, threads=threads, group=_group(stage.trials))
+        batch = model.simulate(
+            draws,
+            (here, tuple(leaves[1:])),
+            forced=objective.forced,
+            engine=engine,
+            threads=threads,
+            group=_group(stage.trials),
+        )
         losses = objective(batch)
         terms_of = list(losses.values())
         torch.autograd.backward(terms_of, [torch.full_like(values, 1 / stage.conditions) for values in terms_of])
@@ -172,13 +197,21 @@ def gradient(model: Model, stage: Stage, objective, parts: Iterable[Drawn], *, w
         if with_excess and objective.forced and draws.target is not None:
             with torch.no_grad():
                 excess.append(denoising_loss(batch) - exact_loss(batch))
-        del batch, losses, terms_of  # with all that the kernel kept for its backward pass, before the next micro-batch needs as much
+        del (
+            batch,
+            losses,
+            terms_of,
+        )  # with all that the kernel kept for its backward pass, before the next micro-batch needs as much
     used = [(tensor, leaf.grad) for tensor, leaf in zip(inputs, leaves) if leaf.grad is not None]
     torch.autograd.backward([tensor for tensor, _ in used], [grad for _, grad in used])
     losses = {name: torch.cat(values) for name, values in terms.items()}
     # Conditions that came back are the hard ones: they would make the record look worse than the network is.
     means = {name: float(values[: drawn.new].mean()) for name, values in losses.items()}
-    return means, float(torch.cat(excess)[: drawn.new].mean()) if excess else None, _hardest(stage, drawn.conditions, losses)
+    return (
+        means,
+        float(torch.cat(excess)[: drawn.new].mean()) if excess else None,
+        _hardest(stage, drawn.conditions, losses),
+    )
 
 
 def _hard_count(stage: Stage) -> int:
@@ -186,7 +219,8 @@ def _hard_count(stage: Stage) -> int:
 
 
 def _hardest(stage: Stage, conditions: dict[str, Tensor], losses: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Those with the largest loss, by the objective's first term: what is left for last are pockets of rare conditions."""
+    """Those with the largest loss, by the objective's first term: what is left for last are pockets of rare
+    conditions."""
     which = next(iter(losses.values())).topk(_hard_count(stage)).indices
     return {name: values[which] for name, values in conditions.items()} if len(which) else {}
 
@@ -207,7 +241,8 @@ class Training:
     threads: int | None = None
     micro_batch: int | None = None
     flat: Tensor = field(init=False)
-    # The hardest conditions of the last two updates. Update u takes those of u - 2, for it is drawn while u - 1 is simulated.
+    # The hardest conditions of the last two updates. Update u takes those of u - 2, for it is drawn while u - 1 is
+    # simulated.
     hard: dict[int, dict[str, Tensor]] = field(default_factory=dict)
 
     def __post_init__(self):
@@ -240,7 +275,9 @@ class Training:
             if index != at:
                 at, stage = index, self.experiment.stage[index]
                 model, objective = self.model.at_stage(stage), build("objective", stage.objective)
-            for drawn in draw(model, stage, objective, self.experiment.seed, update, self.micro_batch, self._hard_for(update)):
+            for drawn in draw(
+                model, stage, objective, self.experiment.seed, update, self.micro_batch, self._hard_for(update)
+            ):
                 yield index, model, objective, drawn
 
     def _hard_for(self, update: int) -> dict[str, Tensor] | None:
@@ -260,9 +297,15 @@ class Training:
             self.grad.zero_()
             before = time.process_time()
             terms, excess, hardest = gradient(
-                model, stage, objective, chain([first], (drawn for *_, drawn in islice(draws, others))),
-                with_excess=self.update % excess_every == 0, engine=self.engine, threads=threads, meanwhile=draws.begin,
-            )  # fmt: skip
+                model,
+                stage,
+                objective,
+                chain([first], (drawn for *_, drawn in islice(draws, others))),
+                with_excess=self.update % excess_every == 0,
+                engine=self.engine,
+                threads=threads,
+                meanwhile=draws.begin,
+            )
             norm, loss = float(self.grad.norm()), sum(terms.values())
             if not (math.isfinite(norm) and math.isfinite(loss)):
                 raise NonFinite(

@@ -16,6 +16,7 @@ from lapsus.training.objectives import Batch, Draws
 
 __all__ = ["Model", "timeline"]
 
+
 def timeline(task, schedule: Schedule) -> Timeline:
     """Which drive, which biases and how much noise in each step of a trial of this task."""
     epochs, shown = list(task.epochs.items()), list(_shown(task))
@@ -24,8 +25,11 @@ def timeline(task, schedule: Schedule) -> Timeline:
     time_index = [0] * steps_before + list(range(1, schedule.T + 1))
     sigma = [float(schedule.sigma[0])] * steps_before + schedule.sigma.tolist()
     return Timeline(
-        drive_index=drive_index, time_index=time_index, sigma=sigma, forced=schedule.T,
-    )  # fmt: skip
+        drive_index=drive_index,
+        time_index=time_index,
+        sigma=sigma,
+        forced=schedule.T,
+    )
 
 
 def _shown(task) -> list[str]:
@@ -37,7 +41,9 @@ def _shown(task) -> list[str]:
 class Model(nn.Module):
     """task, behaviour, network and the task's learned encoder; `seed` fixes the initial weights."""
 
-    def __init__(self, task, behaviour, network: nn.Module, encoder: nn.Module, noise: tuple[float, float] = (0.3, 0.01)):
+    def __init__(
+        self, task, behaviour, network: nn.Module, encoder: nn.Module, noise: tuple[float, float] = (0.3, 0.01)
+    ):
         super().__init__()
         if not task.response_size == behaviour.response_size == network.readout.shape[0]:
             raise LapsusError(
@@ -64,7 +70,9 @@ class Model(nn.Module):
         if stage.task:
             unknown = [key for key in stage.task if not hasattr(task, key)]
             if unknown:
-                raise LapsusError(f"stage.task.{unknown[0]} is not a field of the task; it has: {', '.join(task.epochs)}.")
+                raise LapsusError(
+                    f"stage.task.{unknown[0]} is not a field of the task; it has: {', '.join(task.epochs)}."
+                )
             task = replace(task, **stage.task)
         if stage.behaviour is not None:
             behaviour = build("behaviour", stage.behaviour)
@@ -75,11 +83,17 @@ class Model(nn.Module):
             return self.timeline
         return replace(self.timeline, sigma=[noise_scale * sigma for sigma in self.timeline.sigma])
 
-    def inputs(self, conditions: dict[str, Tensor], stimuli: dict[str, Tensor] | None = None) -> tuple[Tensor, tuple[Tensor, ...]]:
+    def inputs(
+        self, conditions: dict[str, Tensor], stimuli: dict[str, Tensor] | None = None
+    ) -> tuple[Tensor, tuple[Tensor, ...]]:
         """Drives [P, C, D] and biases of each layer [1 + T, nodes]: all that reaches the nodes besides the rates."""
         encoded = self.encoder(self.task.stimuli(conditions) if stimuli is None else stimuli)
         shown = [encoded[name] for name in self.task.epochs if name in encoded]
-        s = torch.stack(shown) if shown else torch.zeros(0, len(next(iter(conditions.values()))), self.task.stimulus_size)
+        s = (
+            torch.stack(shown)
+            if shown
+            else torch.zeros(0, len(next(iter(conditions.values()))), self.task.stimulus_size)
+        )
         return self.network.drive(s), self.network.biases(self.schedule.T)
 
     @torch.no_grad()
@@ -88,26 +102,50 @@ class Model(nn.Module):
 
         The noise of condition c depends on `key` and c alone, so how a batch is cut changes nothing.
         """
-        normals = partial(normal, conditions=part, trials=x_T.shape[-1], dtype=self.network.readout.dtype, threads=threads)
+        normals = partial(
+            normal, conditions=part, trials=x_T.shape[-1], dtype=self.network.readout.dtype, threads=threads
+        )
         here = slice(part.start, part.stop)
         return Draws(
-            behaviour=self.behaviour, conditions={name: values[here] for name, values in conditions.items()},
-            schedule=self.schedule, readout=self.network.readout,
+            behaviour=self.behaviour,
+            conditions={name: values[here] for name, values in conditions.items()},
+            schedule=self.schedule,
+            readout=self.network.readout,
             path=corrupt(x_T[:, here], self.schedule, normals(self.schedule.T, len(x_T), key=(key, 1))),
-            noise=normals(self.timeline.steps, self.network.units, key=(key, 2)), r0=normals(1, self.network.units, key=(key, 3))[0],
-        )  # fmt: skip
+            noise=normals(self.timeline.steps, self.network.units, key=(key, 2)),
+            r0=normals(1, self.network.units, key=(key, 3))[0],
+        )
 
-    def simulate(self, draws: Draws, inputs, *, forced: bool, noise_scale: float = 1.0, engine: str = "auto",
-                 threads: int | None = None, group: int | None = None) -> Batch:  # fmt: skip
+    def simulate(
+        self,
+        draws: Draws,
+        inputs,
+        *,
+        forced: bool,
+        noise_scale: float = 1.0,
+        engine: str = "auto",
+        threads: int | None = None,
+        group: int | None = None,
+    ) -> Batch:
         """Roll the network through what was drawn; inputs are those of the same conditions."""
         drives, biases = inputs
         rolled = rollout_and_read_out(
-            self.network, draws.r0, drives, biases, self._timeline(noise_scale), draws.noise,
-            draws.path[:-1] if forced else None, engine=engine, threads=threads, group=group,
-        )  # fmt: skip
+            self.network,
+            draws.r0,
+            drives,
+            biases,
+            self._timeline(noise_scale),
+            draws.noise,
+            draws.path[:-1] if forced else None,
+            engine=engine,
+            threads=threads,
+            group=group,
+        )
         return Batch(draws, *rolled)
 
-    def batch(self, conditions, inputs, x_T: Tensor, part: range, key: int, *, threads: int | None = None, **options) -> Batch:
+    def batch(
+        self, conditions, inputs, x_T: Tensor, part: range, key: int, *, threads: int | None = None, **options
+    ) -> Batch:
         """Draw and simulate the conditions in `part`; inputs are those of all conditions."""
         drives, biases = inputs
         draws = self.draw(conditions, x_T, part, key, threads)

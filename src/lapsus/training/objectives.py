@@ -1,5 +1,5 @@
-"""What a network is trained for: each objective turns a batch of simulated trials into loss terms [C], one a condition. The
-first is the one by which conditions are called hard (`hard` of a stage).
+"""What a network is trained for: each objective turns a batch of simulated trials into loss terms [C], one a condition.
+The first is the one by which conditions are called hard (`hard` of a stage).
 
 Paper: appendix "Training details". An objective is any callable of a Batch with the attribute `forced`, which says
 whether the behavioural subspace is clamped to the corrupted target during denoising (teacher forcing).
@@ -16,15 +16,15 @@ from lapsus.diffusion import Mixture, Schedule, exact_mean, posterior_mean
 from lapsus.engine.read_out import project
 from lapsus.errors import LapsusError
 
-__all__ = ["Batch", "Draws", "Diffusion", "TaskOptimal", "SampleMSE", "predicted_mean", "denoising_loss", "exact_loss"]
+__all__ = ["Batch", "Diffusion", "Draws", "SampleMSE", "TaskOptimal", "denoising_loss", "exact_loss", "predicted_mean"]
 
 
 @dataclass(frozen=True)
 class Draws:
     """What is drawn for a batch of trials before any network runs; arrays put conditions and trials last.
 
-    The schedule of the T last steps, path [T + 1, d, C, K] the corrupted target x*_0 … x*_T, noise [S, n, C, K] and first
-    rates r0 [n, C, K] of the rollout; readout [d, n].
+    The schedule of the T last steps, path [T + 1, d, C, K] the corrupted target x*_0 … x*_T, noise [S, n, C, K] and
+    first rates r0 [n, C, K] of the rollout; readout [d, n].
     """
 
     behaviour: object
@@ -62,7 +62,8 @@ class Draws:
         return exact_mean(self.path, self.schedule, self.target)
 
     def aim(self, regress: str) -> Tensor:
-        """x_1 … x_T that a network with that mean ("sample" or "expectation") would reach on the same noise, [T, d, C, K]."""
+        """x_1 … x_T that a network with that mean ("sample" or "expectation") would reach on the same noise, [T, d, C,
+        K]."""
         return self._sampled_aim if regress == "sample" else self._exact_aim
 
     @cached_property
@@ -121,14 +122,15 @@ def _regularised(main: dict[str, Tensor], batch: Batch, rate_penalty: float) -> 
 
 
 class _DiffusionLoss(torch.autograd.Function):
-    """The two terms of the loss in x, [C] each: its distance from `aim` [T, d, C, K] over the last T steps, weighted [T]; and
-    that of x_0 from N(0, I), |mean|² + |Cov - I|²_F for each condition.
+    """The two terms of the loss in x, [C] each: its distance from `aim` [T, d, C, K] over the last T steps, weighted
+    [T]; and that of x_0 from N(0, I), |mean|² + |Cov - I|²_F for each condition.
 
-    That distance is estimated without bias for a normal x_0, so that single estimates may be negative. Plugging the mean and
-    covariance of K trials into it would add their own variance, which falls with that of x_0: with eight trials the least
-    penalised x_0 has a variance of 0.66.
+    That distance is estimated without bias for a normal x_0, so that single estimates may be negative. Plugging the
+    mean and covariance of K trials into it would add their own variance, which falls with that of x_0: with eight
+    trials the least penalised x_0 has a variance of 0.66.
 
-    The gradient is written out: on arrays as small as these, autograd's single operations cost more than their arithmetic.
+    The gradient is written out: on arrays as small as these, autograd's single operations cost more than their
+    arithmetic.
     """
 
     @staticmethod
@@ -206,7 +208,10 @@ class Diffusion:
 
     def __call__(self, batch: Batch) -> dict[str, Tensor]:
         if self.base_penalty and batch.x.shape[-1] < 3:
-            raise LapsusError("objective.base_penalty needs at least three trials a condition (`trials` of the stage); 0 switches it off.")
+            raise LapsusError(
+                "objective.base_penalty needs at least three trials a condition (`trials` of the stage); 0 switches it"
+                " off."
+            )
         weights = None
         if self.early_weight:
             weights = batch.draws.schedule.from_x_T.to(batch.x.dtype).clamp(min=self.early_floor) ** -self.early_weight

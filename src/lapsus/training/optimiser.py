@@ -1,8 +1,8 @@
 """Adam on one flat vector of parameters, in the principal axes of the gradient where that is wished.
 
 Rates have directions of very different size: a memory is tens of times larger than a response. Weights on the rates are
-therefore ill-conditioned, and not along the axes of single neurons, which are all that Adam can scale. So Adam may work in
-the eigenvectors of the gradient's covariance over the rates (one side of SOAP; Vyas et al. 2024, arXiv 2409.11321).
+therefore ill-conditioned, and not along the axes of single neurons, which are all that Adam can scale. So Adam may work
+in the eigenvectors of the gradient's covariance over the rates (one side of SOAP; Vyas et al. 2024, arXiv 2409.11321).
 """
 
 import torch
@@ -18,8 +18,8 @@ _EPSILON = 1e-8
 
 
 class Optimiser:
-    """Moments of the gradient of `flat`, whose entries `turned` (a slice that holds a matrix of `columns` columns) may be
-    seen in other axes than their own."""
+    """Moments of the gradient of `flat`, whose entries `turned` (a slice that holds a matrix of `columns` columns) may
+    be seen in other axes than their own."""
 
     def __init__(self, flat: Tensor, turned: slice = slice(0, 0), columns: int = 1):
         self.moment_1, self.moment_2 = torch.zeros_like(flat), torch.zeros_like(flat)
@@ -33,8 +33,8 @@ class Optimiser:
 
     @torch.no_grad()
     def step(self, grad: Tensor, rate: float, beta_1: float, beta_2: float, axes: float) -> Tensor:
-        """What to subtract from the parameters; `grad` is overwritten. axes is the decay of the gradient's covariance, 0 for
-        plain Adam."""
+        """What to subtract from the parameters; `grad` is overwritten. axes is the decay of the gradient's covariance,
+        0 for plain Adam."""
         self.updates += 1
         self._look(grad, axes)
         if axes:

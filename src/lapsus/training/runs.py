@@ -28,7 +28,12 @@ _KEPT = 2
 
 
 def _versions() -> dict[str, str]:
-    return {"lapsus": __version__, "torch": torch.__version__, "python": platform.python_version(), "machine": platform.machine()}
+    return {
+        "lapsus": __version__,
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+        "machine": platform.machine(),
+    }
 
 
 def _write(path: Path, data: bytes) -> None:
@@ -65,8 +70,8 @@ class Run:
         foreign = sorted(set(_foreign_kinds(self.experiment.model_dump())))
         if foreign and not trust:
             raise LapsusError(
-                f"{config} names classes outside of lapsus ({', '.join(foreign)}); importing them would run their code. "
-                "If you trust this folder, open it with --trust (trust=True in Python)."
+                f"{config} names classes outside of lapsus ({', '.join(foreign)}); importing them would run their code."
+                " If you trust this folder, open it with --trust (trust=True in Python)."
             )
 
     @classmethod
@@ -75,7 +80,9 @@ class Run:
         path = Path(path)
         if path.exists() and (not path.is_dir() or any(path.iterdir())):
             if (path / "config.toml").is_file():
-                raise LapsusError(f"{path} already holds a run. `lapsus resume {path}` goes on with it; -o names another folder.")
+                raise LapsusError(
+                    f"{path} already holds a run. `lapsus resume {path}` goes on with it; -o names another folder."
+                )
             raise LapsusError(f"{path} is there already and is not empty; -o names another folder.")
         try:
             path.mkdir(parents=True, exist_ok=True)
@@ -95,8 +102,8 @@ class Run:
         differ = [key for key in wanted if key != "versions" and held[key] != wanted[key]]
         if differ:
             raise LapsusError(
-                f"{path} holds a run of {run.experiment.name} that was made from another description (its config.toml differs "
-                f"in {', '.join(differ)}). Move it away, or use another folder."
+                f"{path} holds a run of {run.experiment.name} that was made from another description (its config.toml"
+                f" differs in {', '.join(differ)}). Move it away, or use another folder."
             )
         return run
 
@@ -105,11 +112,19 @@ class Run:
         from safetensors.torch import save
 
         weights = {f"weights.{name}": tensor.contiguous() for name, tensor in training.model.state_dict().items()}
-        data = save(weights | {name: tensor for name, tensor in training.tensors().items() if name != "flat"} | training.hard_tensors())
+        data = save(
+            weights
+            | {name: tensor for name, tensor in training.tensors().items() if name != "flat"}
+            | training.hard_tensors()
+        )
         facts = {
-            "update": training.update, "adam_updates": training.optimiser.updates, "trials_seen": training.trials_seen,
-            "seconds": seconds, "core_seconds": training.core_seconds, "sha256": hashlib.sha256(data).hexdigest(),
-        }  # fmt: skip
+            "update": training.update,
+            "adam_updates": training.optimiser.updates,
+            "trials_seen": training.trials_seen,
+            "seconds": seconds,
+            "core_seconds": training.core_seconds,
+            "sha256": hashlib.sha256(data).hexdigest(),
+        }
         name = f"checkpoint-{training.update:08d}"
         _write(self.path / f"{name}.safetensors", data)
         _write(self.path / f"{name}.json", json.dumps(facts, indent=1).encode())
@@ -136,9 +151,15 @@ class Run:
                 return facts, load_tensors(data)
             except (OSError, ValueError, KeyError, SafetensorError) as error:
                 reason = "it lacks " + str(error) if isinstance(error, KeyError) else error
-                warnings.warn(f"{path.stem} in {self.path} is damaged ({reason}); trying the one before.", LapsusWarning, stacklevel=3)
+                warnings.warn(
+                    f"{path.stem} in {self.path} is damaged ({reason}); trying the one before.",
+                    LapsusWarning,
+                    stacklevel=3,
+                )
         if found:
-            raise LapsusError(f"Every checkpoint in {self.path} is damaged; train again with `lapsus train {self.path}/config.toml`.")
+            raise LapsusError(
+                f"Every checkpoint in {self.path} is damaged; train again with `lapsus train {self.path}/config.toml`."
+            )
         return None
 
     def training(self, **options) -> tuple[Training, float]:
@@ -148,7 +169,9 @@ class Run:
             return Training(self.experiment, first_model(self.experiment, self.path.parent, self.trust), **options), 0.0
         model = Model.of(self.experiment)
         facts, tensors = newest
-        set_weights(model, {k.removeprefix("weights."): v for k, v in tensors.items() if k.startswith("weights.")}, self.path)
+        set_weights(
+            model, {k.removeprefix("weights."): v for k, v in tensors.items() if k.startswith("weights.")}, self.path
+        )
         training = Training(self.experiment, model, update=facts["update"], trials_seen=facts["trials_seen"], **options)
         # Older checkpoints do not hold it: at most all of two cores, which is what they were made with.
         training.core_seconds = facts.get("core_seconds", 2 * facts["seconds"])
@@ -200,13 +223,16 @@ class Run:
 
 
 def set_weights(model: Model, weights: dict[str, Tensor], source) -> None:
-    """Copy weights by name, refusing those of another network and any that are not finite; `source` names them in errors."""
+    """Copy weights by name, refusing those of another network and any that are not finite; `source` names them in
+    errors."""
     expected = model.state_dict()
     for name, tensor in expected.items():
         if name not in weights:
             raise LapsusError(f"{source} has no weights {name}: it belongs to another kind of network.")
         if weights[name].shape != tensor.shape:
-            raise LapsusError(f"{source}: {name} has shape {list(weights[name].shape)}, this network needs {list(tensor.shape)}.")
+            raise LapsusError(
+                f"{source}: {name} has shape {list(weights[name].shape)}, this network needs {list(tensor.shape)}."
+            )
         if not bool(torch.isfinite(weights[name]).all()):
             raise LapsusError(f"{source}: the weights {name} contain values that are not finite numbers.")
     model.load_state_dict({name: weights[name] for name in expected})

@@ -14,8 +14,15 @@ __all__ = ["simulate"]
 
 
 @torch.no_grad()
-def simulate(model: Model, conditions: int | dict = 256, trials: int = 16, seed: int = 0, noise_scale: float = 1.0,
-             engine: str = "auto", threads: int | None = None) -> xr.Dataset:  # fmt: skip
+def simulate(
+    model: Model,
+    conditions: int | dict = 256,
+    trials: int = 16,
+    seed: int = 0,
+    noise_scale: float = 1.0,
+    engine: str = "auto",
+    threads: int | None = None,
+) -> xr.Dataset:
     """Simulate free-running trials: `conditions` a number to draw, or a dictionary as the task makes it.
 
     Returns activity[trial, time, unit] with the response, the trial table and the readout; time is in steps from cue
@@ -36,8 +43,17 @@ def simulate(model: Model, conditions: int | dict = 256, trials: int = 16, seed:
     activity = np.empty((count, trials, steps + 1, units), np.float32)
     for start in range(0, count, 128):
         part = range(start, min(start + 128, count))
-        batch = model.batch(conditions, inputs, torch.zeros(d, count, trials), part, seed, forced=False,
-                            noise_scale=noise_scale, engine=engine, threads=threads)  # fmt: skip
+        batch = model.batch(
+            conditions,
+            inputs,
+            torch.zeros(d, count, trials),
+            part,
+            seed,
+            forced=False,
+            noise_scale=noise_scale,
+            engine=engine,
+            threads=threads,
+        )
         activity[start : part.stop] = batch.trajectory.permute(2, 3, 0, 1).numpy()
     x_T = activity[:, :, -1] @ model.network.readout.numpy().T
     response = circular.angle(x_T) if d == 2 else x_T[..., 0] if d == 1 else x_T
@@ -46,7 +62,10 @@ def simulate(model: Model, conditions: int | dict = 256, trials: int = 16, seed:
     offset = steps - list(epochs.values())[-1]
     variables = {
         "activity": (("trial", "time", "unit"), activity.reshape(count * trials, steps + 1, units)),
-        "response": (("trial",) + (("dim",) if response.ndim == 3 else ()), response.reshape(count * trials, *response.shape[2:])),
+        "response": (
+            ("trial",) + (("dim",) if response.ndim == 3 else ()),
+            response.reshape(count * trials, *response.shape[2:]),
+        ),
         "condition": (("trial",), np.repeat(np.arange(count), trials)),
         "readout": (("dim", "unit"), model.network.readout.numpy()),
     }

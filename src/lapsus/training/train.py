@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 from lapsus.engine import ENGINES
 from lapsus.errors import LapsusError
-from lapsus.training.loop import NonFinite, Training
+from lapsus.training.loop import NonFinite
 from lapsus.training.runs import Run
 
-__all__ = ["train", "check_options", "Outcome"]
+__all__ = ["Outcome", "check_options", "train"]
 
 # Metrics, the excess among them, are taken every so many updates.
 _METRICS_EVERY = 20
@@ -59,9 +59,18 @@ def check_options(engine: str = "auto", **numbers: float | None) -> None:
             raise LapsusError(f"--{name.replace('_', '-')} must be positive, not {value}.")
 
 
-def train(run: Run, *, steps: int | None = None, minutes: float | None = None, engine: str = "auto",
-          threads: int | None = None, micro_batch: int | None = None, progress: bool | None = None,
-          checkpoint_seconds: float = 60.0, say: Callable[[str], None] | None = None) -> Outcome:  # fmt: skip
+def train(
+    run: Run,
+    *,
+    steps: int | None = None,
+    minutes: float | None = None,
+    engine: str = "auto",
+    threads: int | None = None,
+    micro_batch: int | None = None,
+    progress: bool | None = None,
+    checkpoint_seconds: float = 60.0,
+    say: Callable[[str], None] | None = None,
+) -> Outcome:
     """Train the run from where it stands to the end of its stages, or for so many more updates or minutes.
 
     A bar shows loss, excess over the Bayes denoiser and trials per second; metrics.jsonl keeps them. Where there is no
@@ -94,7 +103,9 @@ def train(run: Run, *, steps: int | None = None, minutes: float | None = None, e
                     if state.excess is not None:
                         shown["excess"] = f"{state.excess:.3f}"
                     stage = run.experiment.stage[state.stage]
-                    bar.set_description(stage.name or f"stage {state.stage + 1}/{len(run.experiment.stage)}", refresh=False)
+                    bar.set_description(
+                        stage.name or f"stage {state.stage + 1}/{len(run.experiment.stage)}", refresh=False
+                    )
                     bar.set_postfix(shown, refresh=False)
                 bar.update()
                 if asked.is_set():
@@ -109,7 +120,9 @@ def train(run: Run, *, steps: int | None = None, minutes: float | None = None, e
                     if say and not show:
                         say(f"update {state.update:,} of {until:,}: " + ", ".join(f"{k} {v}" for k, v in shown.items()))
         except NonFinite as error:
-            raise LapsusError(f"{error} The last good checkpoint, at update {run.update}, is kept in {run.path}.") from error
+            raise LapsusError(
+                f"{error} The last good checkpoint, at update {run.update}, is kept in {run.path}."
+            ) from error
     seconds = seconds_before + time.monotonic() - started
     if run.update != training.update:
         run.save(training, seconds)
@@ -118,10 +131,15 @@ def train(run: Run, *, steps: int | None = None, minutes: float | None = None, e
 
 def _log(run: Run, state, trials_per_second: float, seconds: float) -> None:
     line = {
-        "update": state.update, "stage": state.stage, "loss": state.loss, **{f"loss_{k}": v for k, v in state.terms.items()},
-        "learning_rate": state.learning_rate, "gradient_norm": state.gradient_norm,
-        "trials_per_second": round(trials_per_second, 1), "seconds": round(seconds, 2),
-    }  # fmt: skip
+        "update": state.update,
+        "stage": state.stage,
+        "loss": state.loss,
+        **{f"loss_{k}": v for k, v in state.terms.items()},
+        "learning_rate": state.learning_rate,
+        "gradient_norm": state.gradient_norm,
+        "trials_per_second": round(trials_per_second, 1),
+        "seconds": round(seconds, 2),
+    }
     if state.excess is not None:
         line["excess"] = state.excess
     run.log(line)

@@ -59,7 +59,12 @@ def find_problems(table, numbers, reports, probes, unit, probe_unit):
         for name in names:
             if name not in wrong:
                 problems += _outside(numbers, name, in_unit)
-    for name, what in (("response", "response"), ("target", "target"), ("response_x", "response"), ("response_y", "response")):
+    for name, what in (
+        ("response", "response"),
+        ("target", "target"),
+        ("response_x", "response"),
+        ("response_y", "response"),
+    ):
         if name in numbers:
             problems += [(row, name, f"the {what} is missing") for row in np.flatnonzero(numbers[name].isna())]
     problems += _set_sizes(numbers, reports, probes)
@@ -81,8 +86,8 @@ def warn_of_half_circle(numbers, features, unit):
         return
     advice = "give --unit degrees_180" if unit == "degrees" else "give them in degrees with --unit degrees_180"
     warnings.warn(
-        f"All items and responses lie between {values.min():.4g} and {values.max():.4g}, which is half of the circle in "
-        f"{unit}. If its two ends are the same (orientations), {advice}.",
+        f"All items and responses lie between {values.min():.4g} and {values.max():.4g}, which is half of the circle in"
+        f" {unit}. If its two ends are the same (orientations), {advice}.",
         LapsusWarning,
         stacklevel=4,
     )
@@ -122,7 +127,10 @@ def _wrong_units(table, numbers, features, probes, unit, probe_unit):
     problems, wrong = [], set()
     places = _finite(numbers, probes) if probes else np.zeros(0)
     if len(places) >= 20 and np.all(places % 1 == 0) and places.min() >= 0 and 2 <= places.max() <= 24:
-        text = f"the probes are whole numbers up to {places.max():g}, which looks like numbered positions: give them as angles"
+        text = (
+            f"the probes are whole numbers up to {places.max():g}, which looks like numbered positions: give them as"
+            " angles"
+        )
         problems.append((None, None, text))
         wrong |= set(probes)
     subjects = table.groupby("subject").indices if "subject" in table else {None: np.arange(len(table))}
@@ -161,7 +169,9 @@ def _sentence(what, values, look, said, option):
     advice = f"give {option} {look}"
     if look == "degrees" and fits_half_circle(values):
         advice += f", or {option} degrees_180 for orientations"
-    return f"{what} lie between {values.min():.4g} and {values.max():.4g}, which looks like {look}, not {said}: {advice}"
+    return (
+        f"{what} lie between {values.min():.4g} and {values.max():.4g}, which looks like {look}, not {said}: {advice}"
+    )
 
 
 def _set_sizes(numbers, reports, probes):

@@ -62,7 +62,9 @@ def rename(table: pd.DataFrame, source: str) -> pd.DataFrame:
             plain = plain if ITEM.match(plain) else str(name)
         # pandas reads a second column of the same name as name.1
         if plain in names.values() or names.get(re.sub(r"\.\d+$", "", str(name))) in KNOWN:
-            raise LapsusError(f"{source}: two columns mean '{names.get(str(name).rsplit('.', 1)[0], plain)}'; keep one of them.")
+            raise LapsusError(
+                f"{source}: two columns mean '{names.get(str(name).rsplit('.', 1)[0], plain)}'; keep one of them."
+            )
         names[name] = plain
     table = table.rename(columns=names)
     return _cued_first(table, source) if "cued" in table and "report_1" in table else table
@@ -110,12 +112,14 @@ def item_columns(table: pd.DataFrame, source: str) -> tuple[list[str], list[str]
     if probes or "target_probe" in table:
         partners = [n.replace("non_target_", "non_target_probe_") for n in others]
         missing += [n for n in partners if n not in probes]
-        missing += [n.replace("_probe", "") for n in probes if n not in partners and n.replace("_probe", "") not in missing]
+        missing += [
+            n.replace("_probe", "") for n in probes if n not in partners and n.replace("_probe", "") not in missing
+        ]
     if missing:
         raise LapsusError(
-            f"{source}: column{'s' * (len(missing) > 1)} {', '.join(missing)} missing; a trial table needs response, target "
-            "and, beyond one item, non_target_1, …; and where the items' probe feature is given, target_probe, "
-            f"non_target_probe_1, … for all of them; this one has {', '.join(map(str, table.columns))}."
+            f"{source}: column{'s' * (len(missing) > 1)} {', '.join(missing)} missing; a trial table needs response,"
+            " target and, beyond one item, non_target_1, …; and where the items' probe feature is given, target_probe,"
+            f" non_target_probe_1, … for all of them; this one has {', '.join(map(str, table.columns))}."
         )
     if "target_probe" not in table:
         return ["target", *others], []

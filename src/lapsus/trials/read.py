@@ -88,7 +88,9 @@ def _text(path, separator):
         try:
             table = pd.read_csv(path, **options)
             if separator == "," and table.shape[1] == 1 and ";" in table.columns[0]:
-                table = pd.read_csv(path, sep=";", decimal=",")  # what Excel calls CSV where a comma is the decimal point
+                table = pd.read_csv(
+                    path, sep=";", decimal=","
+                )  # what Excel calls CSV where a comma is the decimal point
         except UnicodeDecodeError as error:
             raise LapsusError(f"{path}: is not a text file in UTF-8; save the table as CSV (UTF-8).") from error
     # With one field more than the header has, pandas takes the first for row names: right for R's tables, else a slip.
@@ -99,7 +101,9 @@ def _text(path, separator):
 
 
 def _row_names(index):
-    return not pd.api.types.is_numeric_dtype(index) or (index.inferred_type == "integer" and index.is_monotonic_increasing)
+    return not pd.api.types.is_numeric_dtype(index) or (
+        index.inferred_type == "integer" and index.is_monotonic_increasing
+    )
 
 
 def _load(path):
@@ -121,7 +125,9 @@ def _matlab(path, unit, probe_unit):
     bays = {"n_items", "nontarget", "nontarget_pos", "target_pos"} <= set(variables)
     lengths = [len(v) for v in variables.values() if np.ndim(v) >= 1]
     if not lengths:
-        raise LapsusError(f"{path}: holds no columns; save response, target, non_target, … as arrays of one row a trial.")
+        raise LapsusError(
+            f"{path}: holds no columns; save response, target, non_target, … as arrays of one row a trial."
+        )
     trials, columns = max(set(lengths), key=lengths.count), {}
     for name, values in variables.items():
         if np.ndim(values) == 1 and len(values) == trials:
@@ -145,7 +151,9 @@ def _check_unit(path, given, own, authors):
     """A published layout has a unit of its own; another one is a misunderstanding."""
     for option, unit in zip(("--unit", "--probe-unit"), given, strict=True):
         if unit not in (None, own):
-            raise LapsusError(f"{path}: has the layout of {authors}, which is read as {own}; leave {option} {unit} out.")
+            raise LapsusError(
+                f"{path}: has the layout of {authors}, which is read as {own}; leave {option} {unit} out."
+            )
 
 
 def _van_den_berg(variables, path):
@@ -159,7 +167,9 @@ def _van_den_berg(variables, path):
         fields = variables[name].dtype.names or ()
         lacking = [field for field in ("set_size", "c_array", "test", "sub_picked", "RT") if field not in fields]
         if lacking:
-            raise LapsusError(f"{path}: {name} has no {', '.join(lacking)}, as the files of van den Berg et al. (2012) do.")
+            raise LapsusError(
+                f"{path}: {name} has no {', '.join(lacking)}, as the files of van den Berg et al. (2012) do."
+            )
         recording = {field: np.atleast_1d(variables[name][field].item()) for field in fields}
         colours, test = recording["c_array"].astype(float), recording["test"].astype(int) - 1
         positions, trials = colours.shape
@@ -169,7 +179,10 @@ def _van_den_berg(variables, path):
         colours = np.where(colours > 0, 2 * colours, np.nan)
         angles = np.where(shown, np.arange(positions)[:, None] * 360 / positions, np.nan)
         table = {"subject": subject, "set_size": recording["set_size"], "response": 2.0 * recording["sub_picked"]}
-        for values, first, others in ((colours, "target", "non_target_"), (angles, "target_probe", "non_target_probe_")):
+        for values, first, others in (
+            (colours, "target", "non_target_"),
+            (angles, "target_probe", "non_target_probe_"),
+        ):
             values = np.take_along_axis(values, order, axis=0)
             table |= {first if i == 0 else f"{others}{i}": values[i] for i in range(positions)}
         table |= {"session": path.stem, "recording": number, "rt": recording["RT"]}

@@ -37,7 +37,9 @@ class Trials:
         if probe is not None:
             probe = np.asarray(probe, float)
             if probe.shape != report.shape:
-                raise LapsusError(f"{source}: probe has shape {probe.shape} and report {report.shape}; they must agree.")
+                raise LapsusError(
+                    f"{source}: probe has shape {probe.shape} and report {report.shape}; they must agree."
+                )
             columns |= _item_table(probe, "target_probe", "non_target_probe_{}")
         if point is not None:
             point = np.asarray(point, float)
@@ -100,7 +102,9 @@ class Trials:
         sizes = ", ".join(str(n) for n in np.unique(self.set_size))
         probe = "with" if self.probe is not None else "without"
         subjects = len(np.unique(self.subject))
-        return f"Trials({len(self)} trials, {subjects} subject{'s' * (subjects != 1)}, set sizes {sizes}, {probe} probe)"
+        return (
+            f"Trials({len(self)} trials, {subjects} subject{'s' * (subjects != 1)}, set sizes {sizes}, {probe} probe)"
+        )
 
     def __getitem__(self, rows) -> "Trials":
         """The trials at a mask, slice or list of rows."""

@@ -1,4 +1,5 @@
-"""Trained networks that ship with lapsus: weights as float32 safetensors, and a JSON with config, metrics and evaluation.
+"""Trained networks that ship with lapsus: weights as float32 safetensors, and a JSON with config, metrics and
+evaluation.
 
 The first seed of a network goes by its name, further seeds by name@seed.
 """
@@ -10,7 +11,7 @@ from pathlib import Path
 
 from lapsus.errors import LapsusError
 
-__all__ = ["shipped", "shipped_name", "load_shipped", "ship", "core_minutes", "summary"]
+__all__ = ["core_minutes", "load_shipped", "ship", "shipped", "shipped_name", "summary"]
 
 
 def shipped_name(name: str, seed: int) -> str:
@@ -47,14 +48,17 @@ def load_shipped(name: str):
 
 
 def ship(run, folder: Path | None = None) -> Path:
-    """Evaluate a finished run and export its weights, config, evaluation and learning curve; returns the JSON's path."""
+    """Evaluate a finished run and export its weights, config, evaluation and learning curve; returns the JSON's
+    path."""
     from safetensors.torch import save
 
     from lapsus.training import evaluate
 
     experiment = run.experiment
     if run.update < experiment.updates:
-        raise LapsusError(f"{run.path} is at update {run.update} of {experiment.updates}; `lapsus resume {run.path}` first.")
+        raise LapsusError(
+            f"{run.path} is at update {run.update} of {experiment.updates}; `lapsus resume {run.path}` first."
+        )
     model, training = run.model(), run.training()
     metrics = run.metrics()
     facts = {
@@ -63,9 +67,11 @@ def ship(run, folder: Path | None = None) -> Path:
         "trials_seen": training[0].trials_seen,
         "minutes": training[1] / 60,
         "core_minutes": training[0].core_seconds / 60,
-        "learning_curve": [{key: line[key] for key in ("update", "stage", "loss", "excess", "seconds") if key in line}
-                           for line in _thinned([line for line in metrics if "excess" in line] or metrics, 100)],
-    }  # fmt: skip
+        "learning_curve": [
+            {key: line[key] for key in ("update", "stage", "loss", "excess", "seconds") if key in line}
+            for line in _thinned([line for line in metrics if "excess" in line] or metrics, 100)
+        ],
+    }
     target = (folder or _folder()) / f"{shipped_name(experiment.name, experiment.seed)}.json"
     weights = save({key: value.contiguous() for key, value in model.state_dict().items()})
     target.with_suffix(".safetensors").write_bytes(weights)

@@ -33,7 +33,8 @@ class Job:
 
 
 def plan(names: list[str] | None, seeds: int, folder: Path) -> list[Job]:
-    """Jobs for the named experiments (all that ship, if none is named) and what they start from, each after its start."""
+    """Jobs for the named experiments (all that ship, if none is named) and what they start from, each after its
+    start."""
     if seeds < 1:
         raise LapsusError(f"--seeds must be at least 1, not {seeds}.")
     jobs: dict[str, Job] = {}
@@ -53,8 +54,9 @@ def plan(names: list[str] | None, seeds: int, folder: Path) -> list[Job]:
     return list(jobs.values())
 
 
-def train_all(jobs: list[Job], minutes: float | None = None, told: Callable[[Job, str], None] = lambda job, what: None,
-              **options) -> Iterator[tuple[Job, Outcome]]:  # fmt: skip
+def train_all(
+    jobs: list[Job], minutes: float | None = None, told: Callable[[Job, str], None] = lambda job, what: None, **options
+) -> Iterator[tuple[Job, Outcome]]:
     """Train the jobs that are not done, one after another, for at most so many minutes altogether."""
     deadline = None if minutes is None else time.monotonic() + 60 * minutes
     for job in jobs:
