@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from lapsus.analysis import alignment, decoders, rings, swaps, trialwise
+from lapsus.analysis import alignment, decoders, modes, rings, trialwise
 from lapsus.analysis.activity import activity_dataset, memory, two_items
 from lapsus.analysis.synthetic import synthetic_population
 
@@ -27,7 +27,7 @@ def load_recording() -> tuple[np.ndarray, pd.DataFrame, np.ndarray, np.ndarray]:
 def main(output: Path) -> None:
     activity, table, time, epoch = load_recording()
     data = activity_dataset(activity, table, time=time, epoch=epoch)
-    rate, low, high = swaps.swap_rate(data)
+    rate, low, high = modes.swap_rate(data)
     print(f"{data.sizes['trial']} trials, {data.sizes['unit']} units; swap rate {rate:.3f} [{low:.3f}, {high:.3f}]")
 
     shown = data.isel(time=np.flatnonzero(data["epoch"].to_numpy() != "prestimulus"))
@@ -76,8 +76,8 @@ def main(output: Path) -> None:
     matplotlib.use("agg")
     from matplotlib import pyplot as plt
 
-    from lapsus.figures import fig3, fig4
-    from lapsus.figures.style import style
+    from lapsus.paper import fig3, fig4
+    from lapsus.plots.style import style
 
     with style():
         fig, axes = plt.subplots(1, 3, figsize=(6.9, 2.1), layout="constrained")

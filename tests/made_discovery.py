@@ -10,7 +10,7 @@ from unittest import mock
 
 import pandas as pd
 
-from lapsus.data import observer_path
+from lapsus.trials.observer import observer_path
 
 HOSTILE = '<script>alert("x")</script><img src=x onerror=alert(1)>/../../etc & \N{OCTOPUS} ' + "long" * 2500
 TINY = {"kind": "dendritic", "units": 6, "branching": [3]}
@@ -18,12 +18,13 @@ TINY = {"kind": "dendritic", "units": 6, "branching": [3]}
 
 def small_analyses():
     """Analyses of the mechanism at sizes for tests."""
-    return mock.patch.multiple("lapsus.discovery.mechanism", DEGREES=(45, 165), ROTATIONS=1, SINGLE=600)
+    return mock.patch.multiple("lapsus.study.mechanism", DEGREES=(45, 165), ROTATIONS=1, SINGLE=600)
 
 
 def tiny_start(folder: Path, task: str = "feature-cued") -> Path:
     """A run folder with a small network that has hardly been trained."""
-    from lapsus.training import Experiment, Run, train
+    from lapsus.library import Run
+    from lapsus.training import Experiment, train
 
     described = Experiment.model_validate(
         {

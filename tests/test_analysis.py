@@ -5,12 +5,12 @@ import pandas as pd
 import pytest
 import xarray as xr
 
-from lapsus.analysis import alignment, decoders, rings, swaps, trialwise
+from lapsus.analysis import alignment, decoders, modes, rings, trialwise
 from lapsus.analysis.activity import activity_dataset, behaviour, items, memory
-from lapsus.analysis.claims import criteria, judge
 from lapsus.analysis.synthetic import EPOCHS, planes, synthetic_population
 from lapsus.circular import embed, wrap
 from lapsus.errors import LapsusError
+from lapsus.paper.verdicts import criteria, judge
 
 TIME = np.array([-6, -5, -3, 0, 1])
 EPOCH = np.array(["delay", "delay", "cue", "denoise", "denoise"])
@@ -241,7 +241,7 @@ def test_swap_rate_by_distance_counts():
         }
         | {"probe_2": ("trial", probe), "response": ("trial", np.where(swap, 1.9, 0.1))}
     )
-    found = swaps.swap_rate_by_distance(table, edges=[0.7, 1.5, 3.2])
+    found = modes.swap_rate_by_distance(table, edges=[0.7, 1.5, 3.2])
     np.testing.assert_allclose(found["rate"], [swap[probe < 1.5].mean(), swap[probe >= 1.5].mean()])
     assert ((found["low"] < [0.3, 0.05]) & (found["high"] > [0.3, 0.05])).all()
 
@@ -250,25 +250,25 @@ def test_distractor_mode_sees_modes_and_not_width():
     rng = np.random.default_rng(0)
     target, distractor = 0.3, 0.3 - 2 * np.pi / 3
     for width in (0.2, 1.0, 3.0):
-        value, low, high = swaps.distractor_mode(wrap(target + width * rng.standard_normal(2000)), target, distractor)
+        value, low, high = modes.distractor_mode(wrap(target + width * rng.standard_normal(2000)), target, distractor)
         assert low < 0.01 and high < 0.05 and low <= value <= high
     mixed = wrap(np.where(rng.random(2000) < 0.15, distractor, target) + 0.1 * rng.standard_normal(2000))
-    assert swaps.distractor_mode(mixed, target, distractor)[0] == pytest.approx(0.15, abs=0.03)
+    assert modes.distractor_mode(mixed, target, distractor)[0] == pytest.approx(0.15, abs=0.03)
 
 
 def test_unimodality_test_is_calibrated_and_has_power():
     rng = np.random.default_rng(0)
-    p = [swaps.unimodality(rng.vonmises(1.0, 4.0, 200), repeats=60, seed=k).p for k in range(60)]
+    p = [modes.unimodality(rng.vonmises(1.0, 4.0, 200), repeats=60, seed=k).p for k in range(60)]
     # Silverman's test is known to be conservative; it must not be liberal.
     assert np.mean(np.array(p) <= 0.05) <= 0.12
     two = np.concatenate([rng.vonmises(0, 20, 170), rng.vonmises(2, 20, 30)])
-    assert swaps.unimodality(two, repeats=60).p <= 0.05
+    assert modes.unimodality(two, repeats=60).p <= 0.05
 
 
 def test_averaging_places_modes_at_zero_and_one():
     target, distractor = embed(np.array([0.2]), 2.5), embed(np.array([2.0]), 2.5)
     np.testing.assert_allclose(
-        swaps.averaging(np.concatenate([target, distractor, (target + distractor) / 2]), target, distractor),
+        modes.averaging(np.concatenate([target, distractor, (target + distractor) / 2]), target, distractor),
         [0, 1, 0.5],
     )
 
@@ -276,7 +276,7 @@ def test_averaging_places_modes_at_zero_and_one():
 def test_proportion_interval_covers():
     rng = np.random.default_rng(0)
     hits = rng.binomial(50, 0.1, 4000)
-    low, high = swaps.proportion_interval(hits, 50)
+    low, high = modes.proportion_interval(hits, 50)
     assert np.mean((low <= 0.1) & (high >= 0.1)) > 0.93
 
 

@@ -148,7 +148,7 @@ def test_folder_without_rights(folder):
 
 def test_full_disk_is_a_sentence(tmp_path):
     from lapsus.errors import LapsusError
-    from lapsus.training.runs import _write
+    from lapsus.library.runs import _write
 
     full = Path("/dev/full")
     if not full.exists():

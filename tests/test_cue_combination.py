@@ -12,10 +12,10 @@ from scipy import integrate, stats
 
 import lapsus
 from lapsus import CausalInference, CueCombination, LapsusError, streams
-from lapsus.analysis.ks import bimodal, both_modes, ks_distance, ks_noise, ks_over_cues, mode_mass
 from lapsus.behaviour.causal_inference import posterior
 from lapsus.diffusion import linear_schedule
 from lapsus.inference.causal_inference import PARAMETERS, fit_causal_inference
+from lapsus.statistics.ks import bimodal, both_modes, ks_distance, ks_noise, ks_over_cues, mode_mass
 
 
 def _normal(x, mean, sd):
@@ -280,7 +280,7 @@ def test_a_short_training_learns(tmp_path):
 
 @pytest.fixture(scope="module")
 def shipped():
-    from lapsus.figures.networks import Networks
+    from lapsus.paper.roles import Networks
 
     networks = Networks.shipped()
     if "cue-combination" not in networks:
@@ -289,7 +289,7 @@ def shipped():
 
 
 def test_shipped_network_samples_the_posterior(shipped):
-    from lapsus.figures.cue_combination import summary
+    from lapsus.paper.cue_combination import summary
 
     found = summary(shipped)
     assert found["samples"] == 2000 and found["cells"] == 400
@@ -299,7 +299,7 @@ def test_shipped_network_samples_the_posterior(shipped):
 def test_shipped_network_has_both_modes(shipped):
     """In three quarters of the clearly bimodal cells, the claim's threshold; posterior samples show both in all of
     them."""
-    from lapsus.figures.cue_combination import summary
+    from lapsus.paper.cue_combination import summary
 
     found = summary(shipped)
     assert found["both_modes"] >= 0.75 and found["both_modes_target"] >= 0.95 and found["mode_mass_least"] > 0.3, found

@@ -13,15 +13,15 @@ from made_discovery import HOSTILE, made, small_analyses, table, tiny_start
 from lapsus import Discovery, check_task, discover, streams
 from lapsus.behaviour import BNS, ConstantSwap, NoSwap, SmoothSwap, TabulatedSwap
 from lapsus.circular import distance, embed, wrap
-from lapsus.data import make_observer, observer_f, observer_path
-from lapsus.discovery import words
-from lapsus.discovery.discover import Interrupted, _default_folder
 from lapsus.discovery.folder import STAGES
-from lapsus.discovery.matching import bin_edges, compare
+from lapsus.discovery.stages import Interrupted, _default_folder
 from lapsus.discovery.target import FeatureCuedLike, behaviour_table, nearest_start, task_like
 from lapsus.errors import LapsusError
+from lapsus.report import words
+from lapsus.study.match import bin_edges, compare
 from lapsus.training.build import build
 from lapsus.trials import Trials, read_trials
+from lapsus.trials.observer import make_observer, observer_f, observer_path
 
 
 @pytest.fixture
@@ -257,13 +257,13 @@ def test_the_nearest_network_is_the_start():
         "index": shipped("index-cued", {"kind": "constant", "p": 0.1}),
     }
     task = task_like(read_trials(observer_path()), "feature")
-    with mock.patch("lapsus.zoo.shipped", return_value=zoo):
+    with mock.patch("lapsus.library.shipped.shipped", return_value=zoo):
         order = [start.name for start in nearest_start(BNS(SmoothSwap(), pi_correct=1.8), task, "feature")]
         assert order == ["smooth-2", "none", "smooth-0"]
         assert nearest_start(BNS(SmoothSwap(), pi_correct=0.2), task, "feature")[0].name == "smooth-0"
         with pytest.raises(LapsusError, match="cannot be the start"):
             nearest_start(BNS(NoSwap()), task, "feature", "index")
-    with mock.patch("lapsus.zoo.shipped", return_value={}):
+    with mock.patch("lapsus.library.shipped.shipped", return_value={}):
         assert nearest_start(BNS(NoSwap()), task, "feature") == []
 
 

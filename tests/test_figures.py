@@ -14,13 +14,14 @@ matplotlib.use("agg")
 from matplotlib import pyplot as plt
 
 from lapsus.analysis.activity import items
-from lapsus.analysis.claims import criteria
 from lapsus.circular import distance
 from lapsus.errors import LapsusError
-from lapsus.figures import claims, designs, fig2, fig3, fig4, prediction, schematics
-from lapsus.figures.networks import LABELS, Networks, role_of
-from lapsus.figures.reproduce import FIGURES, reproduce
-from lapsus.figures.style import WHEEL, style
+from lapsus.paper import claims, fig2, fig3, fig4, prediction, schematics
+from lapsus.paper.reproduce import FIGURES, reproduce
+from lapsus.paper.roles import LABELS, Networks, role_of
+from lapsus.paper.verdicts import criteria
+from lapsus.plots.style import WHEEL, style
+from lapsus.study import designs
 
 
 @pytest.fixture(autouse=True)
@@ -220,7 +221,7 @@ def test_swap_curves_accept_and_return_axes(networks):
 
 
 def test_networks_of_another_seed_are_taken_where_they_are(monkeypatch):
-    import lapsus.zoo
+    import lapsus.library.shipped
 
     def facts(name, seed, kind):
         return {
@@ -234,7 +235,7 @@ def test_networks_of_another_seed_are_taken_where_they_are(monkeypatch):
         }
 
     there = {"a": facts("a", 1, "diffusion"), "a@2": facts("a", 2, "diffusion"), "b": facts("b", 1, "task-optimal")}
-    monkeypatch.setattr(lapsus.zoo, "shipped", lambda: there)
+    monkeypatch.setattr(lapsus.library.shipped, "shipped", lambda: there)
     assert Networks.shipped().sources == {"index-none": "a", "index-optimal": "b"}
     assert Networks.shipped(2).sources == {"index-none": "a@2", "index-optimal": "b"}
     with pytest.raises(LapsusError, match="seeds 1, 2"):

@@ -246,7 +246,7 @@ def test_subjects_have_their_own_emissions(tmp_path):
 
 
 def test_curves_end_where_the_data_do_and_every_subject_has_a_panel():
-    from lapsus.figures import behaviour
+    from lapsus.plots import fits as behaviour
 
     ring = fit(observed(*items(150, ring=True), smooth), "probe", progress=False)
     fits = SubjectFits({f"s{i}": ring for i in range(7)})
@@ -299,7 +299,7 @@ def test_subjects_that_are_not_in_the_table(tmp_path, by):
 
 
 def test_an_earlier_fit_is_replaced_only_on_request(tmp_path, monkeypatch):
-    monkeypatch.setattr("lapsus.figures.behaviour.save_all", lambda *_: [])  # plots take the time
+    monkeypatch.setattr("lapsus.plots.fits.save_all", lambda *_: [])  # plots take the time
     observed(*items(60), flat).to_csv(tmp_path / "trials.csv")
     command = ["fit", tmp_path / "trials.csv", "--model", "none", "-o", tmp_path / "out"]
     assert run(command)[0] == 0

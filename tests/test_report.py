@@ -8,9 +8,10 @@ import pytest
 from made_discovery import HOSTILE, TINY, made, small_analyses
 
 from lapsus.errors import LapsusError
+from lapsus.library import Run
+from lapsus.plots.panels import _dark
 from lapsus.report.page import _script_json, runs_page, shortened
-from lapsus.report.plots import _dark
-from lapsus.training import Experiment, Run, train
+from lapsus.training import Experiment, train
 
 
 class Elements(HTMLParser):

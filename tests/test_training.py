@@ -436,7 +436,7 @@ def test_mse_against_samples_averages_the_modes():
     """The control that must fail: with 40 % swaps, squared error on samples puts responses between the modes, on
     neither."""
     from lapsus import circular
-    from lapsus.training.evaluate import respond
+    from lapsus.study.evaluation import respond
 
     experiment = read_experiment(
         {

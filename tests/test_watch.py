@@ -14,8 +14,9 @@ import pytest
 from made_discovery import TINY
 
 from lapsus.errors import LapsusError
+from lapsus.library import Run
 from lapsus.report.live import Watch, serve
-from lapsus.training import Experiment, Run, train
+from lapsus.training import Experiment, train
 
 
 @pytest.fixture(scope="module")

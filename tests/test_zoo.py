@@ -6,9 +6,10 @@ import pytest
 import torch
 
 from lapsus import LapsusError, Run, load, read_experiment, simulate, train
+from lapsus.library.shipped import load_shipped, shipped, summary, weights_folder
+from lapsus.paper.train import plan, train_all
+from lapsus.study.ship import ship
 from lapsus.training.experiment import shipped_experiments, to_toml
-from lapsus.zoo import load_shipped, ship, shipped, summary
-from lapsus.zoo.reproduce import plan, train_all
 
 FIRST = {
     "name": "first",
@@ -141,7 +142,7 @@ def test_shipped_network_is_within_the_limits(name):
 
 def test_recorded_limits_hold_on_other_conditions():
     """The network with the largest deviation of its swap curve, measured again with another seed."""
-    from lapsus.training import evaluate
+    from lapsus.study import evaluate
 
     records = {name: facts["evaluation"] for name, facts in shipped().items() if _of_the_paper(facts)}
     worst = max(records, key=lambda name: records[name]["swap_curve_max"])
@@ -157,7 +158,7 @@ def test_shipped_weights_stay_small():
     from importlib.resources import files
     from pathlib import Path
 
-    assert sum(path.stat().st_size for path in Path(str(files("lapsus.zoo"))).glob("*.safetensors")) < 30e6
+    assert sum(path.stat().st_size for path in weights_folder().glob("*.safetensors")) < 30e6
     for row in summary():
         assert set(row) == {
             "name",

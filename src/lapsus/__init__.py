@@ -3,7 +3,7 @@
 fit(trials)            a behaviour model from a trial table
 train, Run, load       networks that answer like the behaviour model
 simulate, evaluate     their activity, and how close they come
-analysis, figures      the mechanism
+analysis, paper        the mechanism
 """
 
 import os
@@ -12,8 +12,7 @@ from importlib import import_module
 __version__ = "0.1.0"
 
 # Where torch is not loaded yet: its threads otherwise spin for milliseconds after every operation, on the cores that
-# the
-# kernel needs next. This alone makes training half as fast again.
+# the kernel needs next. This alone makes training half as fast again.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 _PUBLIC = {
@@ -39,12 +38,12 @@ _PUBLIC = {
     "SampleMSE": "lapsus.training",
     "Experiment": "lapsus.training",
     "Model": "lapsus.training",
-    "Run": "lapsus.training",
+    "Run": "lapsus.library",
     "read_experiment": "lapsus.training",
     "train": "lapsus.training",
-    "load": "lapsus.training",
-    "evaluate": "lapsus.training",
-    "simulate": "lapsus.training",
+    "load": "lapsus.library",
+    "evaluate": "lapsus.study",
+    "simulate": "lapsus.study",
     "check_task": "lapsus.checks",
     "check_behaviour": "lapsus.checks",
     "check_network": "lapsus.checks",
@@ -60,14 +59,18 @@ _MODULES = (
     "diffusion",
     "discovery",
     "engine",
-    "figures",
     "inference",
+    "library",
     "networks",
+    "paper",
+    "plots",
+    "report",
+    "statistics",
     "streams",
+    "study",
     "tasks",
     "training",
     "trials",
-    "zoo",
 )
 
 __all__ = sorted((*_PUBLIC, *_MODULES))

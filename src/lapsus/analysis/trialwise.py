@@ -181,7 +181,7 @@ def _logistic(x: np.ndarray, y: np.ndarray, ridge: float = 1e-3) -> tuple[np.nda
 def swap_rate_by_alignment(table: pd.DataFrame, *, quantiles: int = 5) -> pd.DataFrame:
     """Swap rate in quantiles of alignment within each class of probe distance: columns probe_distance, alignment, rate,
     low, high, trials."""
-    from lapsus.analysis.swaps import proportion_interval
+    from lapsus.analysis.modes import proportion_interval
 
     rows = []
     probe = _classes(np.nan_to_num(table["probe_distance"].to_numpy()), 6)

@@ -93,7 +93,7 @@ class BNS:
     def measures(self, conditions: dict[str, Tensor], x_T: Tensor) -> dict:
         """What `lapsus evaluate` prints: swap curve, errors, stray responses, radius (see
         behaviour/swap_measures.py)."""
-        from lapsus.behaviour.swap_measures import swap_measures
+        from lapsus.behaviour.measures import swap_measures
 
         return swap_measures(self, conditions, x_T)
 

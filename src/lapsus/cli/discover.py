@@ -46,7 +46,7 @@ def command(
 ):
     """From a trial table to a mechanism: fit, train a network that makes the same errors, analyse it, write a
     report."""
-    from lapsus.discovery.discover import Interrupted, discover
+    from lapsus.discovery.stages import Interrupted, discover
 
     try:
         found = discover(

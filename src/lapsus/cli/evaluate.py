@@ -19,7 +19,8 @@ def command(
 ):
     """Measure how close a trained network comes to its target, on fresh conditions."""
     from lapsus.errors import LapsusError
-    from lapsus.training import evaluate, load
+    from lapsus.library import load
+    from lapsus.study import evaluate
 
     if conditions < 2 or trials < 1 or seed < 0:
         raise LapsusError(

@@ -54,8 +54,8 @@ def figures(
     import matplotlib
 
     matplotlib.use("agg")
-    from lapsus.figures.networks import Networks
-    from lapsus.figures.reproduce import reproduce
+    from lapsus.paper.reproduce import reproduce
+    from lapsus.paper.roles import Networks
 
     networks = Networks.shipped(seed) if runs is None else Networks.in_folder(runs)
     say = _progress if sys.stderr.isatty() else (lambda name: None)

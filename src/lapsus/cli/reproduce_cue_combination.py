@@ -21,9 +21,9 @@ def command(
 
     matplotlib.use("agg")
     from lapsus.cli.reproduce import describe
-    from lapsus.figures.cue_combination import summary
-    from lapsus.figures.networks import Networks
-    from lapsus.figures.reproduce import reproduce
+    from lapsus.paper.cue_combination import summary
+    from lapsus.paper.reproduce import reproduce
+    from lapsus.paper.roles import Networks
 
     networks = Networks.shipped() if runs is None else Networks.in_folder(runs)
     claims = reproduce(networks, ["cue-combination"], None if claims_only else output)

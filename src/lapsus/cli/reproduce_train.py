@@ -24,10 +24,10 @@ def command(
     threads: Threads = None,
 ):
     """Train the paper's networks in the order of their warm starts: skips what is done, resumes what was cut off."""
-    from lapsus.training import Run
-    from lapsus.zoo import ship as export
-    from lapsus.zoo import shipped_name
-    from lapsus.zoo.reproduce import plan, train_all
+    from lapsus.library import Run
+    from lapsus.library.shipped import shipped_name
+    from lapsus.paper.train import plan, train_all
+    from lapsus.study.ship import ship as export
 
     jobs = plan(name, seeds, runs)
     if ship is not None:

@@ -18,7 +18,7 @@ def command(
     trust: Trust = False,
 ):
     """Go on with a run from its newest checkpoint; it ends with the same bits as one never stopped."""
-    from lapsus.training import Run
+    from lapsus.library import Run
 
     opened = Run(run, trust)
     if opened.training()[0].update >= opened.experiment.updates:

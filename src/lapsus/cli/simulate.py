@@ -24,7 +24,8 @@ def command(
 ):
     """Simulate trials of a trained network: trial table and activity, as netCDF with named dimensions."""
     from lapsus.errors import LapsusError
-    from lapsus.training import load, simulate
+    from lapsus.library import load
+    from lapsus.study import simulate
 
     if output is None:
         output = Path(run) / "activity.nc" if Path(run).is_dir() else Path(f"{run}.nc")

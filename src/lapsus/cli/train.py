@@ -43,9 +43,10 @@ def command(
     micro_batch: MicroBatch = None,
 ):
     """Train a network as an experiment file says, in a new run folder."""
-    from lapsus.training import Run, read_experiment
-    from lapsus.training.runs import first_model
-    from lapsus.training.train import check_options
+    from lapsus.library import Run
+    from lapsus.library.runs import first_model
+    from lapsus.training import read_experiment
+    from lapsus.training.trainer import check_options
 
     overrides = list(set_ or []) + ([f"seed={seed}"] if seed is not None else [])
     described = read_experiment(experiment, overrides)

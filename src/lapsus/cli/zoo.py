@@ -8,7 +8,7 @@ import typer
 
 def command(json: Annotated[bool, typer.Option("--json", help="Print a JSON list.")] = False):
     """List the trained networks that ship with lapsus, with their measured numbers."""
-    from lapsus.zoo import summary
+    from lapsus.library.shipped import summary
 
     rows = summary()
     if json:

@@ -5,7 +5,7 @@
 Read in this order: discover, folder, target, matching, mechanism, words, result.
 """
 
-from lapsus.discovery.discover import discover
 from lapsus.discovery.result import Discovery
+from lapsus.discovery.stages import discover
 
 __all__ = ["Discovery", "discover"]

@@ -77,7 +77,7 @@ class Discovery:
 
     @cached_property
     def runs(self) -> list:
-        from lapsus.training import Run
+        from lapsus.library import Run
 
         return [Run(self.path / "networks" / name) for name in self.plan["networks"]]
 
@@ -144,7 +144,7 @@ class Discovery:
 
 def summary(discovery: Discovery) -> dict:
     """discovery.json: the outcome as plain numbers and sentences."""
-    from lapsus.discovery.words import checks, five_sentences
+    from lapsus.report.words import checks, five_sentences
 
     fit = discovery._part("fit/summary.json", "fit")
     networks, plan = discovery.networks(), discovery.plan
@@ -193,7 +193,7 @@ def _architecture(network) -> str:
 
 def _truth(discovery: Discovery) -> dict | None:
     """How often the band covers the synthetic observer's true swap probability, and how far the mean is from it."""
-    from lapsus.data import observer_f
+    from lapsus.trials.observer import observer_f
 
     if discovery.fit.name not in ("probe", "constant"):
         return {"covered": 0.0, "mad": float("nan")}

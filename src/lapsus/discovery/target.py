@@ -10,10 +10,11 @@ from torch import Tensor
 from lapsus import circular, streams
 from lapsus.behaviour import BNS, ConstantSwap, TabulatedSwap
 from lapsus.errors import LapsusError
+from lapsus.library import load
+from lapsus.study.evaluation import respond
 from lapsus.tasks import FeatureCued
-from lapsus.training import Experiment, Model, load
+from lapsus.training import Experiment, Model
 from lapsus.training.build import build
-from lapsus.training.evaluate import respond
 from lapsus.training.loop import Training
 
 __all__ = [
@@ -160,8 +161,8 @@ def nearest_start(fitted: BNS, task: dict, cueing: str, start_from: str | None =
     empty list."""
     candidates = {}
     if start_from is not None:
-        from lapsus.training import Run
-        from lapsus.zoo import shipped
+        from lapsus.library import Run
+        from lapsus.library.shipped import shipped
 
         facts = shipped()
         config = (
@@ -171,7 +172,7 @@ def nearest_start(fitted: BNS, task: dict, cueing: str, start_from: str | None =
         )
         candidates[str(start_from)] = config
     else:
-        from lapsus.zoo import shipped
+        from lapsus.library.shipped import shipped
 
         # Architecture controls are no start unless one is asked for.
         candidates = {

@@ -55,7 +55,7 @@ def save_fit(fit: Fit, folder, plots=True) -> Path:
     (folder / "summary.json").write_text(json.dumps(fit.to_dict(), indent=1) + "\n")
     (folder / "summary.txt").write_text(fit.summary() + "\n")
     if plots:
-        from lapsus.figures.behaviour import save_all
+        from lapsus.plots.fits import save_all
 
         save_all(fit, folder)
     return folder
@@ -73,7 +73,7 @@ def save_subjects(fits, folder, plots=True) -> Path:
     (folder / "summary.json").write_text(json.dumps(fits.to_dict(), indent=1) + "\n")
     (folder / "summary.txt").write_text(fits.summary() + "\n")
     if plots:
-        from lapsus.figures.behaviour import save_all
+        from lapsus.plots.fits import save_all
 
         save_all(fits, folder)
     return folder

@@ -253,7 +253,7 @@ class Fit:
 
     def plot(self):
         """A figure with the swap function, errors, errors to non-targets, posterior predictive and model comparison."""
-        from lapsus.figures.behaviour import overview
+        from lapsus.plots.fits import overview
 
         return overview(self)
 
@@ -305,7 +305,7 @@ class SubjectFits(dict):
         }
 
     def plot(self):
-        from lapsus.figures.behaviour import subjects
+        from lapsus.plots.fits import subjects
 
         return subjects(self)
 

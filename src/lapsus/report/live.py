@@ -34,7 +34,7 @@ class Watch:
     """What the page shows of one run; `state()` is cheap, `measure()` simulates the newest checkpoint."""
 
     def __init__(self, path: str | Path):
-        from lapsus.training import Run
+        from lapsus.library import Run
 
         self.run = Run(path)
         self.measured: dict | None = None
@@ -71,7 +71,7 @@ class Watch:
         import torch
 
         from lapsus import streams
-        from lapsus.training.evaluate import respond
+        from lapsus.study.evaluation import respond
 
         update = self.run.update
         if not update or (self.measured and self.measured["update"] == update):

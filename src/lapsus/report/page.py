@@ -9,7 +9,7 @@ import numpy as np
 from lapsus import __version__
 from lapsus.circular import distance
 from lapsus.errors import LapsusError
-from lapsus.report import plots
+from lapsus.plots import panels as plots
 
 __all__ = ["discovery_page", "runs_page"]
 
@@ -68,7 +68,7 @@ def _number(value, form: str = ".3f") -> str:
 
 def _network_part(number: int, name: str, mechanism: dict, arrays: dict, run, pictures: list, config: str) -> dict:
     """Pictures, words and the turning figure of one network."""
-    from lapsus.discovery.words import _decoded, _geometry
+    from lapsus.report.words import _decoded, _geometry
 
     shown = {
         "short": f"network {number}",
@@ -106,7 +106,7 @@ def _predicted(part: dict) -> str:
 def _turning(mechanism: dict, arrays: dict) -> dict:
     from matplotlib.colors import to_hex
 
-    from lapsus.figures.style import wheel
+    from lapsus.plots.style import wheel
 
     path, time, epoch = arrays["rings_path"], arrays["rings_time"], arrays["rings_epoch"]
     data = {
@@ -195,9 +195,9 @@ def _finish(page: str, path: Path) -> Path:
 
 def discovery_page(discovery) -> Path:
     """Write report.html of a discovery; returns its path."""
-    from lapsus.data import observer_f
     from lapsus.discovery.result import facts_of
-    from lapsus.discovery.words import REFERENCES, methods
+    from lapsus.report.words import REFERENCES, methods
+    from lapsus.trials.observer import observer_f
 
     fit, trials, networks = discovery.fit, discovery.trials, discovery.networks()
     facts, outcome, settings = facts_of(discovery, networks), discovery.facts, discovery.settings
@@ -439,8 +439,8 @@ class _Shipped:
     """A network that ships with lapsus, with what a page needs of a run."""
 
     def __init__(self, name: str):
+        from lapsus.library.shipped import load_shipped, shipped
         from lapsus.training.experiment import read_experiment
-        from lapsus.zoo import load_shipped, shipped
 
         self._model, facts = load_shipped(name), shipped()[name]
         self.experiment, self._curve = read_experiment(facts["config"]), facts["learning_curve"]
@@ -454,15 +454,15 @@ class _Shipped:
 
 
 def _open(source: str):
-    from lapsus.training import Run
+    from lapsus.library import Run
 
     return Run(source) if Path(source).is_dir() else _Shipped(str(source))
 
 
 def _runs(sources: list[str], seed: int) -> str:
-    from lapsus.discovery.mechanism import analyse
-    from lapsus.discovery.words import REFERENCES, network_checks
-    from lapsus.training import evaluate
+    from lapsus.report.words import REFERENCES, network_checks
+    from lapsus.study import evaluate
+    from lapsus.study.mechanism import analyse
 
     rows, parts, sentences = [], [], []
     for number, source in enumerate(sources, 1):

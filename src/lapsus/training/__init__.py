@@ -1,25 +1,8 @@
-"""Objectives, curriculum stages, the loop, run folders, evaluation and simulation of trained networks."""
+"""How a network learns: experiment files, models, objectives, the loop, and training a run to its end."""
 
-from lapsus.training.evaluate import evaluate
 from lapsus.training.experiment import Experiment, Stage, read_experiment
 from lapsus.training.model import Model
 from lapsus.training.objectives import Batch, Diffusion, SampleMSE, TaskOptimal
-from lapsus.training.runs import Run, load
-from lapsus.training.simulate import simulate
-from lapsus.training.train import train
+from lapsus.training.trainer import train
 
-__all__ = [
-    "Batch",
-    "Diffusion",
-    "Experiment",
-    "Model",
-    "Run",
-    "SampleMSE",
-    "Stage",
-    "TaskOptimal",
-    "evaluate",
-    "load",
-    "read_experiment",
-    "simulate",
-    "train",
-]
+__all__ = ["Batch", "Diffusion", "Experiment", "Model", "SampleMSE", "Stage", "TaskOptimal", "read_experiment", "train"]

@@ -14,7 +14,7 @@ from lapsus.training.build import build
 from lapsus.training.experiment import Experiment
 from lapsus.training.objectives import Batch, Draws
 
-__all__ = ["Model", "timeline"]
+__all__ = ["Model", "set_weights"]
 
 
 def timeline(task, schedule: Schedule) -> Timeline:
@@ -150,3 +150,19 @@ class Model(nn.Module):
         drives, biases = inputs
         draws = self.draw(conditions, x_T, part, key, threads)
         return self.simulate(draws, (drives[:, part.start : part.stop], biases), threads=threads, **options)
+
+
+def set_weights(model: Model, weights: dict[str, Tensor], source) -> None:
+    """Copy weights by name, refusing those of another network and any that are not finite; `source` names them in
+    errors."""
+    expected = model.state_dict()
+    for name, tensor in expected.items():
+        if name not in weights:
+            raise LapsusError(f"{source} has no weights {name}: it belongs to another kind of network.")
+        if weights[name].shape != tensor.shape:
+            raise LapsusError(
+                f"{source}: {name} has shape {list(weights[name].shape)}, this network needs {list(tensor.shape)}."
+            )
+        if not bool(torch.isfinite(weights[name]).all()):
+            raise LapsusError(f"{source}: the weights {name} contain values that are not finite numbers.")
+    model.load_state_dict({name: weights[name] for name in expected})

@@ -13,7 +13,7 @@ from lapsus.analysis.decoders import attribute, error_projections, mechanism
 from lapsus.analysis.rings import ring_geometry, roc_area, separation
 from lapsus.analysis.trialwise import alignment_predicts_swaps, trial_alignment
 from lapsus.errors import LapsusError
-from lapsus.figures.designs import alignment_grid, ring_design
+from lapsus.study.designs import alignment_grid, ring_design
 
 __all__ = ["PARTS", "analyse"]
 
@@ -54,7 +54,7 @@ def analyse(model, probe_distance: float, seed: int = 0, progress=None) -> tuple
 def _simulate(model, conditions: dict[str, np.ndarray], trials: int, seed: int):
     import torch
 
-    from lapsus.training import simulate
+    from lapsus.study import simulate
 
     given = {name: torch.as_tensor(conditions[name], dtype=torch.float32) for name in ("report", "probe")}
     dataset = simulate(model, given | {"cued": torch.as_tensor(conditions["cued"])}, trials, seed)

@@ -8,10 +8,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from lapsus.analysis.trialwise import AlignmentTest, alignment_predicts_swaps, swap_rate_by_alignment, trial_alignment
-from lapsus.figures.designs import alignment_grid
-from lapsus.figures.fig3 import DEGREES
-from lapsus.figures.networks import LABELS, Networks
-from lapsus.figures.style import TEXT_WIDTH, panel, style
+from lapsus.paper.fig3 import DEGREES
+from lapsus.paper.roles import LABELS, Networks
+from lapsus.plots.style import TEXT_WIDTH, panel, style
+from lapsus.study.designs import alignment_grid
 
 __all__ = ["alignment_and_swaps", "figure", "prediction_panel", "tables"]
 

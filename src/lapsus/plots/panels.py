@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from matplotlib import pyplot as plt
 
-from lapsus.figures.style import BLUE, GREEN, GREY, ORANGE, VERMILION, mark_epochs, style, wheel, wheel_key
+from lapsus.plots.style import BLUE, GREEN, GREY, ORANGE, VERMILION, mark_epochs, style, wheel, wheel_key
 
 __all__ = [
     "Picture",
@@ -99,7 +99,7 @@ def data_overview(trials) -> Picture:
 
 def behaviour_fit(fit, truth=None) -> Picture:
     """Swap probability with its band (and the truth where it is known), posterior predictive, model comparison."""
-    from lapsus.figures import behaviour
+    from lapsus.plots import fits as behaviour
 
     with style():
         figure, axes = plt.subplots(1, 3, figsize=(6.9, 2.3), layout="constrained", width_ratios=(1.15, 1, 1))
@@ -184,8 +184,8 @@ def clouds(model, near: float, far: float, seed: int = 0) -> Picture:
     """Responses in the plane of the readout: one condition with close items, one with far ones."""
     import torch
 
-    from lapsus.figures.fig2 import cloud
-    from lapsus.training.evaluate import respond
+    from lapsus.paper.fig2 import cloud
+    from lapsus.study.evaluation import respond
 
     with style():
         figure, axes = plt.subplots(1, 2, figsize=(4.4, 2.3), layout="constrained")
@@ -301,7 +301,7 @@ def decoders(numbers: dict, arrays: dict, label: str = "") -> Picture:
     """Swap and correct trials on the lines to the three errors."""
     import pandas as pd
 
-    from lapsus.figures.fig4 import ALTERNATIVES, error_panel
+    from lapsus.paper.fig4 import ALTERNATIVES, error_panel
 
     columns = ("alternative", "time", "swap", "swap_sem", "correct", "correct_sem", "difference", "p")
     table = pd.DataFrame({name: arrays[f"decoders_{name}"] for name in columns})

@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle, FancyArrowPatch, FancyBboxPatch
 
-from lapsus.figures.style import CORRECT, SWAP, TEXT_WIDTH, letter, style, wheel
+from lapsus.plots.style import CORRECT, SWAP, TEXT_WIDTH, letter, style, wheel
 
 __all__ = [
     "error_schematic",

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lapsus.errors import LapsusError
+from lapsus.library.runs import Run
 from lapsus.training.experiment import Experiment, read_experiment, shipped_experiments
-from lapsus.training.runs import Run
-from lapsus.training.train import Outcome, train
+from lapsus.training.trainer import Outcome, train
 
 __all__ = ["Job", "plan", "train_all"]
 

@@ -11,9 +11,8 @@ from matplotlib.figure import Figure
 from lapsus.analysis.activity import cue_onset
 from lapsus.analysis.alignment import bin_means, bootstrap_alignment, plane_alignment
 from lapsus.errors import LapsusError
-from lapsus.figures.designs import alignment_grid
-from lapsus.figures.networks import LABELS, Networks
-from lapsus.figures.style import (
+from lapsus.paper.roles import LABELS, Networks
+from lapsus.plots.style import (
     COLOURS,
     TEXT_WIDTH,
     colour_of,
@@ -25,6 +24,7 @@ from lapsus.figures.style import (
     wheel,
     wheel_key,
 )
+from lapsus.study.designs import alignment_grid
 
 __all__ = [
     "alignment_by_distance",

@@ -196,7 +196,7 @@ class _Torch:
     def __enter__(self):
         # Otherwise its threads would sleep after every operation, as they must beside the kernel.
         environment = {**os.environ, "GOMP_SPINCOUNT": os.environ.get("GOMP_SPINCOUNT", "300000")}
-        command = [sys.executable, "-m", "lapsus.engine.bench", "serve"]
+        command = [sys.executable, "-m", "lapsus.training.bench", "serve"]
         self.process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1, env=environment
         )
@@ -324,7 +324,7 @@ def machine() -> dict:
 
 def peak_memory(kind: str) -> float:
     """Megabytes that training on the paper's batch (32 x 512 trials) adds to a fresh process."""
-    command = [sys.executable, "-m", "lapsus.engine.bench", kind]
+    command = [sys.executable, "-m", "lapsus.training.bench", kind]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     return json.loads(done.stdout)
 

@@ -1,7 +1,7 @@
 """The embedded example: trials of a synthetic observer whose swap function is known.
 
-`python -m lapsus.data` writes observer.csv again, byte for byte. Locations are on a ring of 24, colours on the circle;
-both keep the items at least 45° apart. The observer reports the distractor with probability
+`python -m lapsus.trials.observer` writes observer.csv again, byte for byte. Locations are on a ring of 24, colours on
+the circle; both keep the items at least 45° apart. The observer reports the distractor with probability
 sigmoid(-0.6 - d²/3.5), d the distance of the locations in radians, and scatters around the reported colour (von Mises,
 concentration 25, a circular s.d. of 11.6°). It never guesses.
 """
@@ -55,3 +55,7 @@ def make_observer(path: Path | None = None) -> Path:
     path = observer_path() if path is None else Path(path)
     pd.DataFrame(columns).round(1).to_csv(path, index=False)
     return path
+
+
+if __name__ == "__main__":
+    make_observer()

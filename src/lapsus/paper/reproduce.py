@@ -10,11 +10,11 @@ import pandas as pd
 import xarray as xr
 from matplotlib.figure import Figure
 
-from lapsus.analysis.claims import Claim
 from lapsus.errors import LapsusError
-from lapsus.figures import appendix, cue_combination, fig2, fig3, fig4, prediction, schematics
-from lapsus.figures.claims import evaluate_claims
-from lapsus.figures.networks import Networks
+from lapsus.paper import appendix, cue_combination, fig2, fig3, fig4, prediction, schematics
+from lapsus.paper.claims import evaluate_claims
+from lapsus.paper.roles import Networks
+from lapsus.paper.verdicts import Claim
 
 __all__ = ["FIGURES", "reproduce"]
 

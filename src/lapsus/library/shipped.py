@@ -10,8 +10,10 @@ from importlib.resources import files
 from pathlib import Path
 
 from lapsus.errors import LapsusError
+from lapsus.training.experiment import read_experiment
+from lapsus.training.model import Model
 
-__all__ = ["core_minutes", "load_shipped", "ship", "shipped", "shipped_name", "summary"]
+__all__ = ["core_minutes", "load_shipped", "shipped", "shipped_name", "summary", "weights_folder"]
 
 
 def shipped_name(name: str, seed: int) -> str:
@@ -19,69 +21,31 @@ def shipped_name(name: str, seed: int) -> str:
     return name if seed == 1 else f"{name}@{seed}"
 
 
-def _folder() -> Path:
-    return Path(str(files("lapsus.zoo")))
+def weights_folder() -> Path:
+    """Where the shipped networks are."""
+    return Path(str(files("lapsus.library") / "weights"))
 
 
 def shipped() -> dict[str, dict]:
     """name → facts (config, evaluation, cost, learning curve) of every network in the package."""
-    return {path.stem: json.loads(path.read_text()) for path in sorted(_folder().glob("*.json"))}
+    return {path.stem: json.loads(path.read_text()) for path in sorted(weights_folder().glob("*.json"))}
 
 
 def load_shipped(name: str):
     """The trained model of that name."""
     from safetensors.torch import load_file
 
-    from lapsus.training.experiment import read_experiment
-    from lapsus.training.model import Model
-    from lapsus.training.runs import set_weights
+    from lapsus.library.runs import set_weights
 
-    path = _folder() / f"{name}.json"
+    path = weights_folder() / f"{name}.json"
     if "/" in name or not path.is_file():
-        names = [entry.stem for entry in sorted(_folder().glob("*.json"))]
+        names = [entry.stem for entry in sorted(weights_folder().glob("*.json"))]
         close = get_close_matches(name, names, 1)
         hint = f"Did you mean {close[0]}?" if close else f"Shipped networks: {', '.join(names) or 'none yet'}."
         raise LapsusError(f"{name} is neither a run folder nor a network that ships with lapsus. {hint}")
     model = Model.of(read_experiment(json.loads(path.read_text())["config"]))
     set_weights(model, load_file(path.with_suffix(".safetensors")), name)
     return model.requires_grad_(False)
-
-
-def ship(run, folder: Path | None = None) -> Path:
-    """Evaluate a finished run and export its weights, config, evaluation and learning curve; returns the JSON's
-    path."""
-    from safetensors.torch import save
-
-    from lapsus.training import evaluate
-
-    experiment = run.experiment
-    if run.update < experiment.updates:
-        raise LapsusError(
-            f"{run.path} is at update {run.update} of {experiment.updates}; `lapsus resume {run.path}` first."
-        )
-    model, training = run.model(), run.training()
-    metrics = run.metrics()
-    facts = {
-        "config": experiment.model_dump(exclude_none=True),
-        "evaluation": evaluate(model),
-        "trials_seen": training[0].trials_seen,
-        "minutes": training[1] / 60,
-        "core_minutes": training[0].core_seconds / 60,
-        "learning_curve": [
-            {key: line[key] for key in ("update", "stage", "loss", "excess", "seconds") if key in line}
-            for line in _thinned([line for line in metrics if "excess" in line] or metrics, 100)
-        ],
-    }
-    target = (folder or _folder()) / f"{shipped_name(experiment.name, experiment.seed)}.json"
-    weights = save({key: value.contiguous() for key, value in model.state_dict().items()})
-    target.with_suffix(".safetensors").write_bytes(weights)
-    target.write_text(json.dumps(facts, indent=1) + "\n")
-    return target
-
-
-def _thinned(lines: list[dict], most: int) -> list[dict]:
-    stride = -(-len(lines) // most) if lines else 1
-    return lines[::stride]
 
 
 def core_minutes(facts: dict) -> float:

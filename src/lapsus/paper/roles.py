@@ -85,7 +85,7 @@ class Networks:
     @classmethod
     def shipped(cls, seed: int = 1) -> "Networks":
         """The networks that come with lapsus; of a role with several seeds the one asked for, where it is there."""
-        from lapsus.zoo import load_shipped, shipped
+        from lapsus.library.shipped import load_shipped, shipped
 
         facts = shipped()
         seeds = sorted({one["config"]["seed"] for one in facts.values()})
@@ -100,7 +100,7 @@ class Networks:
     @classmethod
     def in_folder(cls, folder: str | Path) -> "Networks":
         """The run folders in a folder (or the folder itself, if it is a run)."""
-        from lapsus.training import Run
+        from lapsus.library import Run
 
         folder = Path(folder)
         if not folder.is_dir():
@@ -147,7 +147,7 @@ class Networks:
     ) -> xr.Dataset:
         """Simulated trials of a network, with any extra entry of `conditions` that the task does not know kept as a
         variable."""
-        from lapsus.training import simulate
+        from lapsus.study import simulate
 
         model = self.model(role)
         if isinstance(conditions, int):
@@ -170,7 +170,7 @@ class Networks:
         """
         from lapsus import streams
         from lapsus.circular import angle
-        from lapsus.training.evaluate import respond
+        from lapsus.study.evaluation import respond
 
         model = self.model(role)
         if isinstance(conditions, int):

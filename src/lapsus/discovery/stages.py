@@ -100,8 +100,8 @@ def _read(trials, subject, set_size, unit, probe_unit):
     """The trials to use, where they are from, and what was left out, in sentences."""
     import pandas as pd
 
-    from lapsus.data import NAME, observer_path
     from lapsus.trials import Trials, read_trials
+    from lapsus.trials.observer import NAME, observer_path
 
     if isinstance(trials, Trials):
         table, source = trials, Path(str(trials.source)).name or "trials"
@@ -187,7 +187,7 @@ class _Work:
             task_like,
             updates_within,
         )
-        from lapsus.training import Run
+        from lapsus.library import Run
 
         settings, fit = self.settings, self.discovery.fit
         cueing = settings["cueing"]
@@ -251,7 +251,7 @@ class _Work:
                 raise Interrupted
 
     def evaluate(self) -> None:
-        from lapsus.training import evaluate
+        from lapsus.study import evaluate
 
         evaluations, matches = [], []
         for model in self.discovery.models:
@@ -266,7 +266,7 @@ class _Work:
         import torch
 
         from lapsus import circular, streams
-        from lapsus.discovery.matching import bin_edges, compare, network_responses
+        from lapsus.study.match import bin_edges, compare, network_responses
 
         trials, fitted, seed = self.used, self.discovery.fitted, self.settings["seed"]
         rng = np.random.default_rng([seed, 3])
@@ -294,7 +294,7 @@ class _Work:
         return compare(report, gap, bin_edges(gap), network, fit_responses, data, seed) | {"feature": feature}
 
     def analyse(self) -> None:
-        from lapsus.discovery.mechanism import analyse
+        from lapsus.study.mechanism import analyse
 
         (self.folder / "analysis").mkdir(exist_ok=True)
         mechanisms = []

@@ -21,10 +21,9 @@ from lapsus.analysis.rings import (
     roc_curve,
     separation,
 )
-from lapsus.figures.designs import grid, ring_design
-from lapsus.figures.networks import LABELS, Networks
-from lapsus.figures.schematics import error_schematic
-from lapsus.figures.style import (
+from lapsus.paper.roles import LABELS, Networks
+from lapsus.paper.schematics import error_schematic
+from lapsus.plots.style import (
     CORRECT,
     GREY,
     SWAP,
@@ -37,6 +36,7 @@ from lapsus.figures.style import (
     wheel,
     wheel_key,
 )
+from lapsus.study.designs import grid, ring_design
 
 __all__ = [
     "PC3",

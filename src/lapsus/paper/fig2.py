@@ -8,12 +8,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from lapsus.analysis.activity import behaviour, items
-from lapsus.analysis.swaps import distractor_mode, swap_rate_by_distance, unimodality
+from lapsus.analysis.modes import distractor_mode, swap_rate_by_distance, unimodality
 from lapsus.circular import angle, embed
 from lapsus.errors import LapsusError
-from lapsus.figures.designs import MARGIN, pair
-from lapsus.figures.networks import LABELS, Networks
-from lapsus.figures.style import TEXT_WIDTH, colour_of, letter, note, panel, style, wheel, wheel_key
+from lapsus.paper.roles import LABELS, Networks
+from lapsus.plots.style import TEXT_WIDTH, colour_of, letter, note, panel, style, wheel, wheel_key
+from lapsus.study.designs import MARGIN, pair
 
 __all__ = ["ablations", "cloud", "figure", "fitted_swap_function", "swap_curves", "swap_function", "tables"]
 

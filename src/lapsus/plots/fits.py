@@ -9,7 +9,7 @@ from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 
 from lapsus.circular import difference
-from lapsus.figures.style import BLUE, GREY, ORANGE, TEXT_WIDTH, VERMILION, letter, note, style
+from lapsus.plots.style import BLUE, GREY, ORANGE, TEXT_WIDTH, VERMILION, letter, note, style
 
 __all__ = [
     "comparison",

@@ -17,11 +17,12 @@ from torch import Tensor
 
 from lapsus import __version__
 from lapsus.errors import LapsusError, LapsusWarning
+from lapsus.library.shipped import load_shipped, shipped, shipped_name
 from lapsus.training.experiment import Experiment, read_experiment, to_toml
 from lapsus.training.loop import Training
-from lapsus.training.model import Model
+from lapsus.training.model import Model, set_weights
 
-__all__ = ["Run", "load", "set_weights"]
+__all__ = ["Run", "load"]
 
 _NAME = re.compile(r"checkpoint-(\d{8})\.json")
 _KEPT = 2
@@ -222,22 +223,6 @@ class Run:
             raise LapsusError(f"Cannot write {self.path}/metrics.jsonl: {error.strerror}.") from error
 
 
-def set_weights(model: Model, weights: dict[str, Tensor], source) -> None:
-    """Copy weights by name, refusing those of another network and any that are not finite; `source` names them in
-    errors."""
-    expected = model.state_dict()
-    for name, tensor in expected.items():
-        if name not in weights:
-            raise LapsusError(f"{source} has no weights {name}: it belongs to another kind of network.")
-        if weights[name].shape != tensor.shape:
-            raise LapsusError(
-                f"{source}: {name} has shape {list(weights[name].shape)}, this network needs {list(tensor.shape)}."
-            )
-        if not bool(torch.isfinite(weights[name]).all()):
-            raise LapsusError(f"{source}: the weights {name} contain values that are not finite numbers.")
-    model.load_state_dict({name: weights[name] for name in expected})
-
-
 def first_model(experiment: Experiment, folder: Path, trust: bool = False) -> Model:
     """The model before its first update: new weights, or those of its start."""
     model = Model.of(experiment)
@@ -252,8 +237,6 @@ def _start(experiment: Experiment, folder: Path, trust: bool) -> Model:
     for path in (folder / f"{name}-{seed}", folder / name, Path(name)):
         if (path / "config.toml").is_file():
             return Run(path, trust).model()
-    from lapsus.zoo import load_shipped, shipped, shipped_name
-
     own = shipped_name(name, seed)
     return load_shipped(own if own in shipped() else name)
 
@@ -271,6 +254,4 @@ def load(source: str | Path, trust: bool = False) -> Model:
     """A trained model from a run folder or by the name of a network that ships with lapsus."""
     if (Path(source) / "config.toml").is_file():
         return Run(source, trust).model()
-    from lapsus.zoo import load_shipped
-
     return load_shipped(str(source))

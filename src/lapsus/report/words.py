@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from lapsus.discovery.matching import TOLERANCE
 from lapsus.inference.words import MEANING
+from lapsus.study.match import TOLERANCE
 
 __all__ = ["REFERENCES", "checks", "five_sentences", "methods", "network_checks"]
 

@@ -7,16 +7,33 @@ import time
 from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
 
 from lapsus.engine import ENGINES
 from lapsus.errors import LapsusError
-from lapsus.training.loop import NonFinite
-from lapsus.training.runs import Run
+from lapsus.training.experiment import Experiment
+from lapsus.training.loop import NonFinite, Training
 
 __all__ = ["Outcome", "check_options", "train"]
 
 # Metrics, the excess among them, are taken every so many updates.
 _METRICS_EVERY = 20
+
+
+class Trainable(Protocol):
+    """What train() asks of a run folder (lapsus.library.Run): to hand out its training and to keep what comes of it."""
+
+    path: Path
+    experiment: Experiment
+
+    def training(self, **options) -> tuple[Training, float]: ...
+
+    def save(self, training: Training, seconds: float = 0.0) -> None: ...
+
+    def cut_metrics(self, update: int) -> None: ...
+
+    def log(self, line: dict) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -60,7 +77,7 @@ def check_options(engine: str = "auto", **numbers: float | None) -> None:
 
 
 def train(
-    run: Run,
+    run: Trainable,
     *,
     steps: int | None = None,
     minutes: float | None = None,
@@ -129,7 +146,7 @@ def train(
     return Outcome(reason, training.update, total, seconds)
 
 
-def _log(run: Run, state, trials_per_second: float, seconds: float) -> None:
+def _log(run: Trainable, state, trials_per_second: float, seconds: float) -> None:
     line = {
         "update": state.update,
         "stage": state.stage,

@@ -13,9 +13,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle, FancyArrowPatch, Rectangle
 
-from lapsus.analysis.ks import bimodal, both_modes, ks_distance, ks_over_cues, mode_mass
-from lapsus.figures.networks import Networks
-from lapsus.figures.style import GREEN, ORANGE, PURPLE, SKY, TEXT_WIDTH, VERMILION, letter, panel, style
+from lapsus.paper.roles import Networks
+from lapsus.plots.style import GREEN, ORANGE, PURPLE, SKY, TEXT_WIDTH, VERMILION, letter, panel, style
+from lapsus.statistics.ks import bimodal, both_modes, ks_distance, ks_over_cues, mode_mass
 
 __all__ = [
     "ROLE",
@@ -48,7 +48,7 @@ _MODE_WIDTH = 0.2
 
 def _responses(model, conditions: dict, samples: int, seed: int) -> np.ndarray:
     """Free-running responses [condition, sample]."""
-    from lapsus.training.evaluate import respond
+    from lapsus.study.evaluation import respond
 
     parts = [
         respond(model, conditions, min(_AT_ONCE, samples - start), seed + start)[0].numpy()
@@ -131,7 +131,7 @@ def ks_interval(networks: Networks, quantile: float) -> tuple[float, float, floa
 
 def modes_interval(networks: Networks) -> tuple[float, float, float]:
     """Share of bimodal cells in which the network has both modes, with its interval."""
-    from lapsus.analysis.swaps import proportion_interval
+    from lapsus.analysis.modes import proportion_interval
 
     found = cues_on_grid(networks)
     there = found["both_modes"].to_numpy()[found["bimodal"].to_numpy()]

@@ -9,16 +9,16 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from lapsus.analysis.alignment import SigmoidFit, sigmoid, sigmoid_against_flat, sigmoid_bootstrap
+from lapsus.analysis.modes import averaging
 from lapsus.analysis.rings import cyclic_alignment
-from lapsus.analysis.swaps import averaging
 from lapsus.circular import embed
 from lapsus.errors import LapsusError
-from lapsus.figures.designs import pair
-from lapsus.figures.fig2 import cloud
-from lapsus.figures.fig3 import FEATURE_NETWORKS, alignment_by_distance, feature_alignment
-from lapsus.figures.fig4 import third_components
-from lapsus.figures.networks import LABELS, Networks
-from lapsus.figures.style import COLUMN_WIDTH, GREY, TEXT_WIDTH, colour_of, mark_epochs, panel, style, wheel
+from lapsus.paper.fig2 import cloud
+from lapsus.paper.fig3 import FEATURE_NETWORKS, alignment_by_distance, feature_alignment
+from lapsus.paper.fig4 import third_components
+from lapsus.paper.roles import LABELS, Networks
+from lapsus.plots.style import COLUMN_WIDTH, GREY, TEXT_WIDTH, colour_of, mark_epochs, panel, style, wheel
+from lapsus.study.designs import pair
 
 __all__ = [
     "averaging_by_condition",

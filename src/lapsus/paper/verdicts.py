@@ -29,7 +29,7 @@ class Claim:
 
 def criteria() -> dict[str, dict]:
     """id → claim, statistic, `above` or `below`, reason and, where the paper gives it, `paper`."""
-    return tomllib.loads((files("lapsus.analysis") / "claims.toml").read_text(encoding="utf-8"))
+    return tomllib.loads((files("lapsus.paper") / "claims.toml").read_text(encoding="utf-8"))
 
 
 def judge(id: str, value: float, low: float, high: float) -> Claim:

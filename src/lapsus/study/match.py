@@ -61,7 +61,7 @@ def network_responses(model, report: np.ndarray, probe: np.ndarray | None, repea
     import torch
 
     from lapsus import circular
-    from lapsus.training.evaluate import respond
+    from lapsus.study.evaluation import respond
 
     cued = np.random.default_rng([seed, 7]).integers(2, size=len(report))
     order = np.stack([cued, 1 - cued], 1)

@@ -1,3 +1,0 @@
-from lapsus.data import make_observer
-
-make_observer()

@@ -1,0 +1,1 @@
+"""Style and panels that pages, figures and fits share."""

@@ -1,0 +1,1 @@
+"""Statistics that several rooms need: each has its one home here."""

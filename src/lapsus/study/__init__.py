@@ -1,0 +1,6 @@
+"""A network on designed trials: what it does, how close that is to its target, and how it does it."""
+
+from lapsus.study.evaluation import evaluate
+from lapsus.study.simulation import simulate
+
+__all__ = ["evaluate", "simulate"]

@@ -1,0 +1,45 @@
+"""A finished run becomes a network that ships: weights, config, evaluation and learning curve."""
+
+import json
+from pathlib import Path
+
+from safetensors.torch import save
+
+from lapsus.errors import LapsusError
+from lapsus.library.shipped import shipped_name, weights_folder
+from lapsus.study.evaluation import evaluate
+
+__all__ = ["ship"]
+
+
+def ship(run, folder: Path | None = None) -> Path:
+    """Evaluate a finished run and export its weights, config, evaluation and learning curve; returns the JSON's
+    path."""
+    experiment = run.experiment
+    if run.update < experiment.updates:
+        raise LapsusError(
+            f"{run.path} is at update {run.update} of {experiment.updates}; `lapsus resume {run.path}` first."
+        )
+    model, training = run.model(), run.training()
+    metrics = run.metrics()
+    facts = {
+        "config": experiment.model_dump(exclude_none=True),
+        "evaluation": evaluate(model),
+        "trials_seen": training[0].trials_seen,
+        "minutes": training[1] / 60,
+        "core_minutes": training[0].core_seconds / 60,
+        "learning_curve": [
+            {key: line[key] for key in ("update", "stage", "loss", "excess", "seconds") if key in line}
+            for line in _thinned([line for line in metrics if "excess" in line] or metrics, 100)
+        ],
+    }
+    target = (folder or weights_folder()) / f"{shipped_name(experiment.name, experiment.seed)}.json"
+    weights = save({key: value.contiguous() for key, value in model.state_dict().items()})
+    target.with_suffix(".safetensors").write_bytes(weights)
+    target.write_text(json.dumps(facts, indent=1) + "\n")
+    return target
+
+
+def _thinned(lines: list[dict], most: int) -> list[dict]:
+    stride = -(-len(lines) // most) if lines else 1
+    return lines[::stride]
