@@ -12,18 +12,7 @@ from lapsus.analysis.activity import cue_onset
 from lapsus.analysis.alignment import bin_means, bootstrap_alignment, plane_alignment
 from lapsus.errors import LapsusError
 from lapsus.paper.roles import LABELS, Networks
-from lapsus.plots.style import (
-    COLOURS,
-    TEXT_WIDTH,
-    colour_of,
-    letter,
-    mark_epochs,
-    note,
-    panel,
-    style,
-    wheel,
-    wheel_key,
-)
+from lapsus.plots.style import COLOURS, TEXT_WIDTH, colour_of, letter, mark_epochs, note, panel, style, wheel, wheel_key
 from lapsus.study.designs import alignment_grid
 
 __all__ = [

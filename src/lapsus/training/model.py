@@ -24,12 +24,7 @@ def timeline(task, schedule: Schedule) -> Timeline:
     drive_index = [shown.index(name) if name in shown else -1 for name, steps in epochs for _ in range(steps)]
     time_index = [0] * steps_before + list(range(1, schedule.T + 1))
     sigma = [float(schedule.sigma[0])] * steps_before + schedule.sigma.tolist()
-    return Timeline(
-        drive_index=drive_index,
-        time_index=time_index,
-        sigma=sigma,
-        forced=schedule.T,
-    )
+    return Timeline(drive_index=drive_index, time_index=time_index, sigma=sigma, forced=schedule.T)
 
 
 def _shown(task) -> list[str]:
