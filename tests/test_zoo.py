@@ -155,8 +155,6 @@ def test_recorded_limits_hold_on_other_conditions():
 
 
 def test_shipped_weights_stay_small():
-    from importlib.resources import files
-    from pathlib import Path
 
     assert sum(path.stat().st_size for path in weights_folder().glob("*.safetensors")) < 30e6
     for row in summary():

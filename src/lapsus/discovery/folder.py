@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from lapsus.errors import LapsusError
+from lapsus.files.plain import to_plain
 
 __all__ = ["STAGES", "Folder", "fingerprint", "write_json"]
 
@@ -28,32 +29,9 @@ STAGES = {
 }
 
 
-def _plain(value):
-    if isinstance(value, np.generic):
-        return value.item()
-    if isinstance(value, np.ndarray):
-        return value.tolist()
-    if isinstance(value, Path):
-        return str(value)
-    raise TypeError(type(value).__name__)
-
-
-def _finite(value):
-    """JSON has no NaN: what is not finite becomes null."""
-    if isinstance(value, dict):
-        return {str(k): _finite(v) for k, v in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_finite(v) for v in value]
-    if isinstance(value, (float, np.floating)):
-        return float(value) if np.isfinite(value) else None
-    if isinstance(value, np.ndarray):
-        return _finite(value.tolist())
-    return value
-
-
 def write_json(path: Path, value) -> None:
     """All of it or nothing."""
-    write_text(path, json.dumps(_finite(value), indent=1, default=_plain) + "\n")
+    write_text(path, json.dumps(to_plain(value), indent=1) + "\n")
 
 
 def write_text(path: Path, text: str) -> None:

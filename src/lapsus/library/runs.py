@@ -22,7 +22,7 @@ from lapsus.training.experiment import Experiment, read_experiment, to_toml
 from lapsus.training.loop import Training
 from lapsus.training.model import Model, set_weights
 
-__all__ = ["Run", "load"]
+__all__ = ["Run", "first_model"]
 
 _NAME = re.compile(r"checkpoint-(\d{8})\.json")
 _KEPT = 2
@@ -195,6 +195,11 @@ class Run:
         return training.model.requires_grad_(False)
 
     @property
+    def name(self) -> str:
+        """Of the folder."""
+        return self.path.name or str(self.path)
+
+    @property
     def update(self) -> int:
         """Of the newest checkpoint."""
         found = self._checkpoints()
@@ -248,10 +253,3 @@ def _foreign_kinds(table) -> list[str]:
         own = [kind] if ":" in kind and not kind.startswith("lapsus.") else []
         return own + [kind for value in table.values() for kind in _foreign_kinds(value)]
     return [kind for value in table for kind in _foreign_kinds(value)] if isinstance(table, list) else []
-
-
-def load(source: str | Path, trust: bool = False) -> Model:
-    """A trained model from a run folder or by the name of a network that ships with lapsus."""
-    if (Path(source) / "config.toml").is_file():
-        return Run(source, trust).model()
-    return load_shipped(str(source))
