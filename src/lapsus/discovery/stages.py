@@ -1,15 +1,15 @@
 """discover(trials): every stage in turn, each written to the folder when it is done and skipped when it is there."""
 
-import shutil
 import sys
 import time
 from pathlib import Path
 
 import numpy as np
 
-from lapsus.discovery.folder import STAGES, Folder, fingerprint, write_json
+from lapsus.discovery.folder import STAGES, Folder, fingerprint
 from lapsus.discovery.result import Discovery, summary
 from lapsus.errors import LapsusError
+from lapsus.files import subfolder, write_arrays, write_json, write_text
 
 __all__ = ["Interrupted", "discover"]
 
@@ -166,15 +166,13 @@ class _Work:
         self.say(f"[{number}/{len(STAGES)}] {STAGES[stage]} ({when})")
 
     def trials(self) -> None:
-        self.used.to_csv(self.folder / "trials.csv")
+        write_text(self.folder / "trials.csv", self.used.table.to_csv(index=False))
         write_json(self.folder / "notes.json", self.notes)
 
     def fit(self) -> None:
         from lapsus.inference import fit
 
         found = fit(self.used, seed=self.settings["seed"])
-        # A fit that was cut off while it was written is ours to throw away: this stage was not done.
-        shutil.rmtree(self.folder / "fit", ignore_errors=True)
         found.save(self.folder / "fit", plots=False)
         self.discovery.fit = found
 
@@ -296,14 +294,12 @@ class _Work:
     def analyse(self) -> None:
         from lapsus.study.mechanism import analyse
 
-        (self.folder / "analysis").mkdir(exist_ok=True)
+        place = subfolder(self.folder.path, "analysis")
         mechanisms = []
         for number, (model, match) in enumerate(zip(self.discovery.models, self.discovery.matches), 1):
             apart = _most_swaps(self.discovery.fitted, match)
             numbers, arrays = analyse(model, apart, self.settings["seed"])
-            partial = self.folder / "analysis" / f"network-{number}.partial.npz"
-            np.savez_compressed(partial, **arrays)
-            partial.replace(self.folder / "analysis" / f"network-{number}.npz")
+            write_arrays(place / f"network-{number}.npz", arrays)
             mechanisms.append(numbers)
         write_json(self.folder / "analysis.json", {"mechanisms": mechanisms})
 

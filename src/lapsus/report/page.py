@@ -9,6 +9,7 @@ import numpy as np
 from lapsus import __version__
 from lapsus.circular import distance
 from lapsus.errors import LapsusError
+from lapsus.files import write_json, write_text
 from lapsus.plots import panels as plots
 
 __all__ = ["discovery_page", "runs_page"]
@@ -184,8 +185,6 @@ def _sure(checks: list[dict]) -> str:
 
 
 def _finish(page: str, path: Path) -> Path:
-    from lapsus.discovery.folder import write_text
-
     write_text(path, page)
     return path
 
@@ -415,7 +414,6 @@ def runs_page(sources: list[str], output: Path | None = None, seed: int = 1) -> 
                 f"{shortened(sources[0])} is a discovery that is not done; `lapsus discover` with the same arguments"
                 " goes on with it."
             )
-        from lapsus.discovery.folder import write_json
         from lapsus.discovery.result import summary
 
         write_json(discovery.path / "discovery.json", summary(discovery))
