@@ -24,6 +24,7 @@ def command(
     threads: Threads = None,
 ):
     """Train the paper's networks in the order of their warm starts: skips what is done, resumes what was cut off."""
+    from lapsus.files import make_folder
     from lapsus.library import Run
     from lapsus.library.shipped import shipped_name
     from lapsus.paper.train import plan, train_all
@@ -31,7 +32,7 @@ def command(
 
     jobs = plan(name, seeds, runs)
     if ship is not None:
-        ship.mkdir(parents=True, exist_ok=True)
+        make_folder(ship)
 
     def told(job, what):
         typer.echo(_table(jobs, job, what), err=True)

@@ -24,6 +24,7 @@ def command(
 ):
     """Simulate trials of a trained network: trial table and activity, as netCDF with named dimensions."""
     from lapsus.errors import LapsusError
+    from lapsus.files import make_folder, write_netcdf
     from lapsus.library import load
     from lapsus.study import simulate
 
@@ -32,13 +33,7 @@ def command(
     if output.exists() and not force:
         raise LapsusError(f"{output} is there already; --force replaces it, -o names another file.")
     dataset = simulate(load(run, trust), conditions, trials, seed, noise_scale, engine=engine)
-    partial = output.with_name(output.name + ".partial")
-    try:
-        output.parent.mkdir(parents=True, exist_ok=True)
-        dataset.to_netcdf(partial, engine="h5netcdf")
-        partial.replace(output)
-    except OSError as error:
-        partial.unlink(missing_ok=True)
-        raise LapsusError(f"Cannot write {output}: {error.strerror or error}.") from error
+    make_folder(output.parent)
+    write_netcdf(output, dataset, replace=force)
     sizes = dataset.sizes
     typer.echo(f"{sizes['trial']:,} trials × {sizes['time']} times × {sizes['unit']} units in {output}")

@@ -2,9 +2,10 @@
 
 from pathlib import Path
 
-from lapsus.discovery.folder import Folder, write_text
+from lapsus.discovery.folder import Folder
 from lapsus.discovery.result import Discovery
 from lapsus.errors import LapsusError
+from lapsus.files import write_text
 from lapsus.library import open_network
 from lapsus.report.networks import networks_page
 from lapsus.report.page import MARK

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import numpy as np
 
-from lapsus.discovery.folder import STAGES, Folder, write_json, write_text
+from lapsus.discovery.folder import STAGES, Folder
 from lapsus.discovery.target import fitted_behaviour
 from lapsus.errors import LapsusError
-from lapsus.files.plain import from_plain
+from lapsus.files import from_plain, write_json, write_text
 from lapsus.inference import Fit
 from lapsus.library import Run
 from lapsus.report import DiscoveryContent, discovery_page

@@ -1,6 +1,5 @@
 """discover(trials): every stage in turn, each written to the folder when it is done and skipped when it is there."""
 
-import shutil
 import sys
 import time
 from collections.abc import Callable
@@ -12,10 +11,11 @@ import torch
 from tqdm import tqdm
 
 from lapsus.behaviour import BNS
-from lapsus.discovery.folder import STAGES, Folder, fingerprint, write_json
+from lapsus.discovery.folder import STAGES, Folder, fingerprint
 from lapsus.discovery.result import Discovery
 from lapsus.discovery.target import LEAST_GUESS, experiment, fitted_behaviour, nearest_start, task_like, updates_within
 from lapsus.errors import LapsusError
+from lapsus.files import subfolder, write_arrays, write_json, write_text
 from lapsus.inference import fit as fit_trials
 from lapsus.library import Run
 from lapsus.study.evaluation import evaluate
@@ -175,13 +175,11 @@ class _Work:
         self.say(f"[{number}/{len(STAGES)}] {STAGES[stage]} ({when})")
 
     def trials(self) -> None:
-        self.used.to_csv(self.folder / "trials.csv")
+        write_text(self.folder / "trials.csv", self.used.table.to_csv(index=False))
         write_json(self.folder / "notes.json", self.notes)
 
     def fit(self) -> None:
         found = fit_trials(self.used, seed=self.settings["seed"])
-        # A fit that was cut off while it was written is ours to throw away: this stage was not done.
-        shutil.rmtree(self.folder / "fit", ignore_errors=True)
         found.save(self.folder / "fit", plots=False)
         self.discovery.fit = found
 
@@ -256,14 +254,12 @@ class _Work:
         write_json(self.folder / "evaluation.json", {"evaluations": evaluations, "matches": matches})
 
     def analyse(self) -> None:
-        (self.folder / "analysis").mkdir(exist_ok=True)
+        place = subfolder(self.folder.path, "analysis")
         mechanisms = []
         for number, (model, found) in enumerate(zip(self.discovery.models, self.discovery.matches), 1):
             apart = _most_swaps(self.discovery.fitted, found)
             mechanism, arrays = study_mechanism(model, apart, self.settings["seed"], self.sizes)
-            partial = self.folder / "analysis" / f"network-{number}.partial.npz"
-            np.savez_compressed(partial, **arrays)
-            partial.replace(self.folder / "analysis" / f"network-{number}.npz")
+            write_arrays(place / f"network-{number}.npz", arrays)
             mechanisms.append(mechanism)
         write_json(self.folder / "analysis.json", {"mechanisms": mechanisms})
 

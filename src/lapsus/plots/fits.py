@@ -9,6 +9,7 @@ from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 
 from lapsus.circular import difference
+from lapsus.files import write_figure
 from lapsus.plots.style import BLUE, GREY, ORANGE, TEXT_WIDTH, VERMILION, letter, note, style
 from lapsus.statistics.swaps import distance_edges, nearest_item, rate_by_distance
 
@@ -407,6 +408,6 @@ def save_all(fit, folder: Path) -> list[Path]:
         for name, figure in figures.items():
             for ending in ("png", "pdf"):
                 paths.append(Path(folder) / f"{name}.{ending}")
-                figure.savefig(paths[-1])
+                write_figure(paths[-1], figure)
             plt.close(figure)
     return paths

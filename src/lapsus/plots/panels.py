@@ -201,9 +201,10 @@ def clouds(arrays: dict[str, np.ndarray], near: float) -> Picture:
             wheel_key(ax, (0.42, 0.42, 0.16, 0.16))
     return picture(
         figure,
-        f"Two clouds of {count} responses in the plane of the readout, coloured by the colour they mean; the cued item is"
-        " a circle on the ring, the non-target a square.",
-        f"{count} responses each in the plane of the readout (○ cued item, □ non-target); points at the square are swaps.",
+        f"Two clouds of {count} responses in the plane of the readout, coloured by the colour they mean; the cued item"
+        " is a circle on the ring, the non-target a square.",
+        f"{count} responses each in the plane of the readout (○ cued item, □ non-target); points at the square are"
+        " swaps.",
     )
 
 

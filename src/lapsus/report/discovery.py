@@ -24,8 +24,8 @@ __all__ = ["DiscoveryContent", "discovery_page"]
 class DiscoveryContent:
     """All that the page of a discovery shows.
 
-    settings: as the user gave them; notes: sentences about trials that were left out; stages: seconds of each; truth: the
-    true swap function f of a distance (radians) where it is known.
+    settings: as the user gave them; notes: sentences about trials that were left out; stages: seconds of each; truth:
+    the true swap function f of a distance (radians) where it is known.
     """
 
     fit: Fit

@@ -230,8 +230,8 @@ def predicted(part: AlignmentTest | LeftOut) -> str:
 
 _MECHANISM = (
     " Mechanism: alignment of the two items' colour planes over time (Panichello & Buschman 2021), principal components"
-    " of memory activity at the response, and cross-validated projections of single trials onto the lines to three kinds"
-    " of error (Alleman et al. 2024)."
+    " of memory activity at the response, and cross-validated projections of single trials onto the lines to three"
+    " kinds of error (Alleman et al. 2024)."
 )
 
 
@@ -294,8 +294,8 @@ def methods(fit: dict[str, Any], networks: list[NetworkFindings], facts: Facts, 
 def networks_methods(count: int, version: str) -> str:
     """The same for any trained networks."""
     return (
-        f"{count} recurrent network{'s' * (count != 1)} with dendritic trees {'were' if count > 1 else 'was'} trained with"
-        f" lapsus {version} to answer a delayed-estimation task by denoising diffusion through their own dynamics (Ho et"
-        " al. 2020), with targets from the Bayesian non-parametric swap model (Radmard et al. 2025). Swap curves were"
+        f"{count} recurrent network{'s' * (count != 1)} with dendritic trees {'were' if count > 1 else 'was'} trained"
+        f" with lapsus {version} to answer a delayed-estimation task by denoising diffusion through their own dynamics"
+        " (Ho et al. 2020), with targets from the Bayesian non-parametric swap model (Radmard et al. 2025). Swap curves were"
         " measured on fresh conditions by the item nearest to the response." + _MECHANISM
     )

@@ -41,7 +41,7 @@ def rate_interval(hits: np.ndarray, unit: np.ndarray | None = None) -> tuple[flo
 
 
 def median_interval(values: np.ndarray) -> tuple[float, float, float]:
-    """Median of values [unit, trial] with a 95 % interval from order statistics, widened for the clustering in units."""
+    """Median of values [unit, trial], with a 95 % interval from order statistics that is widened for units."""
     flat = np.sort(np.asarray(values, float), axis=None)
     median = float(flat[(len(flat) - 1) // 2])
     below = (values <= median).mean(1)

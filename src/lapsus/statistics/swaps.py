@@ -56,8 +56,8 @@ def rate_by_distance(hit: np.ndarray, gap: np.ndarray, edges: np.ndarray) -> np.
 
 @dataclass(frozen=True)
 class SwapCurve:
-    """One entry for each bin that has pairs: its place in `edges`, mean distance (radians), rate with its 95 % interval,
-    pairs and reports."""
+    """One entry for each bin that has pairs: its place in `edges`, mean distance (radians), rate with its 95 %
+    interval, pairs and reports."""
 
     bin: np.ndarray
     distance: np.ndarray

@@ -28,8 +28,8 @@ class Check:
 
 @dataclass(frozen=True)
 class NetworkFindings:
-    """One network: how far its training came (updates, minutes in `seconds`), how close it is to its target, how it does
-    it; `match` only where it was trained for a subject."""
+    """One network: how far its training came (updates, minutes in `seconds`), how close it is to its target, how it
+    does it; `match` only where it was trained for a subject."""
 
     name: str
     experiment: Experiment

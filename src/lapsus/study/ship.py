@@ -1,11 +1,11 @@
 """A finished run becomes a network that ships: weights, config, evaluation and learning curve."""
 
-import json
 from pathlib import Path
 
 from safetensors.torch import save
 
 from lapsus.errors import LapsusError
+from lapsus.files import write_bytes, write_json
 from lapsus.library.shipped import shipped_name, weights_folder
 from lapsus.study.evaluation import evaluate
 
@@ -35,8 +35,8 @@ def ship(run, folder: Path | None = None) -> Path:
     }
     target = (folder or weights_folder()) / f"{shipped_name(experiment.name, experiment.seed)}.json"
     weights = save({key: value.contiguous() for key, value in model.state_dict().items()})
-    target.with_suffix(".safetensors").write_bytes(weights)
-    target.write_text(json.dumps(facts, indent=1) + "\n")
+    write_bytes(target.with_suffix(".safetensors"), weights)
+    write_json(target, facts)
     return target
 
 

@@ -1,4 +1,4 @@
-"""How much is simulated: one small table with a full and a quick value, so that a test asks for less without patching."""
+"""How much is simulated: one table with a full and a quick value, so that a test can ask for less."""
 
 from dataclasses import dataclass
 
