@@ -42,6 +42,14 @@ class Stage(_Section):
             " before."
         ),
     )
+    rate_budget: float | None = Field(
+        None,
+        gt=0,
+        description=(
+            "Largest root mean square of the rates, over units, steps and trials: a price of rates, added to the loss,"
+            " rises while they exceed it and falls while they do not."
+        ),
+    )
     learning_rate: float = Field(3e-3, gt=0)
     final_learning_rate: float | None = Field(None, gt=0, description="Reached by exponential decay; none: constant.")
     warmup: int = Field(100, ge=0, description="Updates over which the learning rate rises linearly.")
