@@ -65,6 +65,27 @@ def test_evaluate(folder):
     assert "Excess over the Bayes denoiser" in text and "swap rate" in text
 
 
+def test_evaluate_at_other_delays(folder):
+    rows = json.loads(lapsus("evaluate", "run", "--json", "--conditions", 32, "--delay", "2,9", cwd=folder))
+    assert [row["delay"] for row in rows["delays"]] == [2, 9] and rows["norm_ratio"] > 0
+    assert {"swap_curve_mad", "swap_curve_max", "swap_likelihood_mad", "median_error", "away", "excess"} <= set(
+        rows["delays"][0]
+    )
+    one = json.loads(lapsus("evaluate", "run", "--json", "--conditions", 32, "--delay", 9, cwd=folder))
+    assert one["median_error"] == rows["delays"][1]["median_error"] != rows["delays"][0]["median_error"]
+    assert "by likelihood" in lapsus("evaluate", "run", "--conditions", 32, "--delay", "2,9", cwd=folder)
+    assert "as in 20 or 5,10,20" in lapsus("evaluate", "run", "--delay", "soon", cwd=folder, code=2)
+
+
+def test_simulate_at_other_delays(folder):
+    import xarray as xr
+
+    lapsus("simulate", "run", "--conditions", 3, "--trials", 2, "--delay", "2,9", "-o", "at.nc", cwd=folder)
+    for steps in (2, 9):
+        with xr.open_dataset(folder / f"at-delay-{steps}.nc", engine="h5netcdf") as data:
+            assert int((data["epoch"] == "delay").sum()) == steps
+
+
 def test_simulate(folder):
     import xarray as xr
 

@@ -23,6 +23,7 @@ def swap_measures(behaviour, conditions: dict[str, Tensor], x_T: Tensor) -> dict
     radius = x_T.norm(dim=0)
     curve = swap_curve(behaviour, conditions, gap, reported)
     deviations = [abs(point["rate"] - point["target"]) for point in curve]
+    by_likelihood = [abs(point["likelihood"] - point["target"]) for point in curve]
     condition = np.repeat(np.arange(len(nearest)), nearest.shape[1])
     away, away_low, away_high = rate_interval((nearest > AWAY).flatten().numpy(), condition)
     median, median_low, median_high = median_interval(nearest.numpy())
@@ -30,6 +31,7 @@ def swap_measures(behaviour, conditions: dict[str, Tensor], x_T: Tensor) -> dict
         "swap_curve": curve,
         "swap_curve_mad": sum(deviations) / len(deviations) if curve else 0.0,
         "swap_curve_max": max(deviations, default=0.0),
+        "swap_likelihood_mad": sum(by_likelihood) / len(by_likelihood) if curve else 0.0,
         "median_error": median,
         "median_error_interval": [median_low, median_high],
         "away": away,

@@ -12,8 +12,13 @@ from lapsus.cli.train import Engine, Minutes, Threads
 def command(
     name: Annotated[
         list[str] | None,
-        typer.Argument(help="Experiments to train, with what they start from; none means all.", metavar="[NAME]..."),
+        typer.Argument(
+            help="Experiments to train, with what they start from; none means all of a set.", metavar="[NAME]..."
+        ),
     ] = None,
+    which: Annotated[
+        str, typer.Option("--set", help="Where no experiment is named: all of this set, paper or persistent.")
+    ] = "paper",
     seeds: Annotated[int, typer.Option(help="Train seeds 1 to this number.")] = 1,
     runs: Annotated[Path, typer.Option(help="Folder of the run folders.")] = Path("runs"),
     ship: Annotated[
@@ -29,8 +34,9 @@ def command(
     from lapsus.library.shipped import shipped_name
     from lapsus.paper.train import plan, train_all
     from lapsus.study.ship import ship as export
+    from lapsus.training.experiment import check_set
 
-    jobs = plan(name, seeds, runs)
+    jobs = plan(name, seeds, runs, check_set(which))
     if ship is not None:
         make_folder(ship)
 

@@ -106,6 +106,7 @@ class Run:
             "trials_seen": training.trials_seen,
             "seconds": seconds,
             "core_seconds": training.core_seconds,
+            "rate_price": training.price,
             "sha256": hashlib.sha256(data).hexdigest(),
         }
         name = f"checkpoint-{training.update:08d}"
@@ -159,6 +160,7 @@ class Run:
         # Older checkpoints do not hold it: at most all of two cores, which is what they were made with.
         training.core_seconds = facts.get("core_seconds", 2 * facts["seconds"])
         training.optimiser.updates = facts["adam_updates"]
+        training.price = facts.get("rate_price", training.price)  # older checkpoints know of no budget
         for name, tensor in training.tensors().items():
             if name == "flat" or (name in ("covariance", "axes") and name not in tensors):
                 continue  # the weights themselves; and runs of older versions, whose Adam had no axes

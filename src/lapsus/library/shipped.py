@@ -12,7 +12,7 @@ from pathlib import Path
 from safetensors.torch import load_file
 
 from lapsus.errors import LapsusError
-from lapsus.training.experiment import Experiment, read_experiment
+from lapsus.training.experiment import Experiment, read_experiment, set_of
 from lapsus.training.model import Model, set_weights
 
 __all__ = ["Shipped", "core_minutes", "load_shipped", "shipped", "shipped_name", "summary", "weights_folder"]
@@ -28,9 +28,10 @@ def weights_folder() -> Path:
     return Path(str(files("lapsus.library") / "weights"))
 
 
-def shipped() -> dict[str, dict]:
-    """name → facts (config, evaluation, cost, learning curve) of every network in the package."""
-    return {path.stem: json.loads(path.read_text()) for path in sorted(weights_folder().glob("*.json"))}
+def shipped(which: str | None = None) -> dict[str, dict]:
+    """name → facts (config, evaluation, cost, learning curve) of every network in the package, or in one set."""
+    paths = sorted(weights_folder().glob("*.json"))
+    return {path.stem: json.loads(path.read_text()) for path in paths if which in (None, set_of(path.stem))}
 
 
 class Shipped:
@@ -77,10 +78,19 @@ def summary() -> list[dict]:
     """One row a network: what `lapsus zoo` prints."""
     rows = []
     for name, facts in shipped().items():
-        found = facts["evaluation"]
-        row = {"name": facts["config"]["name"], "seed": facts["config"]["seed"]}
-        row |= {key: found.get(key) for key in ("excess", "swap_curve_mad", "swap_curve_max", "median_error", "away")}
-        if facts["config"]["stage"][-1]["objective"]["kind"] != "diffusion":
-            row["excess"] = None  # it was never asked to denoise
+        config = facts["config"]
+        row = {"name": config["name"], "seed": config["seed"], "set": set_of(name)}
+        row |= _measures(facts, facts["evaluation"])
+        if "delays" in facts:
+            row["delays"] = [{"delay": found["delay"]} | _measures(facts, found) for found in facts["delays"]]
+            row["norm_ratio"] = facts["norm_ratio"]
         rows.append(row | {"trials_seen": facts["trials_seen"], "core_minutes": core_minutes(facts)})
     return rows
+
+
+def _measures(facts: dict, found: dict) -> dict:
+    keys = ("excess", "swap_curve_mad", "swap_curve_max", "swap_likelihood_mad", "median_error", "away")
+    row = {key: found.get(key) for key in keys}
+    if facts["config"]["stage"][-1]["objective"]["kind"] != "diffusion":
+        row["excess"] = None  # it was never asked to denoise
+    return row

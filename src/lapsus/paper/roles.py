@@ -52,7 +52,7 @@ def role_of(config: dict) -> str | None:
     if task is None or target.get("kind") != "bns" or config.get("network", {}).get("kind", "dendritic") != "dendritic":
         return None
     steps, delay = (
-        _last((last.get("task") or {}).get(name, config["task"].get(name, usual)))
+        _duration((last.get("task") or {}).get(name), config["task"].get(name, usual))
         for name, usual in (("denoise", 40), ("delay", 15))
     )
     if (steps, delay) != (40, 15):
@@ -72,9 +72,11 @@ def role_of(config: dict) -> str | None:
     return None
 
 
-def _last(value):
-    """A duration that grows within a stage is a list; what counts is where it ends."""
-    return value[-1] if isinstance(value, list | tuple) else value
+def _duration(trained, own):
+    """Of an epoch in figures: that of the last stage, where a list ends, but a range only says what was trained: what
+    counts then is the experiment's own."""
+    trained = trained[-1] if isinstance(trained, list | tuple) else trained
+    return own if trained is None or isinstance(trained, dict) else trained
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,13 +87,14 @@ class Networks:
     sources: dict[str, str] = field(default_factory=dict)
 
     @classmethod
-    def shipped(cls, seed: int = 1) -> "Networks":
-        """The networks that come with lapsus; of a role with several seeds the one asked for, where it is there."""
-        facts = shipped()
+    def shipped(cls, seed: int = 1, which: str = "paper") -> "Networks":
+        """The networks of one set that come with lapsus; of a role with several seeds the one asked for, where it is
+        there."""
+        facts = shipped(which)
         seeds = sorted({one["config"]["seed"] for one in facts.values()})
         if facts and seed not in seeds:
             raise LapsusError(
-                f"No network of seed {seed} ships with lapsus; there are seeds {', '.join(map(str, seeds))}."
+                f"No network of seed {seed} ships in the {which} set; there are seeds {', '.join(map(str, seeds))}."
             )
         return cls._of(
             {name: (one["config"], lambda name=name: load_shipped(name)) for name, one in facts.items()}, seed

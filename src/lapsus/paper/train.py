@@ -32,9 +32,9 @@ class Job:
         return self.update() >= self.experiment.updates
 
 
-def plan(names: list[str] | None, seeds: int, folder: Path) -> list[Job]:
-    """Jobs for the named experiments (all that ship, if none is named) and what they start from, each after its
-    start."""
+def plan(names: list[str] | None, seeds: int, folder: Path, which: str | None = None) -> list[Job]:
+    """Jobs for the named experiments (all that ship, or all of one set, if none is named) and what they start from,
+    each after its start."""
     if seeds < 1:
         raise LapsusError(f"--seeds must be at least 1, not {seeds}.")
     jobs: dict[str, Job] = {}
@@ -49,7 +49,7 @@ def plan(names: list[str] | None, seeds: int, folder: Path) -> list[Job]:
         jobs[key] = Job(experiment, folder / key)
 
     for seed in range(1, seeds + 1):
-        for name in names or shipped_experiments():
+        for name in names or shipped_experiments(which):
             add(name, seed)
     return list(jobs.values())
 
