@@ -296,6 +296,6 @@ def networks_methods(count: int, version: str) -> str:
     return (
         f"{count} recurrent network{'s' * (count != 1)} with dendritic trees {'were' if count > 1 else 'was'} trained"
         f" with lapsus {version} to answer a delayed-estimation task by denoising diffusion through their own dynamics"
-        " (Ho et al. 2020), with targets from the Bayesian non-parametric swap model (Radmard et al. 2025). Swap curves were"
-        " measured on fresh conditions by the item nearest to the response." + _MECHANISM
+        " (Ho et al. 2020), with targets from the Bayesian non-parametric swap model (Radmard et al. 2025). Swap curves"
+        " were measured on fresh conditions by the item nearest to the response." + _MECHANISM
     )
