@@ -16,14 +16,14 @@ from lapsus.behaviour import BNS, ConstantSwap, NoSwap, SmoothSwap, TabulatedSwa
 from lapsus.circular import distance, embed, wrap
 from lapsus.discovery.folder import STAGES
 from lapsus.discovery.stages import Interrupted, _default_folder
-from lapsus.discovery.target import FeatureCuedLike, behaviour_table, nearest_start, task_like
+from lapsus.discovery.target import FeatureCuedLike, nearest_start, task_like
 from lapsus.errors import LapsusError
 from lapsus.report import words
 from lapsus.report.words import Facts
 from lapsus.study.checks import fit_checks, in_order, match_checks, network_checks
 from lapsus.study.match import compare
 from lapsus.study.sizes import QUICK
-from lapsus.training.build import build
+from lapsus.training.build import build, describe
 from lapsus.trials import Trials, read_trials
 from lapsus.trials.observer import make_observer, observer_f, observer_path
 
@@ -225,6 +225,7 @@ def test_the_task_has_the_distances_of_the_data():
     "behaviour",
     [
         BNS(NoSwap()),
+        BNS(SmoothSwap(), pi_correct=1.5),
         BNS(ConstantSwap(0.2), uniform=0.1),
         BNS(TabulatedSwap((-3.0, 0.0, 1.0), (-1.0, 0.5, -2.0)), spread=0.3),
         BNS(TabulatedSwap((-2.0, 1.0), ((-1.0, 0.0), (0.5, -3.0))), feature="both"),
@@ -235,7 +236,7 @@ def test_a_behaviour_survives_the_experiment_file(behaviour, tmp_path):
 
     from lapsus.training.experiment import to_toml
 
-    read = build("behaviour", tomllib.loads(to_toml({"behaviour": behaviour_table(behaviour)}))["behaviour"])
+    read = build("behaviour", tomllib.loads(to_toml({"behaviour": describe("behaviour", behaviour)}))["behaviour"])
     conditions = FeatureCuedLike(probe_distances=(0.5, 2.0), report_distances=(1.0, 3.0)).sample(
         50, streams.generator("test")
     )

@@ -11,25 +11,16 @@ from scipy.special import ive
 from torch import Tensor
 
 from lapsus import circular, streams
-from lapsus.behaviour import BNS, ConstantSwap, TabulatedSwap
+from lapsus.behaviour import BNS, ConstantSwap
 from lapsus.errors import LapsusError
 from lapsus.library import load, open_network, shipped
 from lapsus.study.evaluation import respond
 from lapsus.tasks import FeatureCued
 from lapsus.training import Experiment, Model
-from lapsus.training.build import build
+from lapsus.training.build import build, describe
 from lapsus.training.loop import Training
 
-__all__ = [
-    "FeatureCuedLike",
-    "Start",
-    "behaviour_table",
-    "experiment",
-    "fitted_behaviour",
-    "nearest_start",
-    "task_like",
-    "updates_within",
-]
+__all__ = ["FeatureCuedLike", "Start", "experiment", "fitted_behaviour", "nearest_start", "task_like", "updates_within"]
 
 RADIUS, LEAST_SPREAD = 2.5, 0.2
 # Guesses rarer than this are left out of the target: the uniform component costs a quarter of the training time.
@@ -114,26 +105,6 @@ def _planar_scatter(circular_sd: float) -> float:
     return brentq(lambda scatter: resultant(scatter) - wanted, 1e-3, 50.0)
 
 
-def behaviour_table(behaviour: BNS) -> dict:
-    """The behaviour as the table of an experiment file."""
-    swap = behaviour.swap
-    if isinstance(swap, TabulatedSwap):
-        rows = [list(row) if isinstance(row, tuple) else row for row in swap.logits]
-        table = {"kind": "tabulated", "distances": list(swap.distances), "logits": rows}
-    elif isinstance(swap, ConstantSwap):
-        table = {"kind": "constant", "p": swap.p}
-    else:
-        table = {"kind": "none"}
-    return {
-        "kind": "bns",
-        "swap": table,
-        "feature": behaviour.feature,
-        "uniform": behaviour.uniform,
-        "radius": behaviour.radius,
-        "spread": behaviour.spread,
-    }
-
-
 # --- Where to start ---
 
 
@@ -209,6 +180,7 @@ def experiment(fitted: BNS, task: dict, start: Start | None, seed: int, name: st
     spread = RADIUS * math.sqrt(max((LEAST_SPREAD / RADIUS) ** 2, (fitted.spread / RADIUS) ** 2 - memory))
     target = BNS(
         swap=fitted.swap,
+        pi_correct=fitted.pi_correct,
         feature=fitted.feature,
         uniform=fitted.uniform if fitted.uniform >= LEAST_GUESS else 0.0,
         radius=RADIUS,
@@ -243,7 +215,7 @@ def experiment(fitted: BNS, task: dict, start: Start | None, seed: int, name: st
         "description": "Made by lapsus discover.",
         "seed": seed,
         "task": task,
-        "behaviour": behaviour_table(target),
+        "behaviour": describe("behaviour", target),
         "stage": stages,
     }
     if start is not None:

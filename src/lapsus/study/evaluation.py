@@ -7,6 +7,7 @@ import torch
 from lapsus import streams
 from lapsus.diffusion import reverse_sample
 from lapsus.engine import normal
+from lapsus.protocols import HasMixture
 from lapsus.training.model import Model
 from lapsus.training.objectives import denoising_loss, exact_loss
 
@@ -77,7 +78,7 @@ def evaluate(model: Model, conditions: int = 4096, trials: int = 16, seed: int =
     for name, value in measures(drawn, target).items():
         if isinstance(value, float):
             result[f"{name}_target"] = value
-    if hasattr(model.behaviour, "mixture"):
+    if isinstance(model.behaviour, HasMixture):
         d, part = model.behaviour.response_size, range(conditions)
         x_0 = normal(1, d, part, trials, key=(seed, 11))[0]
         noise = normal(model.schedule.T, d, part, trials, key=(seed, 12))

@@ -3,16 +3,18 @@
 `kind` is one of ours or "package.module:Class" for your own; every other key must be an argument of that class.
 """
 
+import dataclasses
 import importlib
 import inspect
 import typing
 from difflib import get_close_matches
+from typing import Any
 
 import pydantic
 
 from lapsus.errors import LapsusError
 
-__all__ = ["KINDS", "build"]
+__all__ = ["KINDS", "build", "describe"]
 
 KINDS = {
     "task": {
@@ -89,6 +91,24 @@ def build(section: str, table: dict, **given):
     if missing:
         raise LapsusError(f'{section}.{missing[0]} is missing: "{kind}" needs it.')
     return made(**arguments)
+
+
+def describe(section: str, thing: object) -> dict[str, Any]:
+    """The inverse of `build`: the table of an experiment file that makes a dataclass such as this one again."""
+    if not dataclasses.is_dataclass(thing) or isinstance(thing, type):
+        raise LapsusError(f"A {type(thing).__name__} cannot be written to an experiment file: it is no dataclass.")
+    path = f"{type(thing).__module__}:{type(thing).__qualname__}"
+    kind = next((name for name, known in KINDS.get(section, {}).items() if known == path), path)
+    table: dict[str, Any] = {"kind": kind}
+    for field in dataclasses.fields(thing):
+        value = getattr(thing, field.name)
+        nested = dataclasses.is_dataclass(value)
+        table[field.name] = describe(f"{section}.{field.name}", value) if nested else _listed(value)
+    return {key: value for key, value in table.items() if value is not None}
+
+
+def _listed(value: Any) -> Any:
+    return [_listed(part) for part in value] if isinstance(value, tuple) else value
 
 
 def _validated(field: str, value, hint):
