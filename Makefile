@@ -20,7 +20,7 @@ discover: install
 	$(BIN)/lapsus discover -o runs/discover
 
 test: install
-	$(BIN)/python -m pytest -m "not long"
+	$(BIN)/python -m pytest
 
 fast: install
 	$(BIN)/python -m pytest -m "not slow and not long"
