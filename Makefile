@@ -4,13 +4,13 @@ PYTHON ?= python3
 BIN := $(VENV)/bin
 SOURCES := $(shell find src native -type f -not -name '*.pyc' -not -name '*.so' 2>/dev/null)
 
-.PHONY: discover test install sanitize bench clean
+.PHONY: discover check test fast long install sanitize bench clean
 
 # The package itself is installed last and alone, so that a change of ours does not look for dependencies again.
 $(VENV)/.installed: pyproject.toml constraints.txt CMakeLists.txt $(SOURCES)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt "torch==2.13.0"
-	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt ".[test]"
+	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt ".[test,dev]"
 	@touch $@
 
 install: $(VENV)/.installed
@@ -21,6 +21,19 @@ discover: install
 
 test: install
 	$(BIN)/python -m pytest
+
+fast: install
+	$(BIN)/python -m pytest -m "not slow and not long"
+
+long: install
+	$(BIN)/python -m pytest -m long
+
+# Style, types and which room may import which: lint, format, types, layers.
+check: install
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports
+	$(BIN)/mypy
 
 # The kernel under the address, undefined-behaviour and thread sanitizers.
 sanitize:

@@ -389,7 +389,7 @@ def test_threads_are_settable(monkeypatch):
 @needs_kernel
 def test_bench_reports_what_it_promises(monkeypatch):
     """The names that programs read; the ratios are those of the measured rates."""
-    from lapsus.engine import bench
+    from lapsus.training import bench
 
     rates = {"fused": 12.0, "reference": 3.0, "plain": 0.5, "useful_fraction_of_sgemm": 0.9}
     monkeypatch.setattr(
@@ -414,7 +414,7 @@ def test_bench_reports_what_it_promises(monkeypatch):
 @needs_kernel
 def test_bench_times_what_training_does():
     """Each way of running the workload makes a gradient of every weight, and the same one."""
-    from lapsus.engine import bench
+    from lapsus.training import bench
 
     gradients = []
     for run in (bench.kernel, bench.tuned, reference.rollout):
