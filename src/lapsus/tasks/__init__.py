@@ -1,6 +1,7 @@
 """What the network sees and when."""
 
+from lapsus.tasks.attention import AttendedIndexCued
 from lapsus.tasks.cue_combination import CueCombination
 from lapsus.tasks.delayed_estimation import FeatureCued, IndexCued
 
-__all__ = ["CueCombination", "FeatureCued", "IndexCued"]
+__all__ = ["AttendedIndexCued", "CueCombination", "FeatureCued", "IndexCued"]
