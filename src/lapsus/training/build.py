@@ -19,11 +19,13 @@ __all__ = ["KINDS", "build", "describe"]
 KINDS = {
     "task": {
         "index-cued": "lapsus.tasks.delayed_estimation:IndexCued",
+        "index-cued-attended": "lapsus.tasks.attention:AttendedIndexCued",
         "feature-cued": "lapsus.tasks.delayed_estimation:FeatureCued",
         "cue-combination": "lapsus.tasks.cue_combination:CueCombination",
     },
     "behaviour": {
         "bns": "lapsus.behaviour.bns:BNS",
+        "attended-swap": "lapsus.behaviour.attention:AttendedSwap",
         "causal-inference": "lapsus.behaviour.causal_inference:CausalInference",
     },
     "behaviour.swap": {
