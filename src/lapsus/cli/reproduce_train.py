@@ -26,10 +26,10 @@ def command(
     """Train the paper's networks in the order of their warm starts: skips what is done, resumes what was cut off."""
     from lapsus.library import Run
     from lapsus.library.shipped import shipped_name
-    from lapsus.paper.train import plan, train_all
     from lapsus.study.ship import ship as export
+    from lapsus.sweep.one_by_one import jobs_of, train_all
 
-    jobs = plan(name, seeds, runs)
+    jobs = jobs_of(name, seeds, runs)
     if ship is not None:
         ship.mkdir(parents=True, exist_ok=True)
 
