@@ -467,12 +467,12 @@ def test_every_shipped_experiment_can_be_built():
     from importlib.resources import files
     from pathlib import Path
 
-    from lapsus.cli.train import check
+    from lapsus.training.rehearsal import rehearse
 
     found = sorted(Path(str(files("lapsus") / "experiments")).glob("*.toml"))
     assert found
     for path in found:
-        check(read_experiment(path))
+        rehearse(read_experiment(path))
 
 
 def test_overrides():
@@ -503,10 +503,10 @@ def test_overrides():
     ],
 )
 def test_mistakes_in_an_experiment_name_the_field(change, message):
-    from lapsus.cli.train import check
+    from lapsus.training.rehearsal import rehearse
 
     with pytest.raises(LapsusError, match=message):
-        check(read_experiment(TINY | change))
+        rehearse(read_experiment(TINY | change))
 
 
 def test_mse_against_samples_averages_the_modes():

@@ -7,8 +7,8 @@ import torch
 
 from lapsus import LapsusError, Run, load, read_experiment, simulate, train
 from lapsus.library.shipped import load_shipped, shipped, shipped_name, summary, weights_folder
-from lapsus.paper.train import plan, train_all
 from lapsus.study.ship import ship
+from lapsus.sweep.one_by_one import jobs_of, train_all
 from lapsus.training.experiment import set_of, shipped_experiments, to_toml
 
 FIRST = {
@@ -29,16 +29,16 @@ def experiments(tmp_path, monkeypatch):
 
 
 def test_a_start_comes_before_what_starts_from_it(experiments):
-    jobs = plan(["second"], 2, experiments / "runs")
+    jobs = jobs_of(["second"], 2, experiments / "runs")
     assert [job.name for job in jobs] == ["first, seed 1", "second, seed 1", "first, seed 2", "second, seed 2"]
 
 
 def test_done_is_skipped_and_cut_off_goes_on(experiments):
-    jobs = plan(["second"], 1, experiments / "runs")
+    jobs = jobs_of(["second"], 1, experiments / "runs")
     assert [job.name for job, _ in train_all(jobs)] == ["first, seed 1", "second, seed 1"]
     assert all(job.done() for job in jobs) and list(train_all(jobs)) == []
     start, _ = Run(jobs[1].path).training()
-    jobs = plan(["second"], 2, experiments / "runs")
+    jobs = jobs_of(["second"], 2, experiments / "runs")
     train(Run.create(jobs[2].path, jobs[2].experiment), steps=2)
     assert [(job.name, outcome.reason) for job, outcome in train_all(jobs)] == [
         ("first, seed 2", "done"),
@@ -47,7 +47,7 @@ def test_done_is_skipped_and_cut_off_goes_on(experiments):
 
 
 def test_warm_start_is_that_of_the_same_seed(experiments):
-    jobs = plan(["second"], 2, experiments / "runs")
+    jobs = jobs_of(["second"], 2, experiments / "runs")
     list(train_all(jobs))
     fresh = Run.create(experiments / "runs" / "again", jobs[3].experiment)
     training, _ = fresh.training()
@@ -55,10 +55,10 @@ def test_warm_start_is_that_of_the_same_seed(experiments):
 
 
 def test_a_run_of_another_description_is_refused(experiments):
-    list(train_all(plan(["first"], 1, experiments / "runs")))
+    list(train_all(jobs_of(["first"], 1, experiments / "runs")))
     (experiments / "first").write_text(to_toml(FIRST | {"stage": [FIRST["stage"][0] | {"updates": 9}]}))
     with pytest.raises(LapsusError, match=r"first-1 holds a run of first .* differs in stage\)"):
-        list(train_all(plan(["first"], 1, experiments / "runs")))
+        list(train_all(jobs_of(["first"], 1, experiments / "runs")))
 
 
 def test_shipping_keeps_weights_config_and_evaluation(experiments):

@@ -68,6 +68,7 @@ _MODULES = (
     "statistics",
     "streams",
     "study",
+    "sweep",
     "tasks",
     "training",
     "trials",

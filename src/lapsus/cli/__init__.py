@@ -31,6 +31,7 @@ _COMMANDS = (
     "fit",
     "train",
     "resume",
+    "sweep",
     "evaluate",
     "simulate",
     "reproduce",

@@ -32,11 +32,11 @@ def command(
     from lapsus.files import make_folder
     from lapsus.library import Run
     from lapsus.library.shipped import shipped_name
-    from lapsus.paper.train import plan, train_all
     from lapsus.study.ship import ship as export
+    from lapsus.sweep.one_by_one import jobs_of, train_all
     from lapsus.training.experiment import check_set
 
-    jobs = plan(name, seeds, runs, check_set(which))
+    jobs = jobs_of(name, seeds, runs, check_set(which))
     if ship is not None:
         make_folder(ship)
 

@@ -46,6 +46,7 @@ def command(
     from lapsus.library import Run
     from lapsus.library.runs import first_model
     from lapsus.training import read_experiment
+    from lapsus.training.rehearsal import rehearse
     from lapsus.training.trainer import check_options
 
     overrides = list(set_ or []) + ([f"seed={seed}"] if seed is not None else [])
@@ -53,30 +54,9 @@ def command(
     options = {"steps": steps, "minutes": minutes, "engine": engine, "threads": threads, "micro_batch": micro_batch}
     check_options(**options)
     output = output or Path("runs") / f"{described.name}-{described.seed}"
-    check(described, first_model(described, output.parent, trust=True), engine, threads)
+    rehearse(described, first_model(described, output.parent, trust=True), engine, threads)
     run = Run.create(output, described)
     go(run, **options)
-
-
-def check(experiment, model=None, engine: str = "auto", threads: int | None = None) -> None:
-    """One update of a few conditions in each stage: what cannot be trained is said before a folder is made."""
-    from lapsus.training.loop import NonFinite, Training
-    from lapsus.training.model import Model
-
-    model = Model.of(experiment) if model is None else model
-    tried = [
-        stage.model_copy(update={"updates": 1, "conditions": min(stage.conditions, 4), "hard": 0.0})
-        for stage in experiment.stage
-        if stage.updates
-    ]
-    if tried:
-        try:
-            for _ in Training(
-                experiment.model_copy(update={"stage": tried}), model, engine=engine, threads=threads
-            ).run():
-                pass
-        except NonFinite:
-            pass  # so few conditions do not tell
 
 
 def go(run, **options) -> None:

@@ -15,8 +15,10 @@ __all__ = [
     "Noise",
     "Stage",
     "check_set",
+    "experiment_table",
     "override",
     "read_experiment",
+    "set_field",
     "set_of",
     "shipped_experiments",
     "to_toml",
@@ -138,12 +140,7 @@ def read_experiment(source: str | Path | dict, overrides: list[str] = ()) -> Exp
     """An experiment from a TOML file, from the name of one that ships with lapsus, or from a dictionary."""
     name = "experiment"
     if not isinstance(source, dict):
-        path = _find(source)
-        name = str(source)
-        try:
-            source = tomllib.loads(path.read_text())
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise LapsusError(f"{path} is not a TOML file: {error}.") from error
+        name, source = str(source), experiment_table(source)
     for assignment in overrides:
         source = override(source, assignment)
     if isinstance(source.get("stage"), list):
@@ -152,6 +149,15 @@ def read_experiment(source: str | Path | dict, overrides: list[str] = ()) -> Exp
         return Experiment.model_validate(source)
     except ValidationError as error:
         raise _explain(error, name) from None
+
+
+def experiment_table(source: str | Path) -> dict:
+    """The table of an experiment file, or of one that ships, as it stands there: not checked, stages not unrolled."""
+    path = _find(source)
+    try:
+        return tomllib.loads(path.read_text())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise LapsusError(f"{path} is not a TOML file: {error}.") from error
 
 
 def _unrolled(stage: dict, source: str) -> list[dict]:
@@ -206,8 +212,13 @@ def override(table: dict, assignment: str) -> dict:
         value = tomllib.loads(f"value = {text.strip()}")["value"]
     except tomllib.TOMLDecodeError:
         value = text.strip()
+    return set_field(table, key.strip(), value, f"--set {assignment}")
+
+
+def set_field(table: dict, key: str, value: object, named: str | None = None) -> dict:
+    """A copy of the table with the field at `key.path` set; errors call the change `named`."""
     table = json.loads(json.dumps(table))
-    _assign(table, key.strip().split("."), value, assignment)
+    _assign(table, key.split("."), value, named or f"{key} = {json.dumps(value)}")
     return table
 
 
@@ -216,13 +227,13 @@ def _assign(node, parts: list[str], value, assignment: str) -> None:
     if isinstance(node, list):
         chosen = range(len(node)) if part == "*" else [int(part)] if part.lstrip("-").isdigit() else []
         if not chosen or any(not -len(node) <= index < len(node) for index in chosen) or not rest:
-            raise LapsusError(f"--set {assignment}: stages are numbered 0 to {len(node) - 1} (or * for all).")
+            raise LapsusError(f"{assignment}: stages are numbered 0 to {len(node) - 1} (or * for all).")
         for index in chosen:
             _assign(node[index], rest, value, assignment)
     elif rest:
         child = node.setdefault(part, {})
         if not isinstance(child, (dict, list)):
-            raise LapsusError(f"--set {assignment}: {part} is a value, it has no field {rest[0]}.")
+            raise LapsusError(f"{assignment}: {part} is a value, it has no field {rest[0]}.")
         _assign(child, rest, value, assignment)
     else:
         node[part] = value

@@ -87,11 +87,13 @@ def train(
     progress: bool | None = None,
     checkpoint_seconds: float = 60.0,
     say: Callable[[str], None] | None = None,
+    stop: Callable[[], bool] | None = None,
 ) -> Outcome:
     """Train the run from where it stands to the end of its stages, or for so many more updates or minutes.
 
     A bar shows loss, excess over the Bayes denoiser and trials per second; metrics.jsonl keeps them. Where there is no
-    terminal, `say` gets a line of them with every checkpoint. Interrupting saves.
+    terminal, `say` gets a line of them with every checkpoint. Interrupting saves; so does `stop`, which is asked with
+    every line of metrics and ends the training when it says so.
     """
     from tqdm import tqdm
 
@@ -125,7 +127,7 @@ def train(
                     )
                     bar.set_postfix(shown, refresh=False)
                 bar.update()
-                if asked.is_set():
+                if asked.is_set() or (stop is not None and state.update % _METRICS_EVERY == 0 and stop()):
                     reason = "interrupted"
                     break
                 if minutes is not None and now - started > 60 * minutes and state.update < until:

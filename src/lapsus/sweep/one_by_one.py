@@ -1,16 +1,16 @@
-"""Train the paper's networks in the order of their warm starts; what is done is skipped, what was cut off goes on."""
+"""The members of a plan one after another in this process, each with all cores: what `lapsus reproduce train` does."""
 
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from lapsus.errors import LapsusError
 from lapsus.library.runs import Run
-from lapsus.training.experiment import Experiment, read_experiment, shipped_experiments
+from lapsus.sweep.plan import plan_networks
+from lapsus.training.experiment import Experiment
 from lapsus.training.trainer import Outcome, train
 
-__all__ = ["Job", "plan", "train_all"]
+__all__ = ["Job", "jobs_of", "train_all"]
 
 
 @dataclass(frozen=True)
@@ -32,26 +32,11 @@ class Job:
         return self.update() >= self.experiment.updates
 
 
-def plan(names: list[str] | None, seeds: int, folder: Path, which: str | None = None) -> list[Job]:
+def jobs_of(names: list[str] | None, seeds: int, folder: Path, which: str | None = None) -> list[Job]:
     """Jobs for the named experiments (all that ship, or all of one set, if none is named) and what they start from,
     each after its start."""
-    if seeds < 1:
-        raise LapsusError(f"--seeds must be at least 1, not {seeds}.")
-    jobs: dict[str, Job] = {}
-
-    def add(name: str, seed: int) -> None:
-        experiment = read_experiment(name, [f"seed={seed}"])
-        key = f"{experiment.name}-{seed}"
-        if key in jobs:
-            return
-        if experiment.start_from:
-            add(experiment.start_from, seed)
-        jobs[key] = Job(experiment, folder / key)
-
-    for seed in range(1, seeds + 1):
-        for name in names or shipped_experiments(which):
-            add(name, seed)
-    return list(jobs.values())
+    plan = plan_networks(names, seeds, folder, which)
+    return [Job(plan.experiment(name), folder / name) for name in plan.members]
 
 
 def train_all(

@@ -1,0 +1,183 @@
+"""lapsus sweep: many trainings from one file; further verbs are commands of the same group."""
+
+import json as json_module
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from typer.core import TyperGroup
+
+_VERBS = "run, plan, status, cancel, collect"
+
+
+class _RunUnlessNamed(TyperGroup):
+    """`lapsus sweep study.toml` means `lapsus sweep run study.toml`."""
+
+    def parse_args(self, ctx, args):
+        if args and args[0] not in self.commands and args[0] != "--help":
+            args = ["run", *args]
+        return super().parse_args(ctx, args)
+
+
+app = typer.Typer(
+    cls=_RunUnlessNamed,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    help="Train many networks from one file, on this machine or on a cluster: `lapsus sweep FILE -o DIR` begins or"
+    " goes on.",
+)
+
+File = Annotated[Path, typer.Argument(help="A sweep file (.toml): experiments, seeds, what varies.")]
+Folder = Annotated[Path, typer.Argument(help="The folder of a sweep.")]
+Output = Annotated[Path | None, typer.Option("-o", "--output", help="Folder of the sweep.", show_default="runs/NAME")]
+
+
+@app.command("run", context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+def run(
+    context: typer.Context,
+    file: File,
+    output: Output = None,
+    workers: Annotated[
+        int | None, typer.Option(help="Members at a time on this machine.", show_default="one a core")
+    ] = None,
+    slurm: Annotated[
+        bool, typer.Option("--slurm", help="Through SLURM; options that lapsus does not know go to sbatch.")
+    ] = False,
+    pack: Annotated[int, typer.Option(help="With --slurm: members in one task.")] = 8,
+    at_once: Annotated[int | None, typer.Option(help="With --slurm: tasks at a time.", show_default="no limit")] = None,
+    dask: Annotated[str | None, typer.Option(help="Address of a Dask scheduler, as in tcp://host:8786.")] = None,
+    again: Annotated[bool, typer.Option("--again", help="Try members that were given up once more.")] = False,
+):
+    """Train every member of a sweep and measure it; what is done is skipped, what was cut off goes on."""
+    from lapsus.errors import LapsusError
+
+    if context.args and not slurm:
+        raise LapsusError(f"lapsus sweep has no option {context.args[0]}; only with --slurm others go on to sbatch.")
+    if slurm and dask:
+        raise LapsusError("A sweep goes to --slurm or to --dask, not to both.")
+    for name, value in (("workers", workers), ("pack", pack), ("at-once", at_once)):
+        if value is not None and value < 1:
+            raise LapsusError(f"--{name} must be at least 1, not {value}.")
+    sweep = _made(file, output)
+    if again and (count := sweep.forget_failures()):
+        typer.echo(f"{count} members that were given up are tried again.", err=True)
+    sweep.stop_file.unlink(missing_ok=True)
+    if slurm:
+        _submit(sweep, context.args, pack, at_once)
+        return
+    if dask:
+        from lapsus.sweep.dask_cluster import run_on_dask
+
+        interrupted = _interrupted(lambda: run_on_dask(sweep, dask, lambda line: typer.echo(line, err=True)))
+    else:
+        interrupted = _here(sweep, workers)
+    _tell(sweep, interrupted)
+
+
+def _made(file: Path, output: Path | None):
+    """The sweep's folder; what cannot be trained is said before it is made."""
+    from lapsus.sweep import Sweep, plan_sweep, read_sweep
+    from lapsus.sweep.rehearsal import try_settings
+    from lapsus.sweep.subjects import fitted_targets
+
+    described = read_sweep(file)
+    output = output or Path("runs") / described.name
+    targets = fitted_targets(described, output)
+    plan = plan_sweep(described, output, targets)
+    if not (output / "manifest.json").is_file():
+        try_settings(plan)
+    sweep = Sweep.make(output, plan)
+    starts = len({plan.start(name) for name in plan.members} - {None})
+    extra = f", {starts} of them as starts of others" if starts else ""
+    typer.echo(f"{plan.name}: {len(plan.members)} members{extra}; plan {sweep.hash} in {output}", err=True)
+    return sweep
+
+
+def _interrupted(work) -> bool:
+    try:
+        work()
+    except KeyboardInterrupt:
+        return True
+    return False
+
+
+def _here(sweep, workers: int | None) -> bool:
+    import signal
+
+    from lapsus.sweep.live_table import LiveTable
+    from lapsus.sweep.pool import Pool, asked_by_signal
+
+    pool = Pool(sweep, workers, shown=LiveTable())
+    with asked_by_signal(pool, signal.SIGINT, signal.SIGTERM):
+        pool.run()
+    return pool.stopping
+
+
+def _submit(sweep, options: list[str], pack: int, at_once: int | None) -> None:
+    from lapsus.sweep.slurm import submit
+
+    jobs = submit(sweep, options, pack, at_once)
+    if jobs:
+        typer.echo(f"Submitted: {', '.join(jobs)}. `lapsus sweep status {sweep.path}` says how they stand.")
+    else:
+        typer.echo("Nothing to submit: all members are done, given up, running or queued.")
+
+
+def _tell(sweep, interrupted: bool) -> None:
+    """What came of it, and what to do next."""
+    from lapsus.sweep.status import describe
+
+    typer.echo(describe(sweep))
+    if interrupted:
+        typer.echo("Stopped; all is saved. The same command goes on.")
+        raise typer.Exit(130)
+    typer.echo(f"`lapsus sweep collect {sweep.path}` makes one table and one page of it.")
+
+
+@app.command("plan")
+def plan(
+    file: File, output: Output = None, json: Annotated[bool, typer.Option("--json", help="Print the manifest.")] = False
+):
+    """Make the folder and its manifest, and train nothing."""
+    sweep = _made(file, output)
+    if json:
+        typer.echo((sweep.path / "manifest.json").read_text())
+        return
+    for name in sweep.plan.members:
+        start = sweep.plan.start(name)
+        typer.echo(name + (f"  (after {start})" if start else ""))
+
+
+@app.command("status")
+def status(folder: Folder, json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False):
+    """How many members are done, running, given up; progress of those that run, last lines of those that failed."""
+    from lapsus.sweep import Sweep
+    from lapsus.sweep.status import describe, summary
+
+    sweep = Sweep(folder)
+    typer.echo(json_module.dumps(summary(sweep)) if json else describe(sweep))
+
+
+@app.command("cancel")
+def cancel(folder: Folder):
+    """Have everyone who works on the sweep save and stop, here and in the queue."""
+    from lapsus.sweep import Sweep
+    from lapsus.sweep.slurm import cancel_jobs
+
+    sweep = Sweep(folder)
+    sweep.stop_file.touch()
+    count = cancel_jobs(sweep)
+    typer.echo(
+        "Whoever works on it saves and stops."
+        + (f" {count} tasks of SLURM are cancelled." if count else "")
+        + " The command that began the sweep goes on with it."
+    )
+
+
+@app.command("task", hidden=True)
+def task(folder: Path, submission: str, array: int, index: int):
+    """One task of a SLURM array: what the script runs that `--slurm` submits."""
+    from lapsus.sweep import Sweep
+    from lapsus.sweep.slurm import run_task
+
+    raise typer.Exit(run_task(Sweep(folder), submission, array, index, lambda line: typer.echo(line, err=True)))

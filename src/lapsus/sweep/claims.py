@@ -1,0 +1,125 @@
+"""Who works on a member: one at a time, and a claim of someone who is no more counts for nothing.
+
+On the same machine the process says whether it lives; on another one the claim's age does, which its holder keeps
+young.
+"""
+
+import json
+import os
+import socket
+import threading
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from lapsus.errors import LapsusError
+
+__all__ = ["Busy", "claim", "live"]
+
+_TOUCH = 30.0
+# Without a sign of life for so long (seconds), a holder on another machine is taken for dead.
+STALE = 600.0
+
+
+class Busy(LapsusError):
+    """Someone else works on it."""
+
+
+def _began(pid: int) -> str | None:
+    """When the process began, where the system says it: a number that is used again belongs to another process."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+    except (OSError, IndexError):
+        return None
+
+
+def _alive(pid: int, began: str | None) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        pass  # it is there, and another user's
+    return began is None or _began(pid) == began
+
+
+def live(path: Path) -> bool:
+    """Whether the holder of this claim still works."""
+    try:
+        age = time.time() - path.stat().st_mtime
+        holder = json.loads(path.read_text())
+        if holder["host"] == socket.gethostname():
+            return _alive(holder["pid"], holder["began"])
+    except FileNotFoundError:
+        return False
+    except (OSError, ValueError, KeyError, TypeError):
+        return age < _TOUCH  # being written
+    return age < STALE
+
+
+@contextmanager
+def claim(path: Path) -> Iterator[None]:
+    """Hold the claim while the block runs; Busy where someone alive holds it."""
+    token = uuid.uuid4().hex
+    _take(path, token)
+    done = threading.Event()
+
+    def keep_young() -> None:
+        while not done.wait(_TOUCH):
+            with suppress(OSError):
+                os.utime(path)
+
+    thread = threading.Thread(target=keep_young, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        if _token(path) == token:
+            path.unlink(missing_ok=True)
+
+
+def _take(path: Path, token: str) -> None:
+    pid = os.getpid()
+    facts = {"host": socket.gethostname(), "pid": pid, "began": _began(pid), "token": token}
+    # Written beside and linked, so that nobody ever reads half a claim.
+    own = path.with_name(f"{path.name}.{token}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        own.write_text(json.dumps(facts))
+        for _ in range(10):
+            try:
+                os.link(own, path)
+                return
+            except FileExistsError:
+                seen = _token(path)
+                if live(path):
+                    raise Busy(f"{path.stem} is being worked on by another process.") from None
+                _remove(path, seen)
+        raise Busy(f"{path.stem} is being taken over by several processes at once.")
+    except OSError as error:
+        raise LapsusError(f"Cannot write {path}: {error.strerror}.") from error
+    finally:
+        own.unlink(missing_ok=True)
+
+
+def _token(path: Path) -> str | None:
+    try:
+        return json.loads(path.read_text())["token"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _remove(path: Path, seen: str | None) -> None:
+    """Take a dead claim away, unless someone was faster and it is a new one by now."""
+    aside = path.with_name(f"{path.name}.{uuid.uuid4().hex}")
+    try:
+        os.rename(path, aside)
+    except FileNotFoundError:
+        return
+    if _token(aside) != seen:
+        with suppress(FileExistsError):
+            os.link(aside, path)
+    aside.unlink(missing_ok=True)

@@ -1,0 +1,110 @@
+"""Members on any cluster that Dask reaches: each is a call that goes on with a folder which all workers see.
+
+A worker that is lost costs what came after the member's last checkpoint; the call is made again elsewhere.
+"""
+
+import time
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+
+from lapsus.errors import LapsusError
+from lapsus.sweep.folder import Sweep
+
+__all__ = ["run_on_dask"]
+
+
+def call_member(folder: str, name: str) -> tuple[str, str]:
+    """What a worker does: go on with a member; its outcome and the reason."""
+    from lapsus.sweep.member import run_member
+
+    outcome = run_member(Sweep(folder), name)
+    return outcome.kind, outcome.reason
+
+
+def run_on_dask(sweep: Sweep, address: str, say: Callable[[str], None] = lambda line: None) -> None:
+    """Work on all members through the scheduler at this address, until all that can be done is done.
+
+    Whatever interrupts it leaves the sweep as it is; the workers save and stop.
+    """
+    try:
+        from distributed import Client
+    except ImportError:
+        raise LapsusError("--dask needs the package distributed: install lapsus[dask].") from None
+    try:
+        client = Client(address, timeout=20)
+    except (OSError, ValueError, TypeError) as error:
+        raise LapsusError(f"There is no Dask scheduler at {address} ({error}).") from error
+    with client:
+        _work(sweep, client, say)
+
+
+def _work(sweep: Sweep, client, say: Callable[[str], None]) -> None:
+    from distributed import as_completed
+
+    folder = str(Path(sweep.path).resolve())
+    states = sweep.states()
+    done, ready, again = set(states.done), deque(states.ready), dict.fromkeys(states.running, time.monotonic())
+    held: dict[str, list[str]] = {}
+    for name in states.waiting:
+        held.setdefault(sweep.plan.start(name), []).append(name)
+    calls, members, number = as_completed(with_results=False, raise_errors=False), {}, 0
+    try:
+        while ready or members or again:
+            if sweep.stop_file.exists():
+                raise KeyboardInterrupt
+            for name in [name for name, since in again.items() if time.monotonic() > since]:
+                del again[name]
+                ready.append(name)
+            while ready:
+                name, number = ready.popleft(), number + 1
+                # Not pure: a call that is made again is another call.
+                future = client.submit(call_member, folder, name, key=f"{sweep.hash}-{name}-{number}", pure=False)
+                members[future.key] = name
+                calls.add(future)
+            if calls.is_empty():
+                time.sleep(0.2)
+                continue
+            future = _next(calls)
+            if future is None:
+                continue
+            name = members.pop(future.key)
+            kind, reason = _outcome(sweep, name, future)
+            if kind == "done":
+                done.add(name)
+                ready.extend(held.pop(name, []))
+                say(f"{len(done)} of {len(sweep.plan.members)} done: {name}")
+            elif kind == "busy":
+                again[name] = time.monotonic() + 5
+            elif kind == "failed":
+                given_up = len(sweep.failures(name)) >= sweep.plan.tries
+                say(f"{name} failed ({'given up' if given_up else 'tried again'}): {reason}")
+                if not given_up:
+                    ready.append(name)
+            elif kind == "interrupted" and not sweep.stop_file.exists():
+                ready.append(name)
+    except KeyboardInterrupt:
+        sweep.stop_file.touch()  # workers that are at it read this and save
+        client.cancel([future for future, _ in calls.queue.queue] if members else [])
+        raise
+
+
+def _next(calls):
+    """The next call that ended, or None after a while."""
+    deadline = time.monotonic() + 1.0
+    while time.monotonic() < deadline:
+        for future in calls.next_batch(block=False):
+            return future
+        time.sleep(0.05)
+    return None
+
+
+def _outcome(sweep: Sweep, name: str, future) -> tuple[str, str]:
+    if future.status == "finished":
+        return future.result()
+    if future.status in ("cancelled", "lost"):
+        return "interrupted", "the scheduler lost it"
+    # The member itself never raises: what comes here is a worker that died with it, again and again.
+    reason = f"its workers died ({future.exception()})"
+    sweep.note_failure(name, reason, sweep.last_lines(name))
+    return "failed", reason

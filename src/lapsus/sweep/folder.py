@@ -1,0 +1,236 @@
+"""The folder of a sweep: its state is what lies in it, never a scheduler's database.
+
+manifest.json        the plan
+members/NAME/        run folders; a member is done when its measures are there, written last
+claims/NAME.json     who works on a member now; touched while the work goes on
+failures/NAME.jsonl  one line for every failure
+logs/NAME.txt        what a member printed
+stop                 whoever works on this sweep should save and stop
+"""
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from lapsus.errors import LapsusError
+from lapsus.library.runs import Run
+from lapsus.sweep.claims import live
+from lapsus.sweep.plan import Plan
+from lapsus.sweep.writing import append_line, write_json
+
+__all__ = ["FORMAT", "States", "Sweep"]
+
+FORMAT = "lapsus sweep 1"
+_CHECKPOINT = re.compile(r"checkpoint-(\d{8})\.json")
+
+
+@dataclass(frozen=True)
+class States:
+    """Members by what their folders say, each in the order of the plan; blocked ones wait for a start that failed."""
+
+    done: list[str]
+    failed: list[str]
+    running: list[str]
+    ready: list[str]
+    waiting: list[str]
+    blocked: list[str]
+
+    def counts(self) -> dict[str, int]:
+        return {name: len(names) for name, names in vars(self).items()}
+
+
+class Sweep:
+    """A sweep's folder: `Sweep.make` makes it or goes on with it, `Sweep(path)` opens it."""
+
+    def __init__(self, path: str | Path):
+        self.path = Path(path)
+        file = self.path / "manifest.json"
+        try:
+            table = json.loads(file.read_text(encoding="utf-8"))
+            if table.get("format") != FORMAT:
+                raise ValueError(f'its format is not "{FORMAT}"')
+            self.plan = Plan.of_dict(table)
+            self.hash = table["hash"]
+        except FileNotFoundError:
+            what = "is not the folder of a sweep" if self.path.is_dir() else "does not exist"
+            raise LapsusError(
+                f"{self.path} {what}. `lapsus sweep FILE -o {self.path.name or self.path}` makes one."
+            ) from None
+        except OSError as error:
+            raise LapsusError(f"Cannot read {file}: {error.strerror}.") from error
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise LapsusError(f"{file} is damaged ({error}); the command that made it makes it again.") from error
+
+    @classmethod
+    def make(cls, path: str | Path, plan: Plan) -> "Sweep":
+        """The folder of this plan: new, or the one that is there if the plan only adds to it."""
+        path = Path(path)
+        if path.exists() and not path.is_dir():
+            raise LapsusError(f"{path} is not a folder; -o names another one.")
+        table = {"format": FORMAT, "hash": plan.hash} | plan.as_dict()
+        if (path / "manifest.json").is_file():
+            try:
+                before = cls(path)
+            except LapsusError:
+                before = None  # damaged: the members say by themselves whether they are of this plan
+            if before is not None:
+                _check_adds(before, plan)
+                if before.hash == plan.hash:
+                    return before
+        elif path.is_dir() and any(entry.name != "members" for entry in path.iterdir() if ".partial" not in entry.name):
+            raise LapsusError(f"{path} is there already and is not a sweep; -o names another folder.")
+        write_json(path / "manifest.json", table)
+        return cls(path)
+
+    # --- Where things are ---
+
+    def run_folder(self, member: str) -> Path:
+        return self.path / "members" / member
+
+    def measures_file(self, member: str) -> Path:
+        """Its name holds the hash of how is measured: other measures are made anew, without training again."""
+        return self.run_folder(member) / f"measures-{self.measures_hash}.json"
+
+    @property
+    def measures_hash(self) -> str:
+        text = json.dumps(self.plan.measure.model_dump(), sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:8]
+
+    def claim_file(self, member: str) -> Path:
+        return self.path / "claims" / f"{member}.json"
+
+    def failures_file(self, member: str) -> Path:
+        return self.path / "failures" / f"{member}.jsonl"
+
+    def log_file(self, member: str) -> Path:
+        return self.path / "logs" / f"{member}.txt"
+
+    @property
+    def stop_file(self) -> Path:
+        return self.path / "stop"
+
+    # --- What they say ---
+
+    def run(self, member: str) -> Run:
+        """The member's run folder, made where it is not there yet."""
+        folder = self.run_folder(member)
+        if folder.is_dir() and not (folder / "config.toml").is_file():
+            for left in folder.glob("config.toml*"):
+                left.unlink()  # whoever made the folder died before it held anything
+        return Run.of(folder, self.plan.experiment(member))
+
+    def done(self, member: str) -> bool:
+        return self.measures_file(member).is_file()
+
+    def update(self, member: str) -> int:
+        """Of its newest checkpoint; 0 where there is none."""
+        try:
+            names = os.listdir(self.run_folder(member))
+        except OSError:
+            return 0
+        return max((int(found.group(1)) for name in names if (found := _CHECKPOINT.fullmatch(name))), default=0)
+
+    def failures(self, member: str) -> list[dict]:
+        """What went wrong with a member, oldest first."""
+        try:
+            lines = self.failures_file(member).read_text(encoding="utf-8").splitlines()
+        except FileNotFoundError:
+            return []
+        found = []
+        for line in lines:
+            try:
+                found.append(json.loads(line))
+            except json.JSONDecodeError:
+                continue  # cut short by a crash
+        return found
+
+    def note_failure(self, member: str, reason: str, lines: Iterable[str] = ()) -> bool:
+        """Enter a failure; whether the member is given up now."""
+        import socket
+        import time
+
+        entry = {
+            "when": time.strftime("%Y-%m-%d %H:%M:%S"),
+            "host": socket.gethostname(),
+            "update": self.update(member),
+            "reason": reason,
+            "lines": list(lines)[-12:],
+        }
+        append_line(self.failures_file(member), entry)
+        return len(self.failures(member)) >= self.plan.tries
+
+    def forget_failures(self) -> int:
+        """Members that were given up may be tried again; how many there were."""
+        given_up = [name for name in self.plan.members if len(self.failures(name)) >= self.plan.tries]
+        for name in given_up:
+            path = self.failures_file(name)
+            path.replace(path.with_suffix(".before.jsonl"))
+        return len(given_up)
+
+    def last_lines(self, member: str, count: int = 12) -> list[str]:
+        """The end of what a member printed."""
+        try:
+            with open(self.log_file(member), "rb") as file:
+                file.seek(0, os.SEEK_END)
+                file.seek(max(0, file.tell() - 8192))
+                return file.read().decode("utf-8", "replace").splitlines()[-count:]
+        except OSError:
+            return []
+
+    def states(self, members: Iterable[str] | None = None) -> States:
+        """Where every member (or each of these) stands: one look at its folder, one list of claims and of failures."""
+        claimed, failing = (_stems(self.path / name) for name in ("claims", "failures"))
+        kinds: dict[str, str] = {}
+
+        def kind(name: str) -> str:
+            if name not in kinds:
+                kinds[name] = self._kind(name, claimed, failing)
+                start = self.plan.start(name)
+                if kinds[name] == "ready" and start is not None and (before := kind(start)) != "done":
+                    kinds[name] = "blocked" if before in ("failed", "blocked") else "waiting"
+            return kinds[name]
+
+        found: dict[str, list[str]] = {name: [] for name in States.__dataclass_fields__}
+        for name in self.plan.members if members is None else members:
+            found[kind(name)].append(name)
+        return States(**found)
+
+    def _kind(self, name: str, claimed: set[str], failing: set[str]) -> str:
+        if self.done(name):
+            return "done"
+        if name in claimed and live(self.claim_file(name)):
+            return "running"
+        return "failed" if name in failing and len(self.failures(name)) >= self.plan.tries else "ready"
+
+
+def _stems(folder: Path) -> set[str]:
+    try:
+        return {name.rpartition(".")[0] for name in os.listdir(folder)}
+    except OSError:
+        return set()
+
+
+def _check_adds(before: Sweep, plan: Plan) -> None:
+    """Members may be added to a sweep; none may change or go."""
+    changed = [
+        name
+        for name, setting in before.plan.settings.items()
+        if name in plan.settings and plan.settings[name] != setting
+    ]
+    if changed:
+        old, new = before.plan.settings[changed[0]].table, plan.settings[changed[0]].table
+        keys = sorted(key for key in old | new if old.get(key) != new.get(key)) or ["what varied"]
+        raise LapsusError(
+            f"{before.path} holds this sweep with another description of {changed[0]} (it differs in"
+            f" {', '.join(keys)}); -o names another folder."
+        )
+    gone = [name for name in before.plan.members if name not in plan.members]
+    if gone:
+        raise LapsusError(
+            f"{before.path} holds a sweep with {len(gone)} members that this file does not have, such as {gone[0]};"
+            " -o names another folder."
+        )

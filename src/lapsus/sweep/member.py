@@ -1,0 +1,76 @@
+"""One member from where it stands to its end: train, measure, done. Whoever runs it, the bits are the same."""
+
+import traceback
+from collections.abc import Callable
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from lapsus.errors import LapsusError
+from lapsus.sweep.claims import Busy, claim
+from lapsus.sweep.folder import Sweep
+from lapsus.sweep.writing import write_json
+
+__all__ = ["MemberOutcome", "run_member"]
+
+
+@dataclass(frozen=True)
+class MemberOutcome:
+    """How far a member came: "done", "interrupted" (all is saved), "busy" (someone else works on it) or "failed"."""
+
+    kind: str
+    reason: str = ""
+
+
+def run_member(sweep: Sweep, name: str, threads: int = 1, stop: Callable[[], bool] | None = None) -> MemberOutcome:
+    """Go on with a member; a failure is entered in its folder, not raised.
+
+    The sweep's file named the classes that members import, and whoever starts a sweep trusts them, as in
+    `lapsus train`.
+    """
+    stop = stop or sweep.stop_file.exists
+    try:
+        with claim(sweep.claim_file(name)), _torch_threads(threads):
+            return _go(sweep, name, threads, stop)
+    except Busy as reason:
+        return MemberOutcome("busy", str(reason))
+    except KeyboardInterrupt:
+        return MemberOutcome("interrupted")
+    except Exception as error:  # whatever a user's own classes raise is a failure of this member alone
+        reason = str(error) if isinstance(error, LapsusError) else f"{type(error).__name__}: {error}"
+        sweep.note_failure(name, reason, traceback.format_exc().splitlines())
+        return MemberOutcome("failed", reason)
+
+
+def _go(sweep: Sweep, name: str, threads: int, stop: Callable[[], bool]) -> MemberOutcome:
+    from lapsus.sweep.measures import measure
+    from lapsus.training.trainer import train
+
+    if sweep.done(name):
+        return MemberOutcome("done")
+    start = sweep.plan.start(name)
+    if start is not None and not sweep.done(start):
+        raise LapsusError(f"{name} starts from {start}, which is not done.")
+    if stop():
+        return MemberOutcome("interrupted")
+    run = sweep.run(name)
+    if run.update < run.experiment.updates or not run.update:
+        outcome = train(run, threads=threads, progress=False, stop=stop)
+        if outcome.update < outcome.updates:
+            return MemberOutcome("interrupted")
+    if stop():
+        return MemberOutcome("interrupted")
+    write_json(sweep.measures_file(name), measure(run.model(), sweep.plan.measure, threads))
+    return MemberOutcome("done")
+
+
+@contextmanager
+def _torch_threads(threads: int):
+    """As many threads in torch's own operations as the kernel has: members share a machine's cores."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

@@ -1,0 +1,249 @@
+"""From a sweep file to its members: one setting for every combination, one member for every seed of it.
+
+A member is named SETTING-SEED, and a setting after its experiment and what varies in it. Trainings that others start
+from (start_from) become members too, before those; what varies in the network varies in them as well.
+"""
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import product
+from pathlib import Path
+
+from lapsus.errors import LapsusError
+from lapsus.sweep.sweep_file import Measure, SweepFile
+from lapsus.training.experiment import Experiment, experiment_table, read_experiment, set_field, shipped_experiments
+
+__all__ = ["Member", "Plan", "Setting", "plan_networks", "plan_sweep"]
+
+_LONGEST = 120
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What the seeds of one kind of member share: the experiment it comes from, what differs from it (`varied`, by
+    key), the subject whose behaviour is its target, the setting it starts from, and the experiment's table."""
+
+    experiment: str
+    varied: dict
+    subject: str | None
+    start: str | None
+    table: dict
+
+
+@dataclass(frozen=True)
+class Member:
+    """One training: a setting and a seed."""
+
+    name: str
+    setting: str
+    seed: int
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Settings by name and members by name, each after what it starts from."""
+
+    name: str
+    settings: dict[str, Setting]
+    members: dict[str, Member]
+    description: str = ""
+    tries: int = 3
+    measure: Measure = field(default_factory=Measure)
+
+    def experiment(self, member: str) -> Experiment:
+        """All that makes this member."""
+        one = self.members[member]
+        return Experiment.model_validate(self.settings[one.setting].table | {"seed": one.seed})
+
+    def start(self, member: str) -> str | None:
+        """The member that this one starts from, if it is one of the sweep."""
+        one = self.members[member]
+        start = self.settings[one.setting].start
+        return None if start is None else f"{start}-{one.seed}"
+
+    def updates(self, member: str) -> int:
+        """Of all its stages together."""
+        return self._updates[self.members[member].setting]
+
+    @cached_property
+    def _updates(self) -> dict[str, int]:
+        return {
+            name: sum(stage["updates"] for stage in setting.table["stage"]) for name, setting in self.settings.items()
+        }
+
+    def depth(self, member: str) -> int:
+        """How many members have to be done before this one can begin."""
+        depth, start = 0, self.start(member)
+        while start is not None:
+            depth, start = depth + 1, self.start(start)
+        return depth
+
+    @property
+    def hash(self) -> str:
+        """Of all that makes the members; the same file gives the same hash on every machine."""
+        text = json.dumps(self.as_dict(), sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+    def as_dict(self) -> dict:
+        """The plan as a manifest keeps it: plain values, no path of this machine."""
+        return {
+            "name": self.name,
+            "description": self.description,
+            "tries": self.tries,
+            "measure": self.measure.model_dump(),
+            "settings": {name: vars(setting) for name, setting in self.settings.items()},
+            "members": [[member.setting, member.seed] for member in self.members.values()],
+        }
+
+    @classmethod
+    def of_dict(cls, table: dict) -> "Plan":
+        members = [Member(f"{setting}-{seed}", setting, seed) for setting, seed in table["members"]]
+        return cls(
+            table["name"],
+            {name: Setting(**setting) for name, setting in table["settings"].items()},
+            {member.name: member for member in members},
+            table["description"],
+            table["tries"],
+            Measure.model_validate(table["measure"]),
+        )
+
+
+class _Planner:
+    """Collects settings and members; every start before what starts from it."""
+
+    def __init__(self, folder: Path, members: Path, carried: list[str]):
+        self.folder, self.run_folder, self.carried = folder, members, carried
+        self.settings: dict[str, Setting] = {}
+        self.members: dict[str, Member] = {}
+
+    def setting(
+        self, source: str, varied: dict, name: str | None = None, subject: str | None = None, target: dict | None = None
+    ) -> str:
+        """The name of the setting of this experiment with these fields changed and, for a subject, this target."""
+        raw = experiment_table(self._file(source) or source)
+        label = name or raw.get("name", source) + "".join(
+            f"_{short}-{_slug(varied[key])}" for key, short in _short_names(list(varied)).items()
+        )
+        label += "" if subject is None else f"_subject-{_slug(subject)}"
+        if len(label) > _LONGEST:
+            label = f"{label[:80]}_{_digest(label)}"
+        changes = varied | ({} if target is None else {"behaviour": target})
+        table = raw
+        for key, value in changes.items():
+            table = set_field(table, key, value)
+        experiment = read_experiment(table)
+        if target is not None and experiment.stage[-1].behaviour is not None:
+            raise LapsusError(
+                f"{source}: its last stage has a target of its own, so a subject's would not be what is learned last."
+            )
+        start, start_from = self._start(experiment, varied)
+        dumped = experiment.model_dump(exclude_none=True, exclude={"seed", "versions"}) | {"name": label}
+        if start_from is not None:
+            dumped["start_from"] = start_from
+        setting = Setting(raw["name"], varied, subject, start, json.loads(json.dumps(dumped)))
+        if self.settings.setdefault(label, setting) != setting:
+            raise LapsusError(
+                f"Two settings of the sweep would be called {label}; give the [[member]] tables names of their own."
+            )
+        return label
+
+    def _start(self, experiment: Experiment, varied: dict) -> tuple[str | None, str | None]:
+        """The setting of the sweep that an experiment starts from, and how its config then calls its start."""
+        source = experiment.start_from
+        if source is None:
+            return None, None
+        if self._file(source) is not None:
+            carried = {k: v for k, v in varied.items() if any(k == c or k.startswith(c + ".") for c in self.carried)}
+            start = self.setting(source, carried)
+            return start, start
+        for path in (self.folder / source, Path(source)):
+            if (path / "config.toml").is_file():
+                return None, Path(os.path.relpath(path, self.run_folder)).as_posix()
+        return None, source  # a network that ships
+
+    def add(self, setting: str, seed: int) -> None:
+        """The member of this setting and seed, after those that it starts from."""
+        name = f"{setting}-{seed}"
+        if name in self.members:
+            return
+        if (start := self.settings[setting].start) is not None:
+            self.add(start, seed)
+        self.members[name] = Member(name, setting, seed)
+
+    def _file(self, source: str) -> str | Path | None:
+        """The experiment file of that name: beside the sweep file, in the working folder, or one that ships."""
+        for path in (self.folder / source, Path(source)):
+            if path.is_file():
+                return path
+        return source if source in shipped_experiments() else None
+
+
+def plan_sweep(sweep: SweepFile, output: Path, targets: dict[str, dict] | None = None) -> Plan:
+    """All members of a sweep whose folder will be `output`; `targets` has the fitted behaviour of each subject."""
+    planner = _Planner(sweep.folder, output / "members", sweep.starts)
+    for setting, seeds in list(_settings(sweep, planner, targets)):
+        for seed in seeds:
+            planner.add(setting, seed)
+    _check_names(planner.members)
+    return Plan(sweep.name, planner.settings, planner.members, sweep.description, sweep.tries, sweep.measure)
+
+
+def plan_networks(names: list[str] | None, seeds: int, folder: Path, which: str | None = None) -> Plan:
+    """The named experiments (all that ship, or all of one set, if none is named) and what they start from, in run folders in `folder`."""
+    if seeds < 1:
+        raise LapsusError(f"--seeds must be at least 1, not {seeds}.")
+    planner = _Planner(Path(), folder, [])
+    chosen = [planner.setting(name, {}) for name in names or shipped_experiments(which)]
+    for seed in range(1, seeds + 1):
+        for setting in chosen:
+            planner.add(setting, seed)
+    return Plan("networks", planner.settings, planner.members)
+
+
+def _settings(sweep: SweepFile, planner: _Planner, targets: dict[str, dict] | None) -> Iterator[tuple[str, list[int]]]:
+    """Every setting that the file asks for, with its seeds."""
+    if sweep.member:
+        wanted = [(one.experiment or sweep.experiments[0], one.set, one.name, one.seeds) for one in sweep.member]
+    else:
+        combinations = [dict(zip(sweep.vary, values)) for values in product(*sweep.vary.values())]
+        wanted = [(source, varied, None, None) for source in sweep.experiments for varied in combinations]
+    for subject, target in [(None, None)] if targets is None else targets.items():
+        for source, varied, name, seeds in wanted:
+            yield (
+                planner.setting(source, varied, name, subject, target),
+                _listed(sweep.seeds if seeds is None else seeds),
+            )
+
+
+def _listed(seeds: int | list[int]) -> list[int]:
+    return list(range(1, seeds + 1)) if isinstance(seeds, int) else list(dict.fromkeys(seeds))
+
+
+def _check_names(members: dict[str, Member]) -> None:
+    seen: dict[str, str] = {}
+    for name in members:
+        other = seen.setdefault(name.lower(), name)
+        if other != name:
+            raise LapsusError(f"Members {other} and {name} would share a folder where names ignore case.")
+
+
+def _short_names(keys: list[str]) -> dict[str, str]:
+    """key → its last part, or all of it where two keys end alike."""
+    last = [key.rsplit(".", 1)[-1] for key in keys]
+    return {key: _slug(key if last.count(end) > 1 else end) for key, end in zip(keys, last)}
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:8]
+
+
+def _slug(value: object) -> str:
+    """The value in characters that every file system takes."""
+    text = value if isinstance(value, str) else json.dumps(value)
+    slug = re.sub(r"[^A-Za-z0-9.+]+", "-", text).strip("-.")
+    return slug if slug and len(slug) <= 32 and not isinstance(value, (dict, list)) else _digest(text)

@@ -1,0 +1,11 @@
+"""Subjects of a trial table as what varies: the behaviour that is fitted to each becomes a target."""
+
+from pathlib import Path
+
+from lapsus.sweep.sweep_file import SweepFile
+
+__all__ = ["fitted_targets"]
+
+
+def fitted_targets(sweep: SweepFile, output: Path) -> dict[str, dict] | None:
+    return None

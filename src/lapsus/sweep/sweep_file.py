@@ -1,0 +1,144 @@
+"""The sweep file: which experiments, which seeds, and what varies. Unknown keys are errors."""
+
+import tomllib
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from lapsus.errors import LapsusError
+
+__all__ = ["Evaluation", "Listed", "Measure", "Mechanism", "Subjects", "SweepFile", "read_sweep"]
+
+Seed = Annotated[int, Field(ge=0, lt=2**31)]
+Seeds = Annotated[int, Field(ge=1, le=1_000_000)] | Annotated[list[Seed], Field(min_length=1)]
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Evaluation(_Section):
+    """How each trained member is evaluated: fresh conditions, trials of each, and their seed."""
+
+    conditions: int = Field(4096, ge=2)
+    trials: int = Field(16, ge=1)
+    seed: Seed = 0
+
+
+class Mechanism(_Section):
+    """How the mechanism of each trained member is looked for: at which distance of the probes (radians)."""
+
+    probe_distance: float = Field(0.7853981633974483, gt=0, le=3.141592653589794)
+    seed: Seed = 0
+
+
+class Measure(_Section):
+    """What is measured of a member once it is trained; false leaves a measure out."""
+
+    evaluation: Evaluation | bool = True
+    mechanism: Mechanism | bool = False
+
+
+class Listed(_Section):
+    """One setting, listed by hand: fields that differ from its experiment."""
+
+    name: str | None = Field(None, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.+-]*$", max_length=100)
+    experiment: str | None = None
+    seeds: Seeds | None = None
+    set: dict[str, Any] = {}
+
+
+class Subjects(_Section):
+    """Subjects of a trial table: each one's fitted behaviour becomes the target of a setting."""
+
+    trials: str
+    only: list[str] | None = None
+    model: str = "auto"
+    unit: str | None = None
+    probe_unit: str | None = None
+    set_size: int | None = Field(None, ge=1)
+
+
+class SweepFile(_Section):
+    """What `lapsus sweep` reads; `folder` is where the file is, from which its paths are taken."""
+
+    name: str = Field(min_length=1, max_length=100)
+    description: str = ""
+    experiment: str | list[str] = []
+    seeds: Seeds = 1
+    vary: dict[str, list[Any]] = {}
+    member: list[Listed] = []
+    subjects: Subjects | None = None
+    starts: list[str] = Field(
+        ["network", "noise"],
+        description="Varied fields that also hold for the trainings which a member starts from, by how they begin.",
+    )
+    tries: int = Field(3, ge=1, le=100, description="How often a member may fail before it is given up.")
+    measure: Measure = Measure()
+    folder: Path = Path()
+
+    @property
+    def experiments(self) -> list[str]:
+        return [self.experiment] if isinstance(self.experiment, str) else list(self.experiment)
+
+
+def read_sweep(source: str | Path | dict, folder: Path | None = None) -> SweepFile:
+    """A sweep from its TOML file, or from such a table with the folder that its paths are relative to."""
+    name = "sweep"
+    if not isinstance(source, dict):
+        path = Path(source)
+        name, folder = str(source), path.parent
+        if path.is_dir():
+            raise LapsusError(f"{path} is a folder; a sweep is described by a .toml file.")
+        try:
+            source = tomllib.loads(path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            raise LapsusError(f"There is no sweep file {path}; docs/ensembles.md shows what one looks like.") from None
+        except OSError as error:
+            raise LapsusError(f"Cannot read {path}: {error.strerror}.") from error
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise LapsusError(f"{path} is not a TOML file: {error}.") from error
+    if isinstance(source.get("vary"), dict):
+        source = source | {"vary": _flattened(source["vary"], name)}
+    try:
+        sweep = SweepFile.model_validate(source | {"folder": folder or Path()})
+    except ValidationError as error:
+        raise _explain(error, name) from None
+    if not sweep.experiments and not sweep.member:
+        raise LapsusError(f'{name} names no experiment: give experiment = "NAME" or [[member]] tables.')
+    if sweep.vary and sweep.member:
+        raise LapsusError(f"{name} has both [vary] and [[member]]; a sweep is either factorial or listed.")
+    for listed in sweep.member:
+        if listed.experiment is None and len(sweep.experiments) != 1:
+            raise LapsusError(f"{name}: a [[member]] needs its own experiment where the file names none or several.")
+    return sweep
+
+
+def _flattened(table: dict, source: str, prefix: str = "") -> dict[str, Any]:
+    """network.units = […] means the same as "network.units" = […]."""
+    found = {}
+    for key, value in table.items():
+        if isinstance(value, dict):
+            found |= _flattened(value, source, f"{prefix}{key}.")
+        elif not isinstance(value, list) or not value:
+            raise LapsusError(f"{source}: vary.{prefix}{key} must be a list of values, as in [16, 32].")
+        else:
+            found[prefix + key] = value
+    return found
+
+
+def _explain(error: ValidationError, source: str) -> LapsusError:
+    lines = []
+    for problem in error.errors():
+        field = ".".join(str(part) for part in problem["loc"])
+        if problem["type"] == "extra_forbidden":
+            known = list(SweepFile.model_fields | Listed.model_fields | Measure.model_fields | Subjects.model_fields)
+            close = get_close_matches(str(problem["loc"][-1]), known, 1)
+            lines.append(f"{field} is not a known key." + (f" Did you mean {close[0]}?" if close else ""))
+        elif problem["type"] == "missing":
+            lines.append(f"{field} is missing.")
+        else:
+            lines.append(f"{field} = {problem['input']!r} is not right: {problem['msg'].lower()}.")
+    return LapsusError(f"{source}: " + " ".join(dict.fromkeys(lines)))

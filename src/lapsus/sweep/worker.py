@@ -1,0 +1,63 @@
+"""A process that works on one member after another: names come in as lines, outcomes go out as lines of JSON.
+
+When the line of names ends, because the process that started it has nothing more or is no more, it saves and leaves.
+"""
+
+import json
+import os
+import queue
+import signal
+import sys
+import threading
+
+from lapsus.sweep.folder import Sweep
+from lapsus.sweep.member import run_member
+
+__all__ = ["work"]
+
+
+def work(folder: str, threads: int) -> None:
+    """Until no more names come."""
+    names: queue.Queue[str | None] = queue.Queue()
+    answers = os.fdopen(os.dup(1), "w", buffering=1)
+    os.dup2(2, 1)  # what a member prints is no answer
+    idle = threading.Event()
+
+    def listen() -> None:
+        for line in sys.stdin:
+            names.put(line.strip())
+        names.put(None)
+        if not idle.is_set():
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    def stopped(number: int, frame: object) -> None:
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGTERM, stopped)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for whoever started this
+    sweep = Sweep(folder)
+    idle.set()
+    threading.Thread(target=listen, daemon=True).start()
+    print(json.dumps({"ready": True}), file=answers)
+    try:
+        while (name := names.get()) is not None:
+            idle.clear()
+            _log_to(sweep, name)
+            outcome = run_member(sweep, name, threads)
+            idle.set()
+            print(json.dumps({"member": name, "kind": outcome.kind, "reason": outcome.reason}), file=answers)
+    except (KeyboardInterrupt, BrokenPipeError):
+        pass
+
+
+def _log_to(sweep: Sweep, name: str) -> None:
+    path = sweep.log_file(name)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    log = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+    os.close(log)
+
+
+if __name__ == "__main__":
+    work(sys.argv[1], int(sys.argv[2]))

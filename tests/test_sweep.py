@@ -1,0 +1,272 @@
+"""Sweeps on this machine: what a file asks for, what a folder says, and that nothing is lost when anything dies."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from sweep_members import QUICK, TINY, bits, lapsus, write_sweep
+
+from lapsus import LapsusError, Run, read_experiment, train
+from lapsus.sweep import Pool, Sweep, plan_sweep, read_sweep
+from lapsus.sweep.claims import Busy, claim, live
+from lapsus.sweep.member import run_member
+from lapsus.sweep.status import describe, summary
+
+
+def made(folder: Path, **fields) -> Sweep:
+    path = write_sweep(folder, **fields)
+    return Sweep.make(folder / "out", plan_sweep(read_sweep(path), folder / "out"))
+
+
+# --- The plan ---
+
+
+def test_factorial_and_seeds(tmp_path):
+    sweep = made(tmp_path, seeds=2, vary={"network.units": [6, 8], "stage.0.learning_rate": [0.001]})
+    assert list(sweep.plan.members) == [
+        f"tiny_units-{units}_learning-rate-0.001-{seed}" for units in (6, 8) for seed in (1, 2)
+    ]
+    experiment = sweep.plan.experiment("tiny_units-6_learning-rate-0.001-2")
+    assert experiment.network["units"] == 6 and experiment.seed == 2 and experiment.stage[0].learning_rate == 0.001
+    again = plan_sweep(read_sweep(tmp_path / "sweep.toml"), tmp_path / "elsewhere" / "out")
+    assert again.hash == sweep.hash
+    assert str(tmp_path) not in (sweep.path / "manifest.json").read_text()
+
+
+def test_listed_members(tmp_path):
+    members = [{"name": "wide", "set": {"network.units": 12}, "seeds": [3, 7]}, {"set": {"task.delay": 2}}]
+    sweep = made(tmp_path, member=members)
+    assert list(sweep.plan.members) == ["wide-3", "wide-7", "tiny_delay-2-1"]
+    assert sweep.plan.experiment("wide-7").network["units"] == 12
+
+
+def test_starts_come_first_once_and_with_the_same_network(tmp_path):
+    vary = {"network.units": [6, 8], "stage.0.updates": [10, 20]}
+    sweep = made(tmp_path, start={}, seeds=[1, 4], vary=vary)
+    names = list(sweep.plan.members)
+    assert len(names) == 2 * (2 + 4) and len({name for name in names if name.startswith("first")}) == 4
+    for name in names:
+        start = sweep.plan.start(name)
+        if start is not None:
+            assert names.index(start) < names.index(name)
+            units = sweep.plan.experiment(name).network["units"]
+            assert start == f"first_units-{units}-{sweep.plan.members[name].seed}"
+            assert sweep.plan.experiment(start).network["units"] == units
+            assert sweep.plan.experiment(start).updates == 40  # its own
+    assert sweep.plan.depth("tiny_units-6_updates-10-1") == 1
+
+
+def test_a_start_that_is_a_run_folder_is_found_from_a_moved_sweep(tmp_path):
+    before = Run.create(tmp_path / "before", read_experiment(TINY | {"name": "before"}))
+    train(before, steps=40)
+    sweep = made(tmp_path, changes={"start_from": "before"})
+    assert sweep.plan.experiment("tiny-1").start_from == "../../before"
+    assert run_member(sweep, "tiny-1").kind == "done"
+
+
+@pytest.mark.parametrize(
+    "fields, message",
+    [
+        ({"sedes": 3}, "sedes is not a known key. Did you mean seeds"),
+        ({"seeds": 0}, "seeds"),
+        ({"seeds": [1, -1]}, "seeds"),
+        ({"vary": {"network.units": 16}}, r"vary.network.units must be a list"),
+        ({"vary": {"network.units": [6]}, "member": [{"set": {}}]}, "either factorial or listed"),
+        ({"vary": {"stage.7.updates": [6]}}, "stages are numbered 0 to 0"),
+        ({"vary": {"nonsense": [6]}}, "nonsense is not a known key"),
+        ({"experiment": "no-such"}, "There is no experiment file no-such"),
+        ({"member": [{"name": "a", "set": {}}, {"name": "a", "set": {"task.delay": 2}}]}, "would be called a;"),
+        ({"member": [{"name": "../a"}]}, "name"),
+        ({"measure": {"evaluation": {"conditions": 1}}}, "conditions"),
+    ],
+)
+def test_mistakes_in_a_sweep_file_are_one_sentence(tmp_path, fields, message):
+    with pytest.raises(LapsusError, match=message):
+        made(tmp_path, **fields)
+
+
+def test_a_sweep_may_grow_but_not_change(tmp_path):
+    before = made(tmp_path)
+    after = made(tmp_path, seeds=3)
+    assert list(after.plan.members) == ["tiny-1", "tiny-2", "tiny-3"] and after.hash != before.hash
+    with pytest.raises(LapsusError, match=r"2 members that this file does not have, such as tiny-2"):
+        made(tmp_path, seeds=1)
+    with pytest.raises(LapsusError, match=r"another description of tiny \(it differs in stage\)"):
+        made(tmp_path, changes={"stage": [{"updates": 9}]}, seeds=3)
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "thesis.tex").touch()
+    with pytest.raises(LapsusError, match="is there already and is not a sweep"):
+        Sweep.make(tmp_path / "other", after.plan)
+
+
+def test_a_damaged_manifest_says_so_and_is_made_again(tmp_path):
+    sweep = made(tmp_path)
+    (sweep.path / "manifest.json").write_text('{"format": "lapsus sweep 1", "memb')
+    with pytest.raises(LapsusError, match="is damaged"):
+        Sweep(sweep.path)
+    assert made(tmp_path).hash == sweep.hash
+    with pytest.raises(LapsusError, match="does not exist"):
+        Sweep(tmp_path / "nowhere")
+
+
+# --- Claims ---
+
+
+def test_one_holder_at_a_time_and_the_dead_hold_nothing(tmp_path):
+    path = tmp_path / "claims" / "a.json"
+    with claim(path):
+        assert live(path)
+        with pytest.raises(Busy), claim(path):
+            pass
+    assert not path.exists() and list(path.parent.iterdir()) == []
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    path.write_text(json.dumps({"host": os.uname().nodename, "pid": gone.pid, "began": None, "token": "x"}))
+    assert not live(path)
+    with claim(path):
+        assert live(path)
+
+
+def test_a_holder_on_another_machine_lives_by_its_age(tmp_path):
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps({"host": "elsewhere", "pid": 1, "began": None, "token": "x"}))
+    assert live(path)
+    os.utime(path, (time.time() - 3600,) * 2)
+    assert not live(path)
+
+
+# --- One member ---
+
+
+def test_a_member_is_a_run_and_goes_on_with_the_same_bits(tmp_path):
+    sweep = made(tmp_path, seeds=2)
+    asked = iter([False, True])
+    # Asked before it begins, then at update 20.
+    first = run_member(sweep, "tiny-1", stop=lambda: next(asked, True))
+    assert first.kind == "interrupted" and 0 < sweep.update("tiny-1") < 40
+    assert sweep.states().ready == ["tiny-1", "tiny-2"] and not sweep.claim_file("tiny-1").exists()
+    for name in ("tiny-1", "tiny-2"):
+        assert run_member(sweep, name).kind == "done"
+    straight = Sweep.make(tmp_path / "straight", sweep.plan)
+    for name in ("tiny-1", "tiny-2"):
+        assert run_member(straight, name, threads=2).kind == "done"
+    assert bits(sweep) == bits(straight)
+    own = Run.create(tmp_path / "own", read_experiment(TINY, ["seed=2"]))
+    train(own)
+    newest = json.loads(max(own.path.glob("checkpoint-*.json")).read_text())["sha256"]
+    assert bits(sweep)["tiny-2"][0] == newest
+
+
+def test_a_folder_whose_maker_died_at_once_is_used(tmp_path):
+    sweep = made(tmp_path)
+    sweep.run_folder("tiny-1").mkdir(parents=True)
+    (sweep.run_folder("tiny-1") / "config.toml.partial").write_text("name =")
+    assert run_member(sweep, "tiny-1").kind == "done"
+
+
+def test_failures_are_entered_counted_and_forgotten_on_request(tmp_path):
+    sweep = made(tmp_path, start={"stage": [{"updates": 5, "learning_rate": 1e30, "clip": 1e30, "warmup": 0}]}, tries=2)
+    for count in (1, 2):
+        outcome = run_member(sweep, "first-1")
+        assert outcome.kind == "failed" and "no longer a finite number" in outcome.reason
+        assert len(sweep.failures("first-1")) == count
+    states = sweep.states()
+    assert states.failed == ["first-1"] and states.blocked == ["tiny-1"]
+    assert {"members": 2, "done": 0, "failed": 1, "running": 0}.items() <= summary(sweep).items()
+    assert "first-1 was given up after 2 tries" in describe(sweep) and "finite number" in describe(sweep)
+    assert sweep.forget_failures() == 1 and sweep.states().ready == ["first-1"]
+
+
+def test_measuring_more_does_not_train_again(tmp_path):
+    sweep = made(tmp_path)
+    run_member(sweep, "tiny-1")
+    checkpoints = {p.name: p.stat().st_mtime_ns for p in sweep.run_folder("tiny-1").glob("checkpoint-*")}
+    more = made(tmp_path, measure={"evaluation": {"conditions": 8, "trials": 2}})
+    assert more.states().ready == ["tiny-1"] and run_member(more, "tiny-1").kind == "done"
+    assert checkpoints == {p.name: p.stat().st_mtime_ns for p in more.run_folder("tiny-1").glob("checkpoint-*")}
+
+
+def test_classes_of_the_users_own_are_imported_by_members(tmp_path, monkeypatch):
+    (tmp_path / "mine_of_sweeps.py").write_text(
+        "from lapsus.tasks import IndexCued\nclass Mine(IndexCued):\n    pass\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    sweep = made(tmp_path, changes={"task": TINY["task"] | {"kind": "mine_of_sweeps:Mine"}})
+    assert run_member(sweep, "tiny-1").kind == "done"
+    with pytest.raises(LapsusError, match="--trust"):
+        Run(sweep.run_folder("tiny-1"))
+
+
+# --- Many ---
+
+
+@pytest.mark.slow
+def test_a_pool_works_through_starts_failures_and_lost_processes(tmp_path):
+    """Two settings of which one cannot be learned, each after a start; the process of one member is killed once."""
+    sweep = made(tmp_path, start={}, tries=2, vary={"stage.0.learning_rate": [1e-3, 1e30], "stage.0.clip": [1e30]})
+    killed, lines = [], []
+
+    def shown(pool, line):
+        lines.append(line)
+        for worker in pool._workers.values():
+            if worker.member == "first-1" and not killed:
+                killed.append(worker.process.pid)
+                worker.process.kill()
+
+    Pool(sweep, 2, shown=shown).run()
+    good, bad = (name for name in sweep.plan.members if name != "first-1")
+    states = sweep.states()
+    assert killed and states.done == ["first-1", good] and states.failed == [bad]
+    assert "killed by SIGKILL" in sweep.failures("first-1")[0]["reason"] and len(sweep.failures(bad)) == 2
+    assert any("given up" in line for line in lines if line)
+
+
+@pytest.mark.slow
+def test_the_command_interrupted_goes_on_and_says_how_it_stands(tmp_path):
+    path = write_sweep(tmp_path, changes={"stage": [TINY["stage"][0] | {"updates": 4000}]}, seeds=2)
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).resolve().parents[1] / "src")}
+    command = [sys.executable, "-m", "lapsus", "sweep", str(path), "-o", str(tmp_path / "out")]
+    process = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    _until(lambda: (tmp_path / "out").exists() and _moving(tmp_path / "out"), 120)
+    status = json.loads(lapsus("sweep", "status", "out", "--json", cwd=tmp_path).stdout)
+    assert status["members"] == 2 and status["running"] == 2 and status["done"] == 0
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 130 and "The same command goes on" in out and "Traceback" not in err
+    sweep = Sweep(tmp_path / "out")
+    assert all(sweep.update(name) > 0 for name in sweep.plan.members) and sweep.states().running == []
+
+
+def _moving(folder: Path) -> bool:
+    return len(list(folder.glob("members/*/metrics.jsonl"))) == 2 and all(
+        path.stat().st_size for path in folder.glob("members/*/metrics.jsonl")
+    )
+
+
+def _until(condition, seconds: float) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it took too long"
+        time.sleep(0.2)
+
+
+def test_mistakes_on_the_command_line(tmp_path, capsys, monkeypatch):
+    from lapsus.cli import app
+
+    monkeypatch.chdir(tmp_path)
+    write_sweep(tmp_path, measure=QUICK)
+    for arguments, message in (
+        (["nowhere.toml"], "There is no sweep file nowhere.toml"),
+        (["sweep.toml", "--partition", "short"], "no option --partition"),
+        (["sweep.toml", "--workers", "0"], "--workers must be at least 1"),
+        (["sweep.toml", "--slurm", "--dask", "tcp://x:1"], "not to both"),
+        (["status", "nowhere"], "nowhere does not exist"),
+        (["cancel", "."], "is not the folder of a sweep"),
+    ):
+        with pytest.raises(LapsusError, match=message):
+            app(["sweep", *arguments], standalone_mode=False)
