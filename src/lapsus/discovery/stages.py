@@ -10,15 +10,24 @@ import pandas as pd
 import torch
 from tqdm import tqdm
 
+from lapsus import streams
 from lapsus.behaviour import BNS
 from lapsus.discovery.folder import STAGES, Folder, fingerprint
 from lapsus.discovery.result import Discovery
-from lapsus.discovery.target import LEAST_GUESS, experiment, fitted_behaviour, nearest_start, task_like, updates_within
+from lapsus.discovery.target import (
+    LEAST_GUESS,
+    ROUND_NAME,
+    experiment,
+    fitted_behaviour,
+    starts,
+    task_like,
+    updates_within,
+)
 from lapsus.errors import LapsusError
 from lapsus.files import subfolder, write_arrays, write_json, write_text
 from lapsus.inference import fit as fit_trials
 from lapsus.library import Run
-from lapsus.study.evaluation import evaluate
+from lapsus.study.evaluation import evaluate, excess
 from lapsus.study.findings import LEAST_APART
 from lapsus.study.match import Match, match
 from lapsus.study.mechanism import study_mechanism
@@ -188,14 +197,12 @@ class _Work:
         cueing = settings["cueing"]
         fitted = fitted_behaviour(self.discovery.fit, settings["set_size"], cueing)
         task = task_like(self.used, cueing)
-        starts = nearest_start(fitted, task, cueing, settings["start_from"])
-        if not starts:
+        family = starts(fitted, task, cueing, settings["start_from"]) or [None]
+        if family == [None]:
             self.say(
                 "      No trained network ships for this task yet, so training starts from scratch; ten minutes are"
                 " short for that."
             )
-        # The nearest network and, for further networks, its other seeds.
-        family = [s for s in starts if s.config["name"] == starts[0].config["name"]] or [None]
         spent = sum(self.folder.done.values())
         # Comparison and analyses take about as long as the fit on any machine; never less than a third is left for
         # training.
@@ -230,18 +237,45 @@ class _Work:
     def train(self) -> None:
         plan = self.discovery.plan
         for number, run in enumerate(self.discovery.runs, 1):
-            # Only what this network has left of its share: a resumed discovery does not start its clock again.
-            used = (run.metrics() or [{"seconds": 0.0}])[-1]["seconds"]
-            left = plan["seconds"] - used
-            if run.update >= run.experiment.updates or (left <= 1 and run.update > 0):
-                continue
-            self.say(
-                f"      network {number} of {len(plan['networks'])}: up to {run.experiment.updates:,} updates in"
-                f" {max(left, 1) / 60:.1f} min"
-            )
-            outcome = train(run, minutes=max(left, 1) / 60)
-            if outcome.reason == "interrupted":
-                raise Interrupted
+            looks, stages = self._looks(run.path.name), run.experiment.stage
+            for stage, end in zip(stages, np.cumsum([stage.updates for stage in stages])):
+                # Only what this network has left of its share: a resumed discovery does not start its clock again.
+                used = (run.metrics() or [{"seconds": 0.0}])[-1]["seconds"]
+                left = plan["seconds"] - used
+                if (looks and looks[-1]["settled"]) or (left <= 1 and run.update > 0):
+                    break
+                if run.update >= end:
+                    continue
+                if run.update == 0:
+                    self.say(
+                        f"      network {number} of {len(plan['networks'])}: up to {run.experiment.updates:,} updates"
+                        f" in {max(left, 1) / 60:.1f} min"
+                    )
+                outcome = train(run, steps=int(end) - run.update, minutes=max(left, 1) / 60)
+                if outcome.reason == "interrupted":
+                    raise Interrupted
+                if stage.name == ROUND_NAME and run.update == end < run.experiment.updates:
+                    looks = self._look(run, looks)
+
+    def _looks(self, name: str) -> list[dict]:
+        """What was seen of a network after each round of its training."""
+        path = self.folder / "networks" / f"{name}.json"
+        return self.folder.json(f"networks/{name}.json")["looks"] if path.is_file() else []
+
+    def _look(self, run: Run, looks: list[dict]) -> list[dict]:
+        """See whether the network matches with a margin and its excess no longer falls by more than a twentieth."""
+        model, seed = run.model(), self.settings["seed"]
+        conditions = model.task.sample(512, streams.generator(seed, "look"))
+        found = excess(model, conditions, 8, seed)["excess"]
+        margin = bool(self._match(model).with_margin)
+        level = bool(looks) and found > 0.95 * min(look["excess"] for look in looks)
+        looks = [*looks, {"update": run.update, "excess": found, "margin": margin, "settled": margin and level}]
+        write_json(self.folder / "networks" / f"{run.path.name}.json", {"looks": looks})
+        return looks
+
+    def _match(self, model) -> Match:
+        fit, fitted, settings = self.discovery.fit, self.discovery.fitted, self.settings
+        return match(model, self.used, fit, fitted, settings["cueing"], seed=settings["seed"], sizes=self.sizes)
 
     def evaluate(self) -> None:
         settings, sizes = self.settings, self.sizes
@@ -249,8 +283,7 @@ class _Work:
         for model in self.discovery.models:
             conditions, trials = sizes.evaluation_conditions, sizes.evaluation_trials
             evaluations.append(evaluate(model, conditions, trials, seed=settings["seed"]))
-            fit, fitted = self.discovery.fit, self.discovery.fitted
-            matches.append(match(model, self.used, fit, fitted, settings["cueing"], seed=settings["seed"], sizes=sizes))
+            matches.append(self._match(model))
         write_json(self.folder / "evaluation.json", {"evaluations": evaluations, "matches": matches})
 
     def analyse(self) -> None:

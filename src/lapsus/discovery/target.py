@@ -18,13 +18,16 @@ from lapsus.study.evaluation import respond
 from lapsus.tasks import FeatureCued
 from lapsus.training import Experiment, Model
 from lapsus.training.build import build, describe
+from lapsus.training.experiment import SETS
 from lapsus.training.loop import Training
 
-__all__ = ["FeatureCuedLike", "Start", "experiment", "fitted_behaviour", "nearest_start", "task_like", "updates_within"]
+__all__ = ["FeatureCuedLike", "Start", "experiment", "fitted_behaviour", "starts", "task_like", "updates_within"]
 
 RADIUS, LEAST_SPREAD = 2.5, 0.2
 # Guesses rarer than this are left out of the target: the uniform component costs a quarter of the training time.
 LEAST_GUESS = 0.01
+# Updates after which the network is looked at: it is done when it matches with a margin and gets no better.
+ROUND, ROUND_NAME = 500, "fitted target"
 _DISTANCES = 48
 
 
@@ -128,36 +131,45 @@ def _swap_probability(behaviour: BNS, conditions: dict[str, Tensor]) -> Tensor:
     return 1 - weights.gather(1, conditions["cued"].long()[:, None])[:, 0] - behaviour.uniform
 
 
-def nearest_start(fitted: BNS, task: dict, cueing: str, start_from: str | None = None) -> list[Start]:
-    """Trained networks for this cueing by how near their own target's swap curve is, nearest first; none ships: an
-    empty list."""
+def starts(fitted: BNS, task: dict, cueing: str, start_from: str | None = None) -> list[Start]:
+    """Where networks may start: what was asked for, or neutral networks for this cueing, which never swap, so that how
+    they come to swap is their own; one a seed. Those that hold their memory at any delay come before those of the
+    paper's set; none ships: an empty list."""
     if start_from is not None:
         candidates = {str(start_from): open_network(start_from).experiment.model_dump(exclude_none=True)}
-    else:
-        # Architecture controls are no start unless one is asked for.
-        candidates = {
-            name: facts["config"]
-            for name, facts in shipped("paper").items()
-            if facts["config"].get("network", {}).get("kind", "dendritic") == "dendritic"
-        }
-    conditions = build("task", task).sample(2000, streams.generator("nearest start"))
-    wanted = _swap_probability(fitted, conditions)
-    found = []
-    for name, config in candidates.items():
-        last = config["stage"][-1]
-        target = config["behaviour"]
-        right = config["task"].get("kind") == f"{cueing}-cued" and target.get("kind", "bns") == "bns"
-        if not right or (last.get("objective") or {"kind": "diffusion"})["kind"] != "diffusion":
-            if start_from is not None:
+        for name, config in candidates.items():
+            if not _trained_by_diffusion(config, cueing):
                 kind = config["task"].get("kind")
                 raise LapsusError(
                     f"{name} cannot be the start: it is a {kind} network; this needs a {cueing}-cued one trained by"
                     " diffusion."
                 )
-            continue
-        gap = float((_swap_probability(build("behaviour", target), conditions) - wanted).abs().mean())
+    else:
+        for which in reversed(SETS):
+            configs = {name: facts["config"] for name, facts in shipped(which).items()}
+            candidates = {name: config for name, config in configs.items() if _neutral(config, cueing)}
+            if candidates:
+                break
+    conditions = build("task", task).sample(2000, streams.generator("nearest start"))
+    wanted = _swap_probability(fitted, conditions)
+    found = []
+    for name, config in candidates.items():
+        gap = float((_swap_probability(build("behaviour", config["behaviour"]), conditions) - wanted).abs().mean())
         found.append(Start(name, name.rstrip("/").rsplit("/", 1)[-1], config, gap))
-    return sorted(found, key=lambda start: (round(start.distance, 6), start.name))
+    return sorted(found, key=lambda start: start.name)
+
+
+def _trained_by_diffusion(config: dict, cueing: str) -> bool:
+    last = config["stage"][-1]
+    right = config["task"].get("kind") == f"{cueing}-cued" and config["behaviour"].get("kind", "bns") == "bns"
+    return right and (last.get("objective") or {"kind": "diffusion"})["kind"] == "diffusion"
+
+
+def _neutral(config: dict, cueing: str) -> bool:
+    """Trees that never swap; architecture controls are no start unless one is asked for."""
+    tree = config.get("network", {}).get("kind", "dendritic") == "dendritic"
+    never = config["behaviour"].get("swap", {"kind": "none"})["kind"] == "none"
+    return tree and never and _trained_by_diffusion(config, cueing)
 
 
 def _memory_variance(start: Start) -> float:
@@ -193,23 +205,30 @@ def experiment(fitted: BNS, task: dict, start: Start | None, seed: int, name: st
     # (docs/recipe.md). On samples both would follow the luck of the draw; they were not tried there.
     if regress == "expectation":
         diffusion, hard = diffusion | {"early_weight": 1.5, "early_floor": 0.035, "base_penalty": 0.1}, 0.25
-    average = max(0.9, min(0.998, 1 - 8 / max(updates, 1)))
+    rounds = max(1, round(updates / ROUND))
+    each = -(-updates // rounds)
+    average = max(0.9, min(0.998, 1 - 8 / max(each, 1)))
     last = {
-        "name": "fitted target",
-        "updates": updates,
+        "name": ROUND_NAME,
+        "updates": each,
         "conditions": 64,
         "trials": 8,
         "hard": hard,
         "objective": diffusion,
         "learning_rate": 3e-3,
         "final_learning_rate": 1e-4,
-        "warmup": min(100, updates // 10),
+        "warmup": min(100, each // 10),
         "clip": 5.0,
         "beta_2": 0.999,
         "axes": 0.99,
         "average": average,
     }
-    stages = [last] if start is not None else [*_from_scratch(updates), last | {"updates": int(0.35 * updates)}]
+    if start is not None:
+        last |= _as_it_was_trained(start)
+        # Later rounds start lower: they refine what the first one found.
+        stages = [last, *[last | {"learning_rate": 1e-3}] * (rounds - 1)]
+    else:
+        stages = [*_from_scratch(updates), last | {"updates": int(0.35 * updates)}]
     table = {
         "name": name,
         "description": "Made by lapsus discover.",
@@ -227,6 +246,13 @@ def experiment(fitted: BNS, task: dict, start: Start | None, seed: int, name: st
     elif task["kind"] == "index-cued":
         table["network"] = {"kind": "dendritic", "input_scale": 30.0}  # as in index-preamble
     return Experiment.model_validate(table)
+
+
+def _as_it_was_trained(start: Start) -> dict:
+    """What keeps a network that holds its memory from losing it: the delays and the rate budget of its own training."""
+    last = start.config["stage"][-1]
+    kept = {"task": {name: value for name, value in last.get("task", {}).items() if isinstance(value, dict)}}
+    return kept | ({"rate_budget": last["rate_budget"]} if last.get("rate_budget") else {})
 
 
 def _from_scratch(updates: int) -> list[dict]:

@@ -4,8 +4,9 @@ import math
 
 import numpy as np
 
+from lapsus.files import to_plain
 from lapsus.study.evaluation import evaluate
-from lapsus.study.mechanism import analyse
+from lapsus.study.mechanism import study_mechanism
 from lapsus.sweep.sweep_file import Evaluation, Measure, Mechanism
 from lapsus.training.model import Model
 
@@ -20,7 +21,7 @@ def measure(model: Model, wanted: Measure, threads: int = 1) -> dict:
         found["evaluation"] = evaluate(model, settings.conditions, settings.trials, settings.seed, threads=threads)
     if wanted.mechanism:
         settings = wanted.mechanism if isinstance(wanted.mechanism, Mechanism) else Mechanism()
-        found["mechanism"] = analyse(model, settings.probe_distance, settings.seed)[0]
+        found["mechanism"] = to_plain(study_mechanism(model, settings.probe_distance, settings.seed)[0])
     return plain(found)
 
 

@@ -194,7 +194,8 @@ def plan_sweep(sweep: SweepFile, output: Path, targets: dict[str, dict] | None =
 
 
 def plan_networks(names: list[str] | None, seeds: int, folder: Path, which: str | None = None) -> Plan:
-    """The named experiments (all that ship, or all of one set, if none is named) and what they start from, in run folders in `folder`."""
+    """The named experiments (all that ship, or all of one set, if none is named) and what they start from, in run
+    folders in `folder`."""
     if seeds < 1:
         raise LapsusError(f"--seeds must be at least 1, not {seeds}.")
     planner = _Planner(Path(), folder, [])
