@@ -276,8 +276,7 @@ def test_networks_start_where_none_swaps():
     with pytest.raises(LapsusError, match="cannot be the start"):
         starts(BNS(NoSwap()), task, "feature", "index-no-swap")
     # A network that holds its memory goes on with the delays and the budget that made it do so.
-    with mock.patch("lapsus.discovery.target._memory_variance", return_value=0.0):
-        made_for = experiment(target, task, found[0], 1, "x", 1200)
+    made_for = experiment(target, task, found[0], 1, "x", 1200)
     assert made_for.updates == 1200 and len(made_for.stage) == 2
     assert made_for.stage[-1].task == {"delay": {"from": 3, "to": 40}} and made_for.stage[-1].rate_budget == 15.0
 

@@ -3,6 +3,7 @@
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +20,7 @@ from lapsus.discovery.target import (
     ROUND_NAME,
     experiment,
     fitted_behaviour,
+    memory_variance,
     starts,
     task_like,
     updates_within,
@@ -213,9 +215,9 @@ class _Work:
         for k in range(settings["networks"]):
             start = family[k % len(family)]
             name = f"network-{k + 1}"
-            described = experiment(fitted, task, start, settings["seed"] + k, name, 1000)
-            updates = updates_within(described, share)
-            described = experiment(fitted, task, start, settings["seed"] + k, name, updates)
+            memory = 0.0 if start is None else memory_variance(start)
+            describe = partial(experiment, fitted, task, start, settings["seed"] + k, name, memory=memory)
+            described = describe(updates_within(describe(1000), share))
             path = self.folder / "networks" / name
             if not (path / "config.toml").is_file():
                 Run.create(path, described)

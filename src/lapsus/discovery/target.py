@@ -172,7 +172,7 @@ def _neutral(config: dict, cueing: str) -> bool:
     return tree and never and _trained_by_diffusion(config, cueing)
 
 
-def _memory_variance(start: Start) -> float:
+def memory_variance(start: Start) -> float:
     """Variance of the start's responses around the reported item beyond its own target's: what its memory adds
     (rad²)."""
     model = load(start.source)
@@ -183,10 +183,11 @@ def _memory_variance(start: Start) -> float:
     return max(0.0, robust**2 - (start.spread / RADIUS) ** 2)
 
 
-def experiment(fitted: BNS, task: dict, start: Start | None, seed: int, name: str, updates: int) -> Experiment:
+def experiment(
+    fitted: BNS, task: dict, start: Start | None, seed: int, name: str, updates: int, memory: float = 0.0
+) -> Experiment:
     """The experiment of one network: from a trained one, straight to the target; from scratch, by way of easier
-    stages."""
-    memory = 0.0 if start is None else _memory_variance(start)
+    stages. memory: the variance (rad²) that the start's memory adds to its responses (`memory_variance`)."""
     # The network's own memory scatters responses too, so the target scatters less: together they should scatter as the
     # subject does.
     spread = RADIUS * math.sqrt(max((LEAST_SPREAD / RADIUS) ** 2, (fitted.spread / RADIUS) ** 2 - memory))
