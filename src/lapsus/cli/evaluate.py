@@ -43,7 +43,7 @@ def command(
     from lapsus.errors import LapsusError
     from lapsus.library import load
     from lapsus.study import evaluate
-    from lapsus.study.evaluation import evaluate_delays, norm_ratio
+    from lapsus.study.memory import evaluate_delays, norm_ratio
 
     if conditions < 2 or trials < 1 or seed < 0:
         raise LapsusError(
