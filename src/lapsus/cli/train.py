@@ -19,6 +19,9 @@ MicroBatch = Annotated[
     typer.Option("--micro-batch", help="Conditions simulated at a time: less memory, same result.", show_default="all"),
 ]
 
+# Conditions and trials from which the verdict after a training is made: a second or two.
+_JUDGED = (1024, 16)
+
 Trust = Annotated[bool, typer.Option("--trust", help="Import classes outside of lapsus that the run's config names.")]
 
 
@@ -67,9 +70,15 @@ def go(run, **options) -> None:
     outcome = train(run, say=lambda line: typer.echo(line, err=True), **options)
     place = f"update {outcome.update:,} of {outcome.updates:,}"
     if outcome.reason == "done":
-        typer.echo(f"Trained in {outcome.seconds / 60:.1f} min. `lapsus evaluate {run.path}` measures it.")
+        typer.echo(f"Trained in {outcome.seconds / 60:.1f} min. `lapsus evaluate {run.path}` measures it in full.")
     else:
         why = {"interrupted": "Interrupted", "minutes": "Time is up", "steps": "Stopped"}[outcome.reason]
         typer.echo(f"{why} at {place}; all is saved. `lapsus resume {run.path}` goes on.")
     if outcome.reason == "interrupted":
         raise typer.Exit(130)
+    if outcome.reason in ("done", "minutes"):
+        from lapsus.study import evaluate
+        from lapsus.study.verdict import verdict
+
+        found = evaluate(run.model(), *_JUDGED, engine=options.get("engine", "auto"))
+        typer.echo(str(verdict(found, run.experiment.stage[-1].objective["kind"], outcome.reason == "minutes")))
