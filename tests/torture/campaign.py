@@ -129,8 +129,9 @@ def fault_cases(seed: int, steps: dict[str, int]) -> Iterator[tuple[jobs.Job, Fa
                 yield job, Fault(kind, at, seed=seed + number)
 
 
-def campaign(minutes: float, seed: int = 0, names: tuple[str, ...] = (), inputs: int = 0) -> Tally:
-    """Faults, hostile files and tables, in shares of the time; `names` restricts the jobs."""
+def campaign(minutes: float, seed: int = 0, names: tuple[str, ...] = (), inputs: int = 0, least: int = 0) -> Tally:
+    """Faults, hostile files and tables, in shares of the time but at least so many inputs and faults; `names` restricts
+    the jobs."""
     tally = Tally()
     if names:
         jobs.JOBS = tuple(job for job in jobs.JOBS if job.name in names)
@@ -145,17 +146,17 @@ def campaign(minutes: float, seed: int = 0, names: tuple[str, ...] = (), inputs:
             own.mkdir()
             expected[job.name], steps[job.name] = undisturbed(job, own)
             found = own / "found" if job.name == "discover" else found
-        _faults(tally, folder, expected, steps, seed, 60 * minutes * 0.55)
+        _faults(tally, folder, expected, steps, seed, 60 * minutes * 0.55, least)
         _kills(tally, folder, expected, seed, 60 * minutes * 0.1)
         _tables(tally, folder, seed, 60 * minutes * 0.05)
         _hostile(tally, folder, found, seed, 60 * minutes * 0.3, inputs)
     return tally
 
 
-def _faults(tally: Tally, folder: Path, expected: dict, steps: dict, seed: int, seconds: float) -> None:
+def _faults(tally: Tally, folder: Path, expected: dict, steps: dict, seed: int, seconds: float, least: int) -> None:
     over = deadline(seconds)
-    for job, fault in fault_cases(seed, steps):
-        if over():
+    for number, (job, fault) in enumerate(fault_cases(seed, steps)):
+        if over() and number >= least:
             return
         own = Path(tempfile.mkdtemp(dir=folder))
         tally.add(job.name, fault.kind, with_fault(job, own, fault, expected[job.name]))
