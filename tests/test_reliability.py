@@ -326,7 +326,7 @@ def test_malformed_matlab_files_are_sentences(tmp_path):
         },
         "berg": {"recording1": 3.0},
         "shape": {"recording1": {f: np.ones(2) for f in ("set_size", "c_array", "test", "sub_picked", "RT")}},
-        "objects": {"response": np.array([1, "x", None], object), "target": np.ones(3)},
+        "objects": {"response": np.array([1, "x", "y"], object), "target": np.ones(3)},
     }
     for name, content in wrong.items():
         savemat(tmp_path / f"{name}.mat", content)

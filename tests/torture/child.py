@@ -46,6 +46,8 @@ def run(work: Callable[[], object], *, seconds: float = 120.0, kill_after: float
                     signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
                 for stream in (1, 2):
                     os.dup2(output.fileno(), stream)
+                # A test runner may have put its own in their place.
+                sys.stdout, sys.stderr = (os.fdopen(stream, "w", closefd=False) for stream in (1, 2))
                 work()
                 code = 0
             except SystemExit as leaving:
