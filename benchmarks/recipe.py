@@ -132,6 +132,6 @@ def _smooth(values: np.ndarray, over: int = 5) -> np.ndarray:
 
 
 if __name__ == "__main__":
-    networks = shipped()
+    networks = shipped("paper")
     print(table(networks))
     draw(networks, Path(__file__).parent.parent / "docs" / "learning-curves.png")

@@ -12,9 +12,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from lapsus.analysis import alignment, decoders, modes, rings, trialwise
+from lapsus.analysis import alignment, decoders, rings, trialwise
 from lapsus.analysis.activity import activity_dataset, memory, two_items
 from lapsus.analysis.synthetic import synthetic_population
+from lapsus.statistics.intervals import rate_interval
 
 
 def load_recording() -> tuple[np.ndarray, pd.DataFrame, np.ndarray, np.ndarray]:
@@ -27,7 +28,7 @@ def load_recording() -> tuple[np.ndarray, pd.DataFrame, np.ndarray, np.ndarray]:
 def main(output: Path) -> None:
     activity, table, time, epoch = load_recording()
     data = activity_dataset(activity, table, time=time, epoch=epoch)
-    rate, low, high = modes.swap_rate(data)
+    rate, low, high = rate_interval(two_items(data).swap)
     print(f"{data.sizes['trial']} trials, {data.sizes['unit']} units; swap rate {rate:.3f} [{low:.3f}, {high:.3f}]")
 
     shown = data.isel(time=np.flatnonzero(data["epoch"].to_numpy() != "prestimulus"))

@@ -6,19 +6,14 @@ Every stage is the real one; only the sizes of the analyses are cut.
 import tempfile
 from functools import cache
 from pathlib import Path
-from unittest import mock
 
 import pandas as pd
 
+from lapsus.study.sizes import QUICK
 from lapsus.trials.observer import observer_path
 
 HOSTILE = '<script>alert("x")</script><img src=x onerror=alert(1)>/../../etc & \N{OCTOPUS} ' + "long" * 2500
 TINY = {"kind": "dendritic", "units": 6, "branching": [3]}
-
-
-def small_analyses():
-    """Analyses of the mechanism at sizes for tests."""
-    return mock.patch.multiple("lapsus.study.mechanism", DEGREES=(45, 165), ROTATIONS=1, SINGLE=600)
 
 
 def tiny_start(folder: Path, task: str = "feature-cued") -> Path:
@@ -52,8 +47,6 @@ def made() -> Path:
     from lapsus import discover
 
     folder = Path(tempfile.mkdtemp(prefix="lapsus-test-"))
-    with small_analyses():
-        discover(
-            table(), minutes=0.1, output=folder / "found", start_from=str(tiny_start(folder)), say=lambda text: None
-        )
+    start = str(tiny_start(folder))
+    discover(table(), minutes=0.1, output=folder / "found", start_from=start, say=lambda text: None, sizes=QUICK)
     return folder / "found"

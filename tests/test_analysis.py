@@ -11,6 +11,7 @@ from lapsus.analysis.synthetic import EPOCHS, planes, synthetic_population
 from lapsus.circular import embed, wrap
 from lapsus.errors import LapsusError
 from lapsus.paper.verdicts import criteria, judge
+from lapsus.statistics import intervals, swaps
 
 TIME = np.array([-6, -5, -3, 0, 1])
 EPOCH = np.array(["delay", "delay", "cue", "denoise", "denoise"])
@@ -221,29 +222,40 @@ def test_sigmoid_falls_where_curves_fall():
 # --- Swaps ---
 
 
-def test_swap_rate_by_distance_counts():
+def test_the_swap_curve_counts_and_its_intervals_take_units_as_the_sample():
     rng = np.random.default_rng(0)
-    count = 4000
-    probe = rng.uniform(np.pi / 4, np.pi, count)
-    swap = rng.random(count) < np.where(probe < 1.5, 0.3, 0.05)
-    table = xr.Dataset(
-        {
-            "cued": 1,
-            "report_1": 0.0,
-            "report_2": 2.0,
-            "probe_1": 0.0,
-            "probe_2": probe,
-            "response": np.where(swap, 1.9, 0.1),
-        }
-        | {
-            name: ("trial", np.full(count, value))
-            for name, value in {"cued": 1, "report_1": 0.0, "report_2": 2.0, "probe_1": 0.0}.items()
-        }
-        | {"probe_2": ("trial", probe), "response": ("trial", np.where(swap, 1.9, 0.1))}
-    )
-    found = modes.swap_rate_by_distance(table, edges=[0.7, 1.5, 3.2])
-    np.testing.assert_allclose(found["rate"], [swap[probe < 1.5].mean(), swap[probe >= 1.5].mean()])
-    assert ((found["low"] < [0.3, 0.05]) & (found["high"] > [0.3, 0.05])).all()
+    probe = rng.uniform(np.pi / 4, np.pi, 4000)
+    swap = rng.random(4000) < np.where(probe < 1.5, 0.3, 0.05)
+    response, report = np.where(swap, 1.9, 0.1), np.tile([0.0, 2.0], (4000, 1))
+    item, gap = swaps.nearest_item(response, report)
+    np.testing.assert_array_equal(item == 1, swap)
+    np.testing.assert_allclose(gap, 0.1)
+    found = swaps.swap_curve(item == 1, probe, [0.7, 1.5, 3.2])
+    np.testing.assert_allclose(found.rate, [swap[probe < 1.5].mean(), swap[probe >= 1.5].mean()])
+    assert ((found.low < [0.3, 0.05]) & (found.high > [0.3, 0.05])).all() and found.pairs.sum() == 4000
+    np.testing.assert_allclose(swaps.rate_by_distance(np.stack([swap, ~swap]), probe, [0.7, 1.5, 3.2])[0], found.rate)
+    # Sixteen trials that all answer alike are one observation.
+    wide = intervals.rate_interval(np.repeat(swap, 16), np.repeat(np.arange(4000), 16))
+    assert wide == pytest.approx(intervals.rate_interval(swap, np.arange(4000)))
+
+
+def test_intervals_over_units_cover():
+    rng = np.random.default_rng(1)
+    covered = []
+    for _ in range(400):
+        p = rng.beta(1, 4, 60)
+        hits = rng.random((60, 12)) < p[:, None]
+        _, low, high = intervals.rate_interval(hits.ravel(), np.repeat(np.arange(60), 12))
+        covered.append(low <= 0.2 <= high)
+    assert 0.91 <= np.mean(covered) <= 0.98
+
+
+def test_distances_that_differ_by_rounding_are_one():
+    gap = np.radians([27.692, 27.693, 55.385, 83.077] * 5)
+    assert len(swaps.distance_edges(gap)) == 4
+    assert len(swaps.distance_edges(np.linspace(0.5, 3, 100), 6)) == 7
+    edges = swaps.distance_edges(np.random.default_rng(0).exponential(0.5, 600) % np.pi, 6, equally_many=True)
+    assert len(edges) == 7
 
 
 def test_distractor_mode_sees_modes_and_not_width():
@@ -276,7 +288,7 @@ def test_averaging_places_modes_at_zero_and_one():
 def test_proportion_interval_covers():
     rng = np.random.default_rng(0)
     hits = rng.binomial(50, 0.1, 4000)
-    low, high = modes.proportion_interval(hits, 50)
+    low, high = intervals.proportion_interval(hits, 50)
     assert np.mean((low <= 0.1) & (high >= 0.1)) > 0.93
 
 

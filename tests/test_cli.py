@@ -5,7 +5,6 @@ import os
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
 
@@ -64,6 +63,27 @@ def test_evaluate(folder):
     } <= set(result)
     text = lapsus("evaluate", "run", "--conditions", 32, cwd=folder)
     assert "Excess over the Bayes denoiser" in text and "swap rate" in text
+
+
+def test_evaluate_at_other_delays(folder):
+    rows = json.loads(lapsus("evaluate", "run", "--json", "--conditions", 32, "--delay", "2,9", cwd=folder))
+    assert [row["delay"] for row in rows["delays"]] == [2, 9] and rows["norm_ratio"] > 0
+    assert {"swap_curve_mad", "swap_curve_max", "swap_likelihood_mad", "median_error", "away", "excess"} <= set(
+        rows["delays"][0]
+    )
+    one = json.loads(lapsus("evaluate", "run", "--json", "--conditions", 32, "--delay", 9, cwd=folder))
+    assert one["median_error"] == rows["delays"][1]["median_error"] != rows["delays"][0]["median_error"]
+    assert "by likelihood" in lapsus("evaluate", "run", "--conditions", 32, "--delay", "2,9", cwd=folder)
+    assert "as in 20 or 5,10,20" in lapsus("evaluate", "run", "--delay", "soon", cwd=folder, code=2)
+
+
+def test_simulate_at_other_delays(folder):
+    import xarray as xr
+
+    lapsus("simulate", "run", "--conditions", 3, "--trials", 2, "--delay", "2,9", "-o", "at.nc", cwd=folder)
+    for steps in (2, 9):
+        with xr.open_dataset(folder / f"at-delay-{steps}.nc", engine="h5netcdf") as data:
+            assert int((data["epoch"] == "delay").sum()) == steps
 
 
 def test_simulate(folder):
@@ -141,21 +161,9 @@ def test_folder_without_rights(folder):
     locked.chmod(0o555)
     if os.access(locked, os.W_OK):  # root may write anywhere: a file in the way gives the same kind of error
         (folder / "blocked").write_text("")
-        assert "Cannot make the folder" in lapsus("train", "tiny.toml", "-o", "blocked/run", cwd=folder, code=2)
+        assert "is a file, not a folder" in lapsus("train", "tiny.toml", "-o", "blocked/run", cwd=folder, code=2)
     else:
-        assert "Cannot make the folder" in lapsus("train", "tiny.toml", "-o", "locked/run", cwd=folder, code=2)
-
-
-def test_full_disk_is_a_sentence(tmp_path):
-    from lapsus.errors import LapsusError
-    from lapsus.library.runs import _write
-
-    full = Path("/dev/full")
-    if not full.exists():
-        pytest.skip("no /dev/full on this machine")
-    (tmp_path / "checkpoint.partial").symlink_to(full)
-    with pytest.raises(LapsusError, match="Cannot write .*checkpoint.*: No space left"):
-        _write(tmp_path / "checkpoint", b"x" * 10_000)
+        assert "cannot be written" in lapsus("train", "tiny.toml", "-o", "locked/run", cwd=folder, code=2)
 
 
 def test_every_command_has_help(tmp_path):

@@ -2,13 +2,14 @@
 
 import json
 import shutil
+from dataclasses import replace
 from types import SimpleNamespace
 from unittest import mock
 
 import numpy as np
 import pytest
 import torch
-from made_discovery import HOSTILE, made, small_analyses, table, tiny_start
+from made_discovery import HOSTILE, made, table, tiny_start
 
 from lapsus import Discovery, check_task, discover, streams
 from lapsus.behaviour import BNS, ConstantSwap, NoSwap, SmoothSwap, TabulatedSwap
@@ -18,7 +19,10 @@ from lapsus.discovery.stages import Interrupted, _default_folder
 from lapsus.discovery.target import FeatureCuedLike, behaviour_table, nearest_start, task_like
 from lapsus.errors import LapsusError
 from lapsus.report import words
-from lapsus.study.match import bin_edges, compare
+from lapsus.report.words import Facts
+from lapsus.study.checks import fit_checks, in_order, match_checks, network_checks
+from lapsus.study.match import compare
+from lapsus.study.sizes import QUICK
 from lapsus.training.build import build
 from lapsus.trials import Trials, read_trials
 from lapsus.trials.observer import make_observer, observer_f, observer_path
@@ -37,6 +41,7 @@ def again(folder, **changed):
         "start_from": settings["start_from"],
         "output": folder,
         "say": lambda text: None,
+        "sizes": QUICK,
     }
     return discover(table(), **(arguments | changed))
 
@@ -58,7 +63,7 @@ def test_the_parts_of_a_discovery():
     assert len(found.trials) == 200 and found.fit.name == facts["model"] and found.fit.comparison is not None
     assert found.trials.subject[0] == HOSTILE
     assert len(found.models) == len(found.runs) == len(found.matches) == len(found.mechanisms) == 1
-    assert found.matched == facts["matched"] == (not found.matches[0]["where"])
+    assert found.matched == facts["matched"] == (not found.matches[0].where)
     assert found.report.is_file() and "rings_path" in found.arrays()
     # The network was asked for the swap curve of the fit, on the distances of the data.
     network, conditions = found.models[0], found.models[0].task.sample(400, streams.generator("test"))
@@ -85,8 +90,8 @@ def test_only_what_is_missing_is_done_again(copy):
     undo(copy, "report")
     (copy / "report.html").unlink()
     with (
-        mock.patch("lapsus.inference.fit", side_effect=AssertionError("fitted again")),
-        mock.patch("lapsus.training.train", side_effect=AssertionError("trained again")),
+        mock.patch("lapsus.discovery.stages.fit_trials", side_effect=AssertionError("fitted again")),
+        mock.patch("lapsus.discovery.stages.train", side_effect=AssertionError("trained again")),
     ):
         assert again(copy).report.is_file()
 
@@ -100,12 +105,12 @@ def test_interrupted_training_keeps_the_fit_and_goes_on(copy):
     for spare in (*network.glob("checkpoint*"), network / "metrics.jsonl"):
         spare.unlink()
     stopped = SimpleNamespace(reason="interrupted")
-    with mock.patch("lapsus.training.train", return_value=stopped), pytest.raises(Interrupted):
+    with mock.patch("lapsus.discovery.stages.train", return_value=stopped), pytest.raises(Interrupted):
         again(copy)
     with pytest.raises(LapsusError, match="not done yet"):
         Discovery(copy).matches
     assert "fit" in Discovery(copy).done and "train" not in Discovery(copy).done
-    with small_analyses(), mock.patch("lapsus.inference.fit", side_effect=AssertionError("fitted again")):
+    with mock.patch("lapsus.discovery.stages.fit_trials", side_effect=AssertionError("fitted again")):
         found = again(copy)
     assert (
         len(found.done) == len(STAGES) and (network / "config.toml").read_bytes() == kept and found.runs[0].update > 0
@@ -116,7 +121,7 @@ def test_a_half_written_fit_is_made_again(copy):
     fit = Discovery(copy).fit
     undo(copy, "fit")
     (copy / "fit" / "summary.json").unlink()
-    with mock.patch("lapsus.inference.fit", return_value=fit):
+    with mock.patch("lapsus.discovery.stages.fit_trials", return_value=fit):
         assert again(copy).fit.name == fit.name
     assert (copy / "fit" / "summary.json").is_file()
 
@@ -149,7 +154,7 @@ def test_nothing_foreign_is_touched(tmp_path, copy):
 )
 def test_mistakes_are_sentences(tmp_path, arguments, sentence):
     with (
-        mock.patch("lapsus.inference.fit", return_value=Discovery(made()).fit),
+        mock.patch("lapsus.discovery.stages.fit_trials", return_value=Discovery(made()).fit),
         pytest.raises(LapsusError, match=sentence),
     ):
         discover(table(), output=tmp_path / "out", **arguments)
@@ -187,14 +192,15 @@ def test_other_tables_run_to_a_report(case, tmp_path):
         three_items() if case == "three items" else table(120, "S").drop(columns=["target_probe", "non_target_probe_1"])
     )
     quick = lambda used, seed: fit(used, "constant", seed=seed)  # noqa: E731
-    with small_analyses(), mock.patch("lapsus.inference.fit", quick):
-        found = discover(trials, minutes=0.05, output=tmp_path / "out", start_from=str(tiny_start(tmp_path, task)))
+    with mock.patch("lapsus.discovery.stages.fit_trials", quick):
+        start = str(tiny_start(tmp_path, task))
+        found = discover(trials, minutes=0.05, output=tmp_path / "out", start_from=start, sizes=QUICK)
     page, match = found.report.read_text(), found.matches[0]
     if case == "no probe":
-        assert found.plan["cueing"] == "index" and match["feature"] == "report" and "no probe feature" in page
+        assert found.plan["cueing"] == "index" and match.feature == "report" and "no probe feature" in page
         assert found.models[0].behaviour.swap.p == pytest.approx(found.fit.swap_function([0.0])["p_swap"][0], abs=1e-3)
     else:
-        assert "data" not in match and "applied to a two-item task" in page and "compared with the fitted model" in page
+        assert match.data is None and "applied to a two-item task" in page and "compared with the fitted model" in page
         assert any(c["name"] == "Network matches the data" and c["status"] == "not checked" for c in found.checks)
 
 
@@ -257,13 +263,13 @@ def test_the_nearest_network_is_the_start():
         "index": shipped("index-cued", {"kind": "constant", "p": 0.1}),
     }
     task = task_like(read_trials(observer_path()), "feature")
-    with mock.patch("lapsus.library.shipped.shipped", return_value=zoo):
+    with mock.patch("lapsus.discovery.target.shipped", return_value=zoo):
         order = [start.name for start in nearest_start(BNS(SmoothSwap(), pi_correct=1.8), task, "feature")]
         assert order == ["smooth-2", "none", "smooth-0"]
         assert nearest_start(BNS(SmoothSwap(), pi_correct=0.2), task, "feature")[0].name == "smooth-0"
         with pytest.raises(LapsusError, match="cannot be the start"):
             nearest_start(BNS(NoSwap()), task, "feature", "index")
-    with mock.patch("lapsus.library.shipped.shipped", return_value={}):
+    with mock.patch("lapsus.discovery.target.shipped", return_value={}):
         assert nearest_start(BNS(NoSwap()), task, "feature") == []
 
 
@@ -288,26 +294,22 @@ def shown():
 def test_the_same_behaviour_is_matched(shown):
     report, gap = shown
     network, fitted, data = (answers(report, gap, observer_f, 0.15, k, seed) for seed, k in enumerate((8, 16, 1)))
-    found = compare(report, gap, bin_edges(gap), network, fitted, data[0])
-    assert (
-        found["matched"] and found["where"] == [] and found["swap_curve_mad_fit"] < 0.015 and found["fit_explains_data"]
-    )
+    found = compare(report, gap, network, fitted, data[0])
+    assert found.matched and found.where == () and found.swap_curve_mad_fit < 0.015 and found.fit_explains_data
     # The curve is the one that was put in: nothing is lost between bins and trials.
-    truth = [1 / (1 + np.exp(-observer_f(d))) for d in found["distance"]]
-    assert found["fit"] == pytest.approx(truth, abs=0.03)
-    assert found["scatter"]["network"] == pytest.approx(0.15, rel=0.1)
+    truth = [1 / (1 + np.exp(-observer_f(d))) for d in found.distance]
+    assert found.fit == pytest.approx(truth, abs=0.03)
+    assert found.scatter.network == pytest.approx(0.15, rel=0.1)
 
 
 def test_another_behaviour_is_not_and_it_says_where(shown):
     report, gap = shown
     fitted, data = (answers(report, gap, observer_f, 0.15, k, seed) for seed, k in enumerate((16, 1)))
-    never = compare(
-        report, gap, bin_edges(gap), answers(report, gap, lambda d: -9 + 0 * d, 0.15, 8, 9), fitted, data[0]
-    )
-    assert not never["matched"] and any(("swap curve" in w and "52°" in w) or "45°" in w for w in never["where"])
-    assert any("predictive interval" in w for w in never["where"])
-    wide = compare(report, gap, bin_edges(gap), answers(report, gap, observer_f, 0.3, 8, 9), fitted)
-    assert not wide["matched"] and any("scatter" in w for w in wide["where"]) and "data" not in wide
+    never = compare(report, gap, answers(report, gap, lambda d: -9 + 0 * d, 0.15, 8, 9), fitted, data[0])
+    assert not never.matched and any(("swap curve" in w and "52°" in w) or "45°" in w for w in never.where)
+    assert any("predictive interval" in w for w in never.where)
+    wide = compare(report, gap, answers(report, gap, observer_f, 0.3, 8, 9), fitted)
+    assert not wide.matched and any("scatter" in w for w in wide.where) and wide.data is None
 
 
 def test_predictive_intervals_hold_their_level(shown):
@@ -316,9 +318,9 @@ def test_predictive_intervals_hold_their_level(shown):
     network = answers(report, gap, observer_f, 0.15, 8, 2)
     outside = [
         any(
-            compare(report, gap, bin_edges(gap), network, fitted, answers(report, gap, observer_f, 0.15, 1, 50 + k)[0])[
-                "predictive_network"
-            ]["outside"]
+            compare(
+                report, gap, network, fitted, answers(report, gap, observer_f, 0.15, 1, 50 + k)[0]
+            ).predictive_network.outside
         )
         for k in range(25)
     ]
@@ -370,31 +372,19 @@ def described(model, **changed):
 def test_five_sentences_and_failures_first(model):
     found = Discovery(made())
     networks = found.networks()
-    facts = {
-        "set_size": 2,
-        "start": "x",
-        "start_distance": 0.0,
-        "train_seconds": 60.0,
-        "cueing": "feature",
-        "networks": 1,
-        "uniform_fit": 0.001,
-        "uniform_target": 0.0,
-        "truth": None,
-        "shipped": True,
-        "architecture": "16 units",
-    }
+    facts = Facts(2, "feature", "x", 0.0, True, 0.001, 0.0)
     fit = described(model)
     assert len(words.five_sentences(fit, networks, facts)) == 5
-    order = [c["status"] for c in words.checks(fit, networks, facts)]
+    found = in_order(fit_checks(fit) + match_checks(networks, 2, False) + network_checks(networks))
+    order = [c.status for c in found]
     assert order == sorted(order, key=["failed", "not checked", "passed"].index)
-    few = words.checks(
-        described(model, weights=[{"set_size": 2, "trials": 400, "target": 0.97, "non_target": 0.03, "guess": 0.0}]),
-        networks,
-        facts,
+    few = fit_checks(
+        described(model, weights=[{"set_size": 2, "trials": 400, "target": 0.97, "non_target": 0.03, "guess": 0.0}])
     )
     said = "too few swaps, if any" if model == "none" else "rests on its prior"
-    assert any(c["name"] == "Enough swaps" and c["status"] == "failed" and said in c["text"] for c in few)
-    assert "six" not in words.methods(fit, facts, "1") and "6-item" in words.methods(fit, facts | {"set_size": 6}, "1")
+    assert any(c.name == "Enough swaps" and c.status == "failed" and said in c.text for c in few)
+    six = words.methods(fit, networks, replace(facts, set_size=6), "1")
+    assert "six" not in words.methods(fit, networks, facts, "1") and "6-item" in six
 
 
 def test_the_planar_target_scatters_as_the_circle_does():

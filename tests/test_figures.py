@@ -235,7 +235,8 @@ def test_networks_of_another_seed_are_taken_where_they_are(monkeypatch):
         }
 
     there = {"a": facts("a", 1, "diffusion"), "a@2": facts("a", 2, "diffusion"), "b": facts("b", 1, "task-optimal")}
-    monkeypatch.setattr(lapsus.library.shipped, "shipped", lambda: there)
+    monkeypatch.setattr(lapsus.library.shipped, "shipped", lambda which: there if which == "paper" else {})
+    assert Networks.shipped(which="persistent").sources == {}
     assert Networks.shipped().sources == {"index-none": "a", "index-optimal": "b"}
     assert Networks.shipped(2).sources == {"index-none": "a@2", "index-optimal": "b"}
     with pytest.raises(LapsusError, match="seeds 1, 2"):

@@ -5,12 +5,14 @@ import re
 from html.parser import HTMLParser
 
 import pytest
-from made_discovery import HOSTILE, TINY, made, small_analyses
+from made_discovery import HOSTILE, TINY, made
 
+from lapsus.discovery.reports import write_report
 from lapsus.errors import LapsusError
 from lapsus.library import Run
 from lapsus.plots.panels import _dark
-from lapsus.report.page import _script_json, runs_page, shortened
+from lapsus.report.parts import script_json, shortened
+from lapsus.study.sizes import QUICK
 from lapsus.training import Experiment, train
 
 
@@ -70,7 +72,7 @@ def test_hostile_names_are_text(page):
 
 
 def test_data_cannot_end_its_script_element():
-    text = str(_script_json({"x": "</script><script>alert(1)</script><!-- &"}))
+    text = str(script_json({"x": "</script><script>alert(1)</script><!-- &"}))
     assert "<" not in text and ">" not in text and json.loads(text)["x"].startswith("</script>")
 
 
@@ -107,8 +109,7 @@ def runs(tmp_path_factory):
 
 
 def test_any_runs_side_by_side(runs, tmp_path):
-    with small_analyses():
-        path = runs_page([str(run.path) for run in runs], tmp_path / "two.html")
+    path = write_report([str(run.path) for run in runs], tmp_path / "two.html", sizes=QUICK)
     text = path.read_text()
     check_page(text)
     assert text.count("<canvas") == 2 and "<script>run" not in text and "<i>tiny" not in text and "network 2" in text
@@ -118,7 +119,7 @@ def test_any_runs_side_by_side(runs, tmp_path):
 def test_files_of_others_are_not_overwritten(runs, tmp_path):
     (tmp_path / "mine.html").write_text("years of work")
     with pytest.raises(LapsusError, match="not a report of ours"):
-        runs_page([str(runs[0].path)], tmp_path / "mine.html")
+        write_report([str(runs[0].path)], tmp_path / "mine.html")
     assert (tmp_path / "mine.html").read_text() == "years of work"
     with pytest.raises(LapsusError, match="nowhere"):
-        runs_page([str(tmp_path / "nowhere")], tmp_path / "x.html")
+        write_report([str(tmp_path / "nowhere")], tmp_path / "x.html")

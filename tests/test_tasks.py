@@ -7,7 +7,9 @@ from scipy import stats
 
 from lapsus import FeatureCued, IndexCued, check_task, circular, streams
 from lapsus.errors import LapsusError
+from lapsus.tasks import CueCombination, Range
 from lapsus.tasks.delayed_estimation import sample_features
+from lapsus.tasks.durations import drawn, fixed, varying
 
 TASKS = [
     IndexCued(),
@@ -18,6 +20,7 @@ TASKS = [
     FeatureCued(items=1),
     FeatureCued(items=6, probe_margin=0.3, report_margin=0),
     FeatureCued(kappa=5.0, prestimulus=0, delay=0, denoise=1),
+    FeatureCued(delay=Range(3, 40), cue={"from": 2, "to": 8}),
 ]
 
 
@@ -158,3 +161,44 @@ def test_the_check_names_what_is_wrong():
         check_task(Global())
     with pytest.raises(LapsusError, match="has no epochs"):
         check_task(object())
+
+
+def test_a_task_that_varies_is_a_family_of_tasks():
+    task = FeatureCued(delay={"from": 3, "to": 40}, cue={"from": 5, "to": 5}, stimulus=4.0)
+    assert varying(task) == {"delay": Range(3, 40), "cue": Range(5, 5)}
+    assert task.epochs == FeatureCued(delay=21, stimulus=4).epochs  # the middle, where nothing was drawn
+    assert fixed(task, delay=80) == FeatureCued(delay=80, stimulus=4) and not varying(fixed(task))
+    delays = [drawn(task, streams.generator(draw)).delay for draw in range(2000)]
+    assert stats.chisquare(np.bincount(delays, minlength=41)[3:]).pvalue > 1e-3 and (min(delays), max(delays)) == (
+        3,
+        40,
+    )
+    assert drawn(FeatureCued(), streams.generator(0)) == FeatureCued()
+    assert drawn(CueCombination(stimulus=Range(2, 3)), streams.generator(0)).stimulus in (2, 3)
+
+
+@pytest.mark.parametrize(
+    "duration, words",
+    [
+        ({"from": 9, "to": 3}, "goes from 9 to 3"),
+        ({"from": -1, "to": 3}, "cannot be negative"),
+        ({"from": 1.5, "to": 3}, "task.delay.from = 1.5"),
+        ({"from": 1}, "needs `from` and `to`"),
+        ({"low": 1, "high": 2}, "it has low, high"),
+        ("long", "must be a whole number of steps"),
+        (True, "must be a whole number of steps"),
+        (math.nan, "must be a whole number of steps"),
+        (math.inf, "must be a whole number of steps"),
+    ],
+)
+def test_a_duration_that_is_none_is_said(duration, words):
+    with pytest.raises(LapsusError, match=r"task\.delay") as error:
+        IndexCued(delay=duration)
+    assert words in str(error.value)
+
+
+def test_the_denoising_delay_has_at_least_one_step_whatever_is_drawn():
+    with pytest.raises(LapsusError, match=r"task\.denoise must be at least one step"):
+        IndexCued(denoise=Range(0, 3))
+    with pytest.raises(LapsusError, match="has no epoch pause; it has: prestimulus"):
+        fixed(IndexCued(), pause=3)

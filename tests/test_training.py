@@ -72,6 +72,83 @@ def test_stopping_anywhere_changes_nothing(tiny, tmp_path):
     _same(_weights(tmp_path / "whole"), _weights(tmp_path / "pieces"))
 
 
+VARYING = {
+    "name": "varying",
+    "task": TINY["task"] | {"delay": {"from": 2, "to": 5}},
+    "network": TINY["network"],
+    "behaviour": TINY["behaviour"],
+    "stage": [
+        {"updates": 12, "conditions": 8, "trials": 4, "objective": {"kind": "task-optimal"}, "rate_budget": 0.05},
+        {
+            "updates": 20,
+            "conditions": 8,
+            "trials": 4,
+            "task": {"delay": {"from": 0, "to": 9}, "cue": {"from": 1, "to": 3}, "denoise": {"from": 3, "to": 5}},
+            "hard": 0.25,
+            "axes": 0.9,
+            "rate_budget": 0.05,
+        },
+    ],
+}
+
+
+def test_stopping_changes_nothing_where_durations_and_the_price_of_rates_vary(tmp_path):
+    experiment = read_experiment(VARYING)
+    train(Run.create(tmp_path / "whole", experiment))
+    Run.create(tmp_path / "pieces", experiment)
+    for steps in (1, 9, 5, 8, None):
+        train(Run(tmp_path / "pieces"), steps=steps, micro_batch=4)
+    whole, pieces = (_weights(tmp_path / name) for name in ("whole", "pieces"))
+    assert whole.price == pieces.price > 0.001  # a network above its budget pays more and more
+    _same(whole, pieces)
+
+
+def test_durations_are_drawn_anew_for_each_update_within_their_ranges():
+    experiment = read_experiment(VARYING)
+    seen = [state.durations for state in Training(experiment, Model.of(experiment)).run()]
+    first, second = seen[:12], seen[12:]
+    assert {tuple(found) for found in first} == {("delay",)}
+    assert {found["delay"] for found in first} <= set(range(2, 6)) and len({found["delay"] for found in first}) > 1
+    assert {found["cue"] for found in second} == {1, 2, 3} and {found["denoise"] for found in second} == {3, 4, 5}
+    assert {found["delay"] for found in second} <= set(range(10)) and len({found["delay"] for found in second}) > 5
+
+
+def test_metrics_record_durations_rate_and_price(tmp_path):
+    train(Run.create(tmp_path / "run", read_experiment(VARYING)))
+    line = Run(tmp_path / "run").metrics()[-1]
+    assert set(line["durations"]) == {"delay", "cue", "denoise"} and line["rate"] > 0.05 and line["rate_price"] > 0.001
+
+
+def test_an_update_with_drawn_durations_is_that_of_the_task_with_these_durations():
+    table = VARYING | {"stage": [VARYING["stage"][1] | {"updates": 1, "rate_budget": 0.3}]}
+    varying = Training(read_experiment(table), Model.of(read_experiment(table)))
+    (state,) = varying.run()
+    table = table | {"stage": [table["stage"][0] | {"task": state.durations}]}
+    fixed = Training(read_experiment(table), Model.of(read_experiment(table)))
+    (same,) = fixed.run()
+    assert torch.equal(varying.flat, fixed.flat) and state.loss == same.loss
+    # The root mean square rate that the budget is held against, from the trajectory itself.
+    model, stage, objective = (
+        Model.of(read_experiment(table)),
+        fixed.experiment.stage[0],
+        build("objective", {"kind": "diffusion"}),
+    )
+    model = model.at_stage(stage)
+    (drawn,) = draw(model, stage, objective, 1, 0)
+    batch = model.simulate(drawn.draws, model.inputs(drawn.conditions), forced=True)
+    assert state.rate == pytest.approx(float(batch.trajectory.detach().square().mean().sqrt()), rel=1e-5)
+
+
+def test_the_price_of_rates_brings_them_to_their_budget():
+    stage = {"updates": 400, "conditions": 8, "trials": 4, "objective": {"kind": "task-optimal"}, "warmup": 0}
+    end = {}
+    for budget in (1e9, 1.0):
+        experiment = read_experiment(TINY | {"stage": [stage | {"rate_budget": budget}]})
+        rates = [state.rate for state in Training(experiment, Model.of(experiment), price=0.3).run()]
+        end[budget] = (sum(rate**2 for rate in rates[-100:]) / 100) ** 0.5
+    assert end[1e9] > 1.2 and 0.9 < end[1.0] < 1.1
+
+
 def test_a_killed_run_ends_with_the_same_bits(tiny, tmp_path):
     # Many small updates and checkpoints every 0.05 s, killed without warning at moments that no code chose.
     experiment = read_experiment(TINY | {"stage": [TINY["stage"][1] | {"updates": 400}]})

@@ -6,10 +6,10 @@ import pytest
 import torch
 
 from lapsus import LapsusError, Run, load, read_experiment, simulate, train
-from lapsus.library.shipped import load_shipped, shipped, summary, weights_folder
-from lapsus.sweep.one_by_one import jobs_of, train_all
+from lapsus.library.shipped import load_shipped, shipped, shipped_name, summary, weights_folder
 from lapsus.study.ship import ship
-from lapsus.training.experiment import shipped_experiments, to_toml
+from lapsus.sweep.one_by_one import jobs_of, train_all
+from lapsus.training.experiment import set_of, shipped_experiments, to_toml
 
 FIRST = {
     "name": "first",
@@ -62,13 +62,15 @@ def test_a_run_of_another_description_is_refused(experiments):
 
 
 def test_shipping_keeps_weights_config_and_evaluation(experiments):
-    run = Run.create("runs/first-1", read_experiment(FIRST))
+    varying = FIRST["stage"][0] | {"task": {"delay": {"from": 1, "to": 3}}}
+    run = Run.create("runs/first-1", read_experiment(FIRST | {"stage": [varying]}))
     with pytest.raises(LapsusError, match="update 0 of 6"):
         ship(run, experiments)
     train(run)
-    path = ship(run, experiments)
+    path = ship(run, experiments, conditions=64)
     facts = json.loads(path.read_text())
     assert facts["config"]["name"] == "first" and "median_error" in facts["evaluation"] and facts["trials_seen"] == 96
+    assert [found["delay"] for found in facts["delays"]] == [5, 10, 15, 20, 30, 40, 80] and facts["norm_ratio"] > 0
     from safetensors.torch import load_file
 
     weights = load_file(path.with_suffix(".safetensors"))
@@ -96,7 +98,7 @@ def test_shipped_network_was_trained_as_its_file_says(name):
 
 def test_every_network_ships_and_those_of_figure_3_in_three_seeds():
     names = set(shipped())
-    assert set(shipped_experiments()) <= names
+    assert set(shipped_experiments("paper")) <= names
     compared = (
         "index-optimal",
         "index-no-swap",
@@ -129,6 +131,8 @@ LIMITS = {
 def _of_the_paper(facts: dict) -> bool:
     """Trees on the delayed-estimation tasks; the controls are there to miss the limits."""
     config = facts["config"]
+    if set_of(config["name"]) != "paper":
+        return False
     kind, objective = config["task"]["kind"], config["stage"][-1]["objective"]["kind"]
     return kind != "cue-combination" and config["network"]["kind"] == "dendritic" and objective != "sample-mse"
 
@@ -138,6 +142,43 @@ def test_shipped_network_is_within_the_limits(name):
     facts = shipped()[name]
     limits, found = LIMITS[facts["config"]["stage"][-1]["objective"]["kind"]], facts["evaluation"]
     assert not {measure: found[measure] for measure, limit in limits.items() if found[measure] > limit}
+
+
+# As in docs/memory.md. The curve by likelihood too, for at 5 % a network that hardly swaps would pass the other ones.
+AT_EVERY_DELAY = {
+    "swap_curve_mad": 0.02,
+    "swap_curve_max": 0.05,
+    "swap_likelihood_mad": 0.02,
+    "away": 0.03,
+    "excess": 0.08,
+}
+# They were trained on delays of 3 to 40 steps; 80 shows that the memory fades and does not break.
+MEDIAN_ERROR = {5: 0.15, 10: 0.15, 15: 0.15, 20: 0.15, 30: 0.20, 40: 0.20, 80: 0.35}
+STARTS = ("persistent-feature-base", "persistent-index-base")  # on their way: held to nothing but to be there
+
+
+@pytest.mark.parametrize("name", [n for n, f in shipped("persistent").items() if f["config"]["name"] not in STARTS])
+def test_shipped_persistent_network_is_within_the_limits_at_every_delay(name):
+    (row,) = (row for row in summary() if shipped_name(row["name"], row["seed"]) == name)
+    found = {point["delay"]: point for point in row["delays"]}
+    assert set(found) == set(MEDIAN_ERROR) and row["set"] == "persistent" and row["norm_ratio"] > 0
+    missed = {d: found[d]["median_error"] for d, limit in MEDIAN_ERROR.items() if found[d]["median_error"] > limit}
+    for delay, point in found.items():
+        limits = {"away": 0.15} if delay == 80 else AT_EVERY_DELAY
+        over = {key: point[key] for key, limit in limits.items() if point[key] is not None and point[key] > limit}
+        missed |= {delay: over} if over else {}
+    assert not missed
+
+
+@pytest.mark.parametrize("cueing", ["feature", "index"])
+def test_persistent_networks_of_one_cueing_differ_in_their_targets_alone(cueing):
+    names = [n for n in shipped_experiments("persistent") if n.startswith(f"persistent-{cueing}-")]
+    trained = [e for e in map(read_experiment, names) if e.start_from == f"persistent-{cueing}-base"]
+    assert len(trained) >= 3 and len({json.dumps(e.behaviour, sort_keys=True) for e in trained}) == len(trained)
+    for part in ("task", "network", "noise"):
+        assert len({str(getattr(e, part)) for e in trained}) == 1
+    stages = [[stage.model_copy(update={"behaviour": None}) for stage in e.stage] for e in trained]
+    assert all(one == stages[0] for one in stages)
 
 
 def test_recorded_limits_hold_on_other_conditions():
@@ -155,15 +196,15 @@ def test_recorded_limits_hold_on_other_conditions():
 
 
 def test_shipped_weights_stay_small():
-    from importlib.resources import files
-    from pathlib import Path
 
     assert sum(path.stat().st_size for path in weights_folder().glob("*.safetensors")) < 30e6
     for row in summary():
-        assert set(row) == {
+        assert set(row) - {"delays", "norm_ratio"} == {
             "name",
             "seed",
+            "set",
             "excess",
+            "swap_likelihood_mad",
             "swap_curve_mad",
             "swap_curve_max",
             "median_error",

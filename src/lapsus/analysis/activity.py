@@ -12,6 +12,7 @@ import xarray as xr
 
 from lapsus.circular import distance, embed, wrap
 from lapsus.errors import LapsusError
+from lapsus.statistics.swaps import nearest_item
 
 __all__ = ["Items", "activity_dataset", "behaviour", "cue_onset", "items", "memory", "require_trials", "two_items"]
 
@@ -143,7 +144,7 @@ def items(dataset: xr.Dataset) -> Items:
             raise LapsusError(
                 f"Column {name} reaches {np.abs(values).max():.4g}: angles must be radians; convert degrees first."
             )
-    recalled = distance(report, response[:, None]).argmin(1)
+    recalled, _ = nearest_item(response, report)
     return Items(wrap(report), None if probe is None else wrap(probe), cued, wrap(response), recalled)
 
 

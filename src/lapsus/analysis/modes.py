@@ -1,85 +1,16 @@
-"""Swap errors in behaviour: how often by probe distance, and whether responses have a second mode at the distractor
-(Fig 2)."""
+"""Do responses have a second mode at the distractor, one mode, or an average of two (Fig 2)?"""
 
 from dataclasses import dataclass
 
 import numpy as np
-import pandas as pd
-import xarray as xr
-from scipy import stats
 
-from lapsus.analysis.activity import items, require_trials
+from lapsus.analysis.activity import require_trials
 from lapsus.circular import difference, distance
 
-__all__ = [
-    "ModeTest",
-    "averaging",
-    "circular_density",
-    "distractor_mode",
-    "proportion_interval",
-    "swap_rate",
-    "swap_rate_by_distance",
-    "unimodality",
-]
+__all__ = ["ModeTest", "averaging", "distractor_mode", "unimodality"]
 
-
-def proportion_interval(hits, count, level: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
-    """Wilson interval of a proportion."""
-    hits, count = np.asarray(hits, dtype=float), np.asarray(count, dtype=float)
-    z = stats.norm.ppf(0.5 + level / 2)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        centre = (hits + z**2 / 2) / (count + z**2)
-        half = z / (count + z**2) * np.sqrt(hits * (count - hits) / count + z**2 / 4)
-    # At 0 or 1 the interval ends there exactly, which rounding would miss.
-    return np.where(hits > 0, centre - half, 0.0)[()], np.where(hits < count, centre + half, 1.0)[()]
-
-
-def swap_rate(dataset: xr.Dataset) -> tuple[float, float, float]:
-    """Share of trials whose response is nearest to an item that was not cued, with its 95 % interval."""
-    swap = items(dataset).swap
-    require_trials(len(swap), 1, "trials")
-    low, high = proportion_interval(swap.sum(), len(swap))
-    return float(swap.mean()), float(low), float(high)
-
-
-def swap_rate_by_distance(dataset: xr.Dataset, *, edges: np.ndarray | None = None, bins: int = 9) -> pd.DataFrame:
-    """Swap rate in bins of probe distance: columns `distance` (mean of the bin), `rate`, `low`, `high`, `trials`,
-    `swaps`.
-
-    edges: bounds of the bins in radians; by default `bins` of equal width between the smallest and largest distance.
-    """
-    found = items(dataset)
-    gap = found.probe_distance
-    require_trials(int(np.isfinite(gap).sum()), 1, "trials with probe features")
-    edges = np.linspace(gap.min(), gap.max() + 1e-9, bins + 1) if edges is None else np.asarray(edges)
-    place = np.searchsorted(edges, gap, side="right") - 1
-    rows = []
-    for k in range(len(edges) - 1):
-        own = place == k
-        if not own.any():
-            continue
-        low, high = proportion_interval(found.swap[own].sum(), own.sum())
-        rows.append((gap[own].mean(), found.swap[own].mean(), low, high, int(own.sum()), int(found.swap[own].sum())))
-    return pd.DataFrame(rows, columns=["distance", "rate", "low", "high", "trials", "swaps"])
-
-
-# --- How many modes? ---
 
 _GRID = 256
-
-
-def circular_density(angles: np.ndarray, bandwidth) -> np.ndarray:
-    """Density of angles on a grid of 256 points from -pi, smoothed with a wrapped normal kernel of s.d. `bandwidth`.
-
-    angles: [..., trial]; bandwidth: a number or [...]; returns [..., grid].
-    """
-    angles = np.asarray(angles)
-    flat = angles.reshape(-1, angles.shape[-1])
-    cell = np.floor((flat + np.pi) / (2 * np.pi) * _GRID).astype(int) % _GRID
-    counts = np.zeros((len(flat), _GRID))
-    np.add.at(counts, (np.arange(len(flat))[:, None], cell), 1.0)
-    counts = counts.reshape(*angles.shape[:-1], _GRID)
-    return _smooth(counts / angles.shape[-1] * _GRID / (2 * np.pi), bandwidth)
 
 
 def _smooth(histogram: np.ndarray, bandwidth) -> np.ndarray:

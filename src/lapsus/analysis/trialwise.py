@@ -19,6 +19,7 @@ from scipy import stats
 from lapsus.analysis.activity import cue_onset, memory, require_trials, two_items
 from lapsus.circular import distance, embed
 from lapsus.errors import LapsusError
+from lapsus.statistics.intervals import proportion_interval
 
 __all__ = ["AlignmentTest", "alignment_predicts_swaps", "swap_rate_by_alignment", "trial_alignment"]
 
@@ -181,8 +182,6 @@ def _logistic(x: np.ndarray, y: np.ndarray, ridge: float = 1e-3) -> tuple[np.nda
 def swap_rate_by_alignment(table: pd.DataFrame, *, quantiles: int = 5) -> pd.DataFrame:
     """Swap rate in quantiles of alignment within each class of probe distance: columns probe_distance, alignment, rate,
     low, high, trials."""
-    from lapsus.analysis.modes import proportion_interval
-
     rows = []
     probe = _classes(np.nan_to_num(table["probe_distance"].to_numpy()), 6)
     for label in np.unique(probe):

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from lapsus import circular
+from lapsus.behaviour.measures import swap_measures
 from lapsus.behaviour.swap import NoSwap
 from lapsus.diffusion import Mixture
 from lapsus.errors import LapsusError
@@ -93,8 +94,6 @@ class BNS:
     def measures(self, conditions: dict[str, Tensor], x_T: Tensor) -> dict:
         """What `lapsus evaluate` prints: swap curve, errors, stray responses, radius (see
         behaviour/swap_measures.py)."""
-        from lapsus.behaviour.measures import swap_measures
-
         return swap_measures(self, conditions, x_T)
 
 

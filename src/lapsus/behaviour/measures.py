@@ -2,17 +2,16 @@
 
 import math
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from lapsus import circular
+from lapsus.statistics.intervals import median_interval, rate_interval
+from lapsus.statistics.swaps import AWAY, distance_edges
+from lapsus.statistics.swaps import swap_curve as curve_of
 
-__all__ = ["AWAY", "swap_curve", "swap_measures"]
-
-# A response further than this from every item counts as stray (radians).
-AWAY = 0.6
-_BINS = 8
-_Z95 = 1.959964
+__all__ = ["swap_curve", "swap_measures"]
 
 
 def swap_measures(behaviour, conditions: dict[str, Tensor], x_T: Tensor) -> dict:
@@ -24,12 +23,15 @@ def swap_measures(behaviour, conditions: dict[str, Tensor], x_T: Tensor) -> dict
     radius = x_T.norm(dim=0)
     curve = swap_curve(behaviour, conditions, gap, reported)
     deviations = [abs(point["rate"] - point["target"]) for point in curve]
-    away, away_low, away_high = _rate_interval((nearest > AWAY).double())
-    median, median_low, median_high = _median_interval(nearest)
+    by_likelihood = [abs(point["likelihood"] - point["target"]) for point in curve]
+    condition = np.repeat(np.arange(len(nearest)), nearest.shape[1])
+    away, away_low, away_high = rate_interval((nearest > AWAY).flatten().numpy(), condition)
+    median, median_low, median_high = median_interval(nearest.numpy())
     return {
         "swap_curve": curve,
         "swap_curve_mad": sum(deviations) / len(deviations) if curve else 0.0,
         "swap_curve_max": max(deviations, default=0.0),
+        "swap_likelihood_mad": sum(by_likelihood) / len(by_likelihood) if curve else 0.0,
         "median_error": median,
         "median_error_interval": [median_low, median_high],
         "away": away,
@@ -53,37 +55,28 @@ def swap_curve(behaviour, conditions: dict[str, Tensor], gap: Tensor, reported: 
     feature = conditions["report" if behaviour.feature == "report" else "probe"]
     distance = circular.distance(feature, feature.gather(1, cued))
     distractor = torch.ones_like(distance, dtype=torch.bool).scatter(1, cued, False)
-    place, bins = _bins(distance, distractor)
+    edges = distance_edges(distance[distractor].numpy())
+    bins = len(edges) - 1
+    place = torch.from_numpy(np.searchsorted(edges, distance.numpy()) - 1).clamp(0, bins - 1)
     share = _responsibilities(gap.double(), torch.where(distractor, place, bins), bins)
     target = behaviour.weights(conditions)
+    rows, which = distractor.nonzero().unbind(1)
+    trials = gap.shape[2]
+    hit = (reported[rows] == which[:, None]).flatten().numpy()
+    pair = np.repeat(np.arange(len(rows)), trials)
+    found = curve_of(hit, distance[rows, which].numpy()[pair], edges, pair)
     curve = []
-    for index in range(bins):
-        rows, items_there = (distractor & (place == index)).nonzero().unbind(1)
-        if len(rows) == 0:
-            continue
-        rate, low, high = _rate_interval((reported[rows] == items_there[:, None]).double())
+    for index, row in zip(found.bin, found.rows()):
+        own = place[rows, which] == int(index)
         curve.append(
-            {
-                "distance": float(distance[rows, items_there].mean()),
-                "rate": rate,
-                "low": low,
-                "high": high,
-                "target": float(target[rows, items_there].mean()),
-                "likelihood": float(share[rows, items_there].mean()),
-                "responses": len(rows) * gap.shape[2],
+            {name: row[name] for name in ("distance", "rate", "low", "high")}
+            | {
+                "target": float(target[rows[own], which[own]].mean()),
+                "likelihood": float(share[rows[own], which[own]].mean()),
+                "responses": row["pairs"],
             }
         )
     return curve
-
-
-def _bins(distance: Tensor, distractor: Tensor) -> tuple[Tensor, int]:
-    """The bin of each item [C, N] and their number: one for each distance if there are few, else equal widths."""
-    seen = distance[distractor]
-    values = torch.unique((seen * 1e4).round() / 1e4)
-    if len(values) <= _BINS:
-        return torch.searchsorted(values, (distance - 1e-3).contiguous()).clamp(max=len(values) - 1), len(values)
-    low, high = float(seen.min()), float(seen.max())
-    return ((distance - low) / (high - low) * _BINS).long().clamp(0, _BINS - 1), _BINS
 
 
 def _responsibilities(gap: Tensor, place: Tensor, bins: int, iterations: int = 80) -> Tensor:
@@ -114,31 +107,3 @@ def _responsibilities(gap: Tensor, place: Tensor, bins: int, iterations: int = 8
         resultant = float((share * torch.cos(gap)).sum() / share.sum())
         kappa = min(max(resultant, 1e-3) * (2 - resultant**2) / max(1 - resultant**2, 1e-6), 1e4)
     return share
-
-
-def _rate_interval(hits: Tensor) -> tuple[float, float, float]:
-    """Mean of 0/1 values [condition, trial] and its 95 % interval; conditions are the independent units."""
-    rate, count = float(hits.mean()), len(hits)
-    spread = float(hits.mean(1).std()) / math.sqrt(count) if count > 1 else 0.0
-    if rate in (0.0, 1.0) or spread == 0.0:
-        # No variation was seen: Wilson's bound on what was.
-        n = hits.numel()
-        bound = _Z95**2 / (n + _Z95**2)
-        return rate, max(0.0, rate - bound), min(1.0, rate + bound)
-    return rate, max(0.0, rate - _Z95 * spread), min(1.0, rate + _Z95 * spread)
-
-
-def _median_interval(values: Tensor) -> tuple[float, float, float]:
-    """Median over all trials, with a 95 % interval from order statistics widened for the clustering of conditions."""
-    flat = values.flatten().double()
-    median = float(flat.median())
-    below = (values <= median).double().mean(1)
-    error = float(below.std()) / math.sqrt(len(below)) if len(below) > 1 else 0.5
-    levels = torch.tensor([max(0.0, 0.5 - _Z95 * error), min(1.0, 0.5 + _Z95 * error)], dtype=torch.float64)
-    low, high = _quantile(flat, levels)
-    return median, low, high
-
-
-def _quantile(values: Tensor, levels: Tensor) -> list[float]:
-    ordered = values.sort().values
-    return [float(ordered[round(float(level) * (len(ordered) - 1))]) for level in levels]

@@ -7,27 +7,81 @@ import typer
 
 from lapsus.cli.train import Trust
 
+# An option that evaluate and simulate share.
+Delay = Annotated[
+    str | None,
+    typer.Option(
+        "--delay",
+        metavar="STEPS[,STEPS…]",
+        help="Steps between stimulus and cue, or several such numbers.",
+        show_default="that of the experiment",
+    ),
+]
+
+
+def delays_of(text: str | None) -> list[int]:
+    """Whole numbers from "20" or "5,10,20"; none from None."""
+    from lapsus.errors import LapsusError
+
+    parts = [] if text is None else [part.strip() for part in text.split(",")]
+    if not all(part.isdecimal() for part in parts):
+        raise LapsusError(f"--delay takes a number of steps or several, as in 20 or 5,10,20; it got {text!r}.")
+    return [int(part) for part in parts]
+
 
 def command(
     run: Annotated[str, typer.Argument(help="A run folder, or the name of a shipped network.")],
     conditions: Annotated[int, typer.Option(help="Fresh conditions to draw.")] = 4096,
     trials: Annotated[int, typer.Option(help="Trials a condition.")] = 16,
     seed: Annotated[int, typer.Option(help="Seed of the fresh conditions and noise.")] = 0,
+    delay: Delay = None,
     engine: Annotated[str, typer.Option(help="auto, fused or reference.")] = "auto",
     trust: Trust = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ):
-    """Measure how close a trained network comes to its target, on fresh conditions."""
+    """Measure how close a trained network comes to its target, on fresh conditions; with several delays, at each."""
     from lapsus.errors import LapsusError
     from lapsus.library import load
     from lapsus.study import evaluate
+    from lapsus.study.evaluation import evaluate_delays, norm_ratio
 
     if conditions < 2 or trials < 1 or seed < 0:
         raise LapsusError(
             "evaluate needs --conditions of at least 2, --trials of at least 1 and a --seed that is not negative."
         )
-    result = evaluate(load(run, trust), conditions, trials, seed, engine=engine)
+    model, delays = load(run, trust), delays_of(delay)
+    if len(delays) > 1:
+        rows = evaluate_delays(model, tuple(delays), conditions, trials, seed, engine=engine)
+        result = {"conditions": conditions, "trials": trials, "seed": seed, "delays": rows}
+        result["norm_ratio"] = norm_ratio(model, max(delays), seed=seed, engine=engine)
+        typer.echo(json_module.dumps(result) if json else describe_delays(result))
+        return
+    model = model.at(delay=delays[0]) if delays else model
+    result = evaluate(model, conditions, trials, seed, engine=engine)
     typer.echo(json_module.dumps(result) if json else describe(result))
+
+
+def describe_delays(result: dict) -> str:
+    """One line a delay."""
+    columns = {
+        "excess": "excess",
+        "swap_curve_mad": "curve, mean",
+        "swap_curve_max": "curve, max",
+        "swap_likelihood_mad": "by likelihood",
+        "median_error": "median error",
+        "away": "away",
+    }
+    shown = {key: title for key, title in columns.items() if key in result["delays"][0]}
+    lines = [
+        f"{result['conditions']:,} fresh conditions × {result['trials']} trials at each delay.",
+        "delay  " + "  ".join(f"{title:>13}" for title in shown.values()),
+    ]
+    for row in result["delays"]:
+        lines.append(f"{row['delay']:5d}  " + "  ".join(f"{row[key]:13.4f}" for key in shown))
+    longest = max(row["delay"] for row in result["delays"])
+    left = 100 * result["norm_ratio"]
+    lines.append(f"Of the norm of the rates at stimulus offset, {left:.0f} % is left after {longest} steps.")
+    return "\n".join(lines)
 
 
 def describe(result: dict) -> str:

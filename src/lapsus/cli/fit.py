@@ -48,7 +48,7 @@ def command(
     from lapsus.inference.files import check_folder
     from lapsus.trials import read_trials
 
-    if output is not None and any(check_folder(output).glob("*")) and not force:
+    if output is not None and check_folder(output) and not force:
         raise LapsusError(f"{output}: holds an earlier fit; --force replaces it, -o names another folder.")
     if seed < 0:
         raise LapsusError(f"--seed must not be negative (it is {seed}).")

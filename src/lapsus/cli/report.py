@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from lapsus.cli.train import Trust
+
 
 def command(
     runs: Annotated[
@@ -17,9 +19,10 @@ def command(
             "-o", "--output", help="HTML file to write.", show_default="report.html in the run, or here for several"
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of fresh conditions and noise.")] = 1,
+    seed: Annotated[int | None, typer.Option(help="Seed of fresh conditions and noise.", show_default="1")] = None,
+    trust: Trust = False,
 ):
     """Write one self-contained page about trained networks: behaviour, mechanism, and how sure it is."""
-    from lapsus.report import runs_page
+    from lapsus.discovery.reports import write_report
 
-    typer.echo(f"Written: {runs_page(runs, output, seed)}")
+    typer.echo(f"Written: {write_report(runs, output, seed, trust=trust)}")

@@ -39,6 +39,9 @@ def figures(
     runs: Annotated[
         Path | None, typer.Option(help="Folder of run folders to use instead of the shipped networks.")
     ] = None,
+    which: Annotated[
+        str, typer.Option("--set", help="Which of the shipped networks: paper, or persistent (delays that vary).")
+    ] = "paper",
     seed: Annotated[int, typer.Option(help="Which seed of the networks that ship with several.")] = 1,
     output: Annotated[Path, typer.Option("-o", "--output", help="Folder for PDF, PNG and CSV.")] = Path("figures"),
     recording: Annotated[
@@ -56,8 +59,9 @@ def figures(
     matplotlib.use("agg")
     from lapsus.paper.reproduce import reproduce
     from lapsus.paper.roles import Networks
+    from lapsus.training.experiment import check_set
 
-    networks = Networks.shipped(seed) if runs is None else Networks.in_folder(runs)
+    networks = Networks.shipped(seed, check_set(which)) if runs is None else Networks.in_folder(runs)
     say = _progress if sys.stderr.isatty() else (lambda name: None)
     data = None if recording is None else _open(recording)
     claims = reproduce(networks, figure or (), None if claims_only else output, recording=data, progress=say)

@@ -12,8 +12,13 @@ from lapsus.cli.train import Engine, Minutes, Threads
 def command(
     name: Annotated[
         list[str] | None,
-        typer.Argument(help="Experiments to train, with what they start from; none means all.", metavar="[NAME]..."),
+        typer.Argument(
+            help="Experiments to train, with what they start from; none means all of a set.", metavar="[NAME]..."
+        ),
     ] = None,
+    which: Annotated[
+        str, typer.Option("--set", help="Where no experiment is named: all of this set, paper or persistent.")
+    ] = "paper",
     seeds: Annotated[int, typer.Option(help="Train seeds 1 to this number.")] = 1,
     runs: Annotated[Path, typer.Option(help="Folder of the run folders.")] = Path("runs"),
     ship: Annotated[
@@ -24,14 +29,16 @@ def command(
     threads: Threads = None,
 ):
     """Train the paper's networks in the order of their warm starts: skips what is done, resumes what was cut off."""
+    from lapsus.files import make_folder
     from lapsus.library import Run
     from lapsus.library.shipped import shipped_name
     from lapsus.study.ship import ship as export
     from lapsus.sweep.one_by_one import jobs_of, train_all
+    from lapsus.training.experiment import check_set
 
-    jobs = jobs_of(name, seeds, runs)
+    jobs = jobs_of(name, seeds, runs, check_set(which))
     if ship is not None:
-        ship.mkdir(parents=True, exist_ok=True)
+        make_folder(ship)
 
     def told(job, what):
         typer.echo(_table(jobs, job, what), err=True)

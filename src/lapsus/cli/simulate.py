@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from lapsus.cli.evaluate import Delay, delays_of
 from lapsus.cli.train import Trust
 
 
@@ -18,27 +19,33 @@ def command(
     trials: Annotated[int, typer.Option(help="Trials a condition.")] = 16,
     seed: Annotated[int, typer.Option(help="Seed of conditions and noise.")] = 0,
     noise_scale: Annotated[float, typer.Option(help="Process noise, relative to training (an ablation).")] = 1.0,
+    delay: Delay = None,
     engine: Annotated[str, typer.Option(help="auto, fused or reference.")] = "auto",
     trust: Trust = False,
     force: Annotated[bool, typer.Option("--force", help="Replace the file if it is there.")] = False,
 ):
-    """Simulate trials of a trained network: trial table and activity, as netCDF with named dimensions."""
+    """Simulate trials of a trained network: trial table and activity, as netCDF with named dimensions.
+
+    With several delays, one file each, which has the delay at the end of its name.
+    """
     from lapsus.errors import LapsusError
+    from lapsus.files import make_folder, write_netcdf
     from lapsus.library import load
     from lapsus.study import simulate
 
     if output is None:
         output = Path(run) / "activity.nc" if Path(run).is_dir() else Path(f"{run}.nc")
-    if output.exists() and not force:
-        raise LapsusError(f"{output} is there already; --force replaces it, -o names another file.")
-    dataset = simulate(load(run, trust), conditions, trials, seed, noise_scale, engine=engine)
-    partial = output.with_name(output.name + ".partial")
-    try:
-        output.parent.mkdir(parents=True, exist_ok=True)
-        dataset.to_netcdf(partial, engine="h5netcdf")
-        partial.replace(output)
-    except OSError as error:
-        partial.unlink(missing_ok=True)
-        raise LapsusError(f"Cannot write {output}: {error.strerror or error}.") from error
-    sizes = dataset.sizes
-    typer.echo(f"{sizes['trial']:,} trials × {sizes['time']} times × {sizes['unit']} units in {output}")
+    delays = delays_of(delay)
+    files = {steps: output.with_name(f"{output.stem}-delay-{steps}{output.suffix}") for steps in delays}
+    files = files if len(files) > 1 else dict.fromkeys(delays or [None], output)
+    for path in files.values():
+        if path.exists() and not force:
+            raise LapsusError(f"{path} is there already; --force replaces it, -o names another file.")
+    model = load(run, trust)
+    for steps, path in files.items():
+        here = model if steps is None else model.at(delay=steps)
+        dataset = simulate(here, conditions, trials, seed, noise_scale, engine=engine)
+        make_folder(path.parent)
+        write_netcdf(path, dataset, replace=force)
+        sizes = dataset.sizes
+        typer.echo(f"{sizes['trial']:,} trials × {sizes['time']} times × {sizes['unit']} units in {path}")

@@ -1,8 +1,8 @@
 """From a trial table to a mechanism in one call: fit, target, training, comparison, analyses, report.
 
-    discover(trials)   → Discovery     (discover.py, result.py)
+    discover(trials)   → Discovery     (stages.py, result.py)
 
-Read in this order: discover, folder, target, matching, mechanism, words, result.
+Read in this order: stages, folder, target, result, reports.
 """
 
 from lapsus.discovery.result import Discovery

@@ -6,14 +6,14 @@ done again; nothing that is done is repeated, and a folder that holds anything e
 
 import hashlib
 import json
-import os
 from pathlib import Path
 
 import numpy as np
 
 from lapsus.errors import LapsusError
+from lapsus.files import check_place, make_folder, short, sweep, write_json
 
-__all__ = ["STAGES", "Folder", "fingerprint", "write_json"]
+__all__ = ["STAGES", "Folder", "fingerprint"]
 
 FORMAT = "lapsus discovery 1"
 # name → what the user reads while it runs, and its usual share of the time that is not training.
@@ -26,45 +26,6 @@ STAGES = {
     "analyse": "looking for the mechanism",
     "report": "writing the report",
 }
-
-
-def _plain(value):
-    if isinstance(value, np.generic):
-        return value.item()
-    if isinstance(value, np.ndarray):
-        return value.tolist()
-    if isinstance(value, Path):
-        return str(value)
-    raise TypeError(type(value).__name__)
-
-
-def _finite(value):
-    """JSON has no NaN: what is not finite becomes null."""
-    if isinstance(value, dict):
-        return {str(k): _finite(v) for k, v in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_finite(v) for v in value]
-    if isinstance(value, (float, np.floating)):
-        return float(value) if np.isfinite(value) else None
-    if isinstance(value, np.ndarray):
-        return _finite(value.tolist())
-    return value
-
-
-def write_json(path: Path, value) -> None:
-    """All of it or nothing."""
-    write_text(path, json.dumps(_finite(value), indent=1, default=_plain) + "\n")
-
-
-def write_text(path: Path, text: str) -> None:
-    temporary = path.with_name(path.name + ".partial")
-    try:
-        # Names from a table may hold half of a surrogate pair, which no encoding of Unicode can write.
-        temporary.write_text(text.encode("utf-8", "replace").decode("utf-8"), encoding="utf-8")
-        os.replace(temporary, path)
-    except OSError as error:
-        temporary.unlink(missing_ok=True)
-        raise LapsusError(f"Cannot write {path}: {error.strerror}.") from error
 
 
 def fingerprint(trials, settings: dict) -> str:
@@ -86,26 +47,18 @@ class Folder:
     @classmethod
     def open(cls, path: str | Path, identity: str, settings: dict) -> "Folder":
         path = Path(path)
-        try:
-            exists = path.exists()
-            occupied = exists and (not path.is_dir() or any(path.iterdir()))
-        except OSError as error:
-            raise LapsusError(
-                f"{_short(path)} cannot be a folder here: {error.strerror}; -o names another one."
-            ) from error
-        if occupied:
+        if check_place(path, "discovery"):
             table = cls.read(path)
             if table is None:
-                raise LapsusError(f"{_short(path)} is there already and is not a discovery; -o names another folder.")
+                raise LapsusError(f"{short(path)} is there already and is not a discovery; -o names another folder.")
             if table["identity"] != identity:
                 changed = [k for k, v in settings.items() if str(table["settings"].get(k)) != str(v)]
                 what = f"other settings ({', '.join(changed)})" if changed else "other trials"
-                raise LapsusError(f"{_short(path)} holds a discovery with {what}; -o names another folder.")
+                raise LapsusError(f"{short(path)} holds a discovery with {what}; -o names another folder.")
+            sweep(path)
             return cls(path, table)
-        try:
-            path.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise LapsusError(f"Cannot make the folder {_short(path)}: {error.strerror}.") from error
+        make_folder(path)
+        sweep(path)
         folder = cls(path, {"format": FORMAT, "identity": identity, "settings": settings, "done": {}})
         folder._write()
         return folder
@@ -140,8 +93,3 @@ class Folder:
 
     def json(self, name: str) -> dict:
         return json.loads((self.path / name).read_text())
-
-
-def _short(path: Path) -> str:
-    text = str(path)
-    return text if len(text) <= 200 else text[:200] + "…"

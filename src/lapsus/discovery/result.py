@@ -6,9 +6,20 @@ from pathlib import Path
 import numpy as np
 
 from lapsus.discovery.folder import STAGES, Folder
+from lapsus.discovery.target import fitted_behaviour
 from lapsus.errors import LapsusError
+from lapsus.files import from_plain, write_json, write_text
+from lapsus.inference import Fit
+from lapsus.library import Run
+from lapsus.report import DiscoveryContent, discovery_page
+from lapsus.report.words import Facts, five_sentences
+from lapsus.study.checks import Truth, fit_checks, in_order, match_checks, network_checks
+from lapsus.study.findings import NetworkFindings, seconds_trained
+from lapsus.study.match import Match
+from lapsus.study.mechanism import Mechanism
+from lapsus.trials.observer import observer_f
 
-__all__ = ["Discovery", "facts_of", "summary"]
+__all__ = ["Discovery"]
 
 
 class Discovery:
@@ -56,8 +67,6 @@ class Discovery:
 
     @cached_property
     def fit(self):
-        from lapsus.inference import Fit
-
         self._part("fit/summary.json", "fit")
         return Fit.load(self.path / "fit")
 
@@ -71,14 +80,10 @@ class Discovery:
 
     @cached_property
     def fitted(self):
-        from lapsus.discovery.target import fitted_behaviour
-
         return fitted_behaviour(self.fit, self.settings["set_size"], self.plan["cueing"])
 
     @cached_property
     def runs(self) -> list:
-        from lapsus.library import Run
-
         return [Run(self.path / "networks" / name) for name in self.plan["networks"]]
 
     @cached_property
@@ -90,12 +95,12 @@ class Discovery:
         return self._part("evaluation.json", "evaluate")["evaluations"]
 
     @cached_property
-    def matches(self) -> list[dict]:
-        return self._part("evaluation.json", "evaluate")["matches"]
+    def matches(self) -> list[Match]:
+        return [from_plain(Match, one) for one in self._part("evaluation.json", "evaluate")["matches"]]
 
     @cached_property
-    def mechanisms(self) -> list[dict]:
-        return self._part("analysis.json", "analyse")["mechanisms"]
+    def mechanisms(self) -> list[Mechanism]:
+        return [from_plain(Mechanism, one) for one in self._part("analysis.json", "analyse")["mechanisms"]]
 
     def arrays(self, network: int = 0) -> dict[str, np.ndarray]:
         """Arrays behind the mechanism's figures."""
@@ -122,83 +127,88 @@ class Discovery:
     def report(self) -> Path:
         return self.path / "report.html"
 
-    def networks(self) -> list[dict]:
-        """Evaluation, comparison and mechanism of each network, as plain numbers."""
-        found = []
-        for run, evaluation, match, mechanism in zip(self.runs, self.evaluations, self.matches, self.mechanisms):
-            seconds = (run.metrics() or [{"seconds": 0.0}])[-1]["seconds"]
-            found.append(
-                {
-                    "name": run.experiment.name,
-                    "seed": run.experiment.seed,
-                    "update": run.update,
-                    "updates": run.experiment.updates,
-                    "seconds": seconds,
-                    "evaluation": evaluation,
-                    "match": match,
-                    "mechanism": mechanism,
-                }
+    def networks(self) -> list[NetworkFindings]:
+        """Evaluation, comparison and mechanism of each network."""
+        parts = zip(self.runs, self.evaluations, self.matches, self.mechanisms)
+        return [
+            NetworkFindings(
+                run.experiment.name,
+                run.experiment,
+                run.update,
+                seconds_trained(run.metrics()),
+                run.metrics(),
+                evaluation,
+                mechanism,
+                self.arrays(number),
+                match,
             )
-        return found
+            for number, (run, evaluation, match, mechanism) in enumerate(parts)
+        ]
+
+    def write_report(self, output: Path | None = None) -> Path:
+        """Write discovery.json, the outcome as plain numbers and sentences, and the page (report.html); returns its
+        path."""
+        networks, facts = self.networks(), self._facts()
+        fit = self._part("fit/summary.json", "fit")
+        checks = in_order(
+            fit_checks(fit, facts.truth)
+            + match_checks(networks, facts.set_size, facts.cueing == "index" and fit["model"] in ("probe", "both"))
+            + network_checks(networks)
+        )
+        sentences = five_sentences(fit, networks, facts)
+        match = self.matches[0]
+        summary = {
+            "seconds": round(sum(self.done.values()), 1),
+            "model": fit["model"],
+            "swap_curve_mad_fit": match.swap_curve_mad_fit,
+            "matched": all(one.matched for one in self.matches),
+            "where": match.where,
+            "sentences": sentences,
+            "checks": checks,
+            "mechanism": [network.mechanism.kind for network in networks],
+            "start": facts.start,
+            "cueing": facts.cueing,
+            "truth": facts.truth,
+            "settings": self.settings,
+            "stages": self.done,
+        }
+        write_json(self.path / "discovery.json", summary)
+        content = DiscoveryContent(
+            self.fit,
+            networks,
+            facts,
+            sentences,
+            checks,
+            self.settings,
+            self._folder.json("notes.json"),
+            self.done,
+            observer_f if self.settings["example"] else None,
+        )
+        path = self.report if output is None else output
+        write_text(path, discovery_page(content))
+        self.__dict__.pop("facts", None)  # read anew
+        return path
+
+    def _facts(self) -> Facts:
+        plan, settings = self.plan, self.settings
+        return Facts(
+            set_size=settings["set_size"],
+            cueing=plan["cueing"],
+            start=plan["start"],
+            start_distance=plan["start_distance"] or 0.0,
+            shipped=settings["start_from"] is None,
+            uniform_fit=plan["uniform_fit"],
+            uniform_target=plan["uniform_target"],
+            truth=_truth(self.fit) if settings["example"] else None,
+        )
 
 
-def summary(discovery: Discovery) -> dict:
-    """discovery.json: the outcome as plain numbers and sentences."""
-    from lapsus.report.words import checks, five_sentences
-
-    fit = discovery._part("fit/summary.json", "fit")
-    networks, plan = discovery.networks(), discovery.plan
-    match = networks[0]["match"]
-    facts = facts_of(discovery, networks)
-    seconds = sum(discovery.done.values())
-    return {
-        "seconds": round(seconds, 1),
-        "model": fit["model"],
-        "swap_curve_mad_fit": match["swap_curve_mad_fit"],
-        "matched": all(n["match"]["matched"] for n in networks),
-        "where": match["where"],
-        "sentences": five_sentences(fit, networks, facts),
-        "checks": checks(fit, networks, facts),
-        "mechanism": [n["mechanism"]["decoders"].get("mechanism") for n in networks],
-        "start": plan["start"],
-        "cueing": plan["cueing"],
-        "truth": facts["truth"],
-        "settings": discovery.settings,
-        "stages": discovery.done,
-    }
-
-
-def facts_of(discovery: Discovery, networks: list[dict]) -> dict:
-    """What words and figures need besides the fit and the networks."""
-    plan, settings = discovery.plan, discovery.settings
-    return {
-        "set_size": settings["set_size"],
-        "cueing": plan["cueing"],
-        "start": plan["start"],
-        "start_distance": plan["start_distance"] or 0.0,
-        "networks": len(networks),
-        "train_seconds": sum(n["seconds"] for n in networks) / len(networks),
-        "shipped": settings["start_from"] is None,
-        "architecture": _architecture(discovery.models[0].network),
-        "uniform_fit": plan["uniform_fit"],
-        "uniform_target": plan["uniform_target"],
-        "truth": _truth(discovery) if settings["example"] else None,
-    }
-
-
-def _architecture(network) -> str:
-    branching = " × ".join(map(str, getattr(network, "branching", ())))
-    return f"{network.units} units" + (f", each with a dendritic tree of {branching} branches" if branching else "")
-
-
-def _truth(discovery: Discovery) -> dict | None:
+def _truth(fit: Fit) -> Truth:
     """How often the band covers the synthetic observer's true swap probability, and how far the mean is from it."""
-    from lapsus.trials.observer import observer_f
-
-    if discovery.fit.name not in ("probe", "constant"):
-        return {"covered": 0.0, "mad": float("nan")}
+    if fit.name not in ("probe", "constant"):
+        return Truth(0.0, float("nan"))
     distances = np.radians(np.arange(45, 181, 5))
-    table = discovery.fit.swap_function(distances)
+    table = fit.swap_function(distances)
     true = 1 / (1 + np.exp(-observer_f(distances)))
     covered = (true >= table["p_low"]) & (true <= table["p_high"])
-    return {"covered": float(covered.mean()), "mad": float(np.abs(true - table["p_swap"]).mean())}
+    return Truth(float(covered.mean()), float(np.abs(true - table["p_swap"]).mean()))

@@ -1,20 +1,34 @@
 """discover(trials): every stage in turn, each written to the folder when it is done and skipped when it is there."""
 
-import shutil
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
+import torch
+from tqdm import tqdm
 
-from lapsus.discovery.folder import STAGES, Folder, fingerprint, write_json
-from lapsus.discovery.result import Discovery, summary
+from lapsus.behaviour import BNS
+from lapsus.discovery.folder import STAGES, Folder, fingerprint
+from lapsus.discovery.result import Discovery
+from lapsus.discovery.target import LEAST_GUESS, experiment, fitted_behaviour, nearest_start, task_like, updates_within
 from lapsus.errors import LapsusError
+from lapsus.files import subfolder, write_arrays, write_json, write_text
+from lapsus.inference import fit as fit_trials
+from lapsus.library import Run
+from lapsus.study.evaluation import evaluate
+from lapsus.study.findings import LEAST_APART
+from lapsus.study.match import Match, match
+from lapsus.study.mechanism import study_mechanism
+from lapsus.study.sizes import FULL, Sizes
+from lapsus.training import train
+from lapsus.trials import Trials, read_trials
+from lapsus.trials.observer import NAME, observer_path
 
 __all__ = ["Interrupted", "discover"]
 
-# Repeats of every trial that the network is shown, and trials at most.
-_REPEATS, _MOST = 8, 4096
 _MINIMUM = 30
 
 
@@ -35,7 +49,8 @@ def discover(
     unit: str | None = None,
     probe_unit: str | None = None,
     seed: int = 1,
-    say=None,
+    say: Callable[[str], None] | None = None,
+    sizes: Sizes = FULL,
 ) -> Discovery:
     """From trials (a path, a table, Trials; None: the synthetic observer that ships with lapsus) to a mechanism and a
     report.
@@ -43,7 +58,6 @@ def discover(
     minutes is the budget of everything together, networks the number of networks that share it. The folder `output`
     keeps every stage; the same call goes on where it was stopped. `say` is called with a line of text as stages begin.
     """
-    started = time.monotonic()
     say = _default_say if say is None else say
     if not 0 < minutes < float("inf"):
         raise LapsusError(f"--minutes must be positive, not {minutes}.")
@@ -68,7 +82,7 @@ def discover(
         output if output is not None else _default_folder(source), fingerprint(used, settings), settings
     )
     discovery = Discovery(folder.path)
-    work = _Work(discovery, used, notes, started, say)
+    work = _Work(discovery, used, notes, say, sizes)
     for number, stage in enumerate(STAGES, 1):
         if stage in folder.done and (stage != "report" or discovery.report.is_file()):
             continue
@@ -86,8 +100,6 @@ def discover(
 
 def _default_say(text: str) -> None:
     if sys.stderr.isatty():
-        from tqdm import tqdm
-
         tqdm.write(text, file=sys.stderr)
 
 
@@ -98,11 +110,6 @@ def _default_folder(source: str) -> Path:
 
 def _read(trials, subject, set_size, unit, probe_unit):
     """The trials to use, where they are from, and what was left out, in sentences."""
-    import pandas as pd
-
-    from lapsus.trials import Trials, read_trials
-    from lapsus.trials.observer import NAME, observer_path
-
     if isinstance(trials, Trials):
         table, source = trials, Path(str(trials.source)).name or "trials"
     elif isinstance(trials, pd.DataFrame):
@@ -155,8 +162,10 @@ def _cueing(cueing: str, trials) -> str:
 class _Work:
     """The stages, in order; each reads what the ones before it wrote."""
 
-    def __init__(self, discovery: Discovery, trials, notes: list[str], started: float, say):
-        self.discovery, self.used, self.notes, self.started, self.say = discovery, trials, notes, started, say
+    def __init__(
+        self, discovery: Discovery, trials: Trials, notes: list[str], say: Callable[[str], None], sizes: Sizes
+    ):
+        self.discovery, self.used, self.notes, self.say, self.sizes = discovery, trials, notes, say, sizes
         self.folder = discovery._folder
         self.settings = discovery.settings
 
@@ -166,32 +175,18 @@ class _Work:
         self.say(f"[{number}/{len(STAGES)}] {STAGES[stage]} ({when})")
 
     def trials(self) -> None:
-        self.used.to_csv(self.folder / "trials.csv")
+        write_text(self.folder / "trials.csv", self.used.table.to_csv(index=False))
         write_json(self.folder / "notes.json", self.notes)
 
     def fit(self) -> None:
-        from lapsus.inference import fit
-
-        found = fit(self.used, seed=self.settings["seed"])
-        # A fit that was cut off while it was written is ours to throw away: this stage was not done.
-        shutil.rmtree(self.folder / "fit", ignore_errors=True)
+        found = fit_trials(self.used, seed=self.settings["seed"])
         found.save(self.folder / "fit", plots=False)
         self.discovery.fit = found
 
     def target(self) -> None:
-        from lapsus.discovery.target import (
-            LEAST_GUESS,
-            experiment,
-            fitted_behaviour,
-            nearest_start,
-            task_like,
-            updates_within,
-        )
-        from lapsus.library import Run
-
-        settings, fit = self.settings, self.discovery.fit
+        settings = self.settings
         cueing = settings["cueing"]
-        fitted = fitted_behaviour(fit, settings["set_size"], cueing)
+        fitted = fitted_behaviour(self.discovery.fit, settings["set_size"], cueing)
         task = task_like(self.used, cueing)
         starts = nearest_start(fitted, task, cueing, settings["start_from"])
         if not starts:
@@ -233,8 +228,6 @@ class _Work:
         )
 
     def train(self) -> None:
-        from lapsus.training import train
-
         plan = self.discovery.plan
         for number, run in enumerate(self.discovery.runs, 1):
             # Only what this network has left of its share: a resumed discovery does not start its clock again.
@@ -251,78 +244,35 @@ class _Work:
                 raise Interrupted
 
     def evaluate(self) -> None:
-        from lapsus.study import evaluate
-
+        settings, sizes = self.settings, self.sizes
         evaluations, matches = [], []
         for model in self.discovery.models:
-            evaluation = evaluate(model, 1024, 8, seed=self.settings["seed"])
-            evaluations.append(evaluation)
-            matches.append(self._match(model))
+            conditions, trials = sizes.evaluation_conditions, sizes.evaluation_trials
+            evaluations.append(evaluate(model, conditions, trials, seed=settings["seed"]))
+            fit, fitted = self.discovery.fit, self.discovery.fitted
+            matches.append(match(model, self.used, fit, fitted, settings["cueing"], seed=settings["seed"], sizes=sizes))
         write_json(self.folder / "evaluation.json", {"evaluations": evaluations, "matches": matches})
 
-    def _match(self, model) -> dict:
-        """The network on the subject's own trials, or with more items on two-item trials that have the data's
-        distances."""
-        import torch
-
-        from lapsus import circular, streams
-        from lapsus.study.match import bin_edges, compare, network_responses
-
-        trials, fitted, seed = self.used, self.discovery.fitted, self.settings["seed"]
-        rng = np.random.default_rng([seed, 3])
-        name = self.discovery.fit.name
-        feature = "report" if name == "report" or trials.probe is None else "probe"
-        if self.settings["set_size"] == 2:
-            rows = np.sort(rng.permutation(len(trials))[:_MOST])
-            shown = trials[rows]
-            report, probe, data = shown.report, shown.probe, shown.response
-        else:
-            drawn = model.task.sample(2048, streams.generator(seed, "two items"))
-            order = torch.stack([drawn["cued"], 1 - drawn["cued"]], 1)
-            report, probe = (drawn[k].gather(1, order).numpy().astype(float) for k in ("report", "probe"))
-            data = None
-        gap = circular.distance(*(report if feature == "report" else probe).T)
-        network = network_responses(model, report, probe, _REPEATS, seed)
-        if data is not None and self.settings["cueing"] == "feature":
-            predicted = self.discovery.fit.predict(2 * _REPEATS, seed)
-            fit_responses = np.stack([replicate.response[rows] for replicate in predicted])
-        else:
-            conditions = {"report": torch.tensor(report), "cued": torch.zeros(len(report), dtype=torch.long)}
-            conditions["probe"] = torch.tensor(np.tile([-np.pi, 0.0], (len(report), 1)) if probe is None else probe)
-            sampled = fitted.sample(conditions, 2 * _REPEATS, streams.generator(seed, "fitted"))
-            fit_responses = circular.angle(sampled.permute(1, 2, 0)).numpy().T.astype(float)
-        return compare(report, gap, bin_edges(gap), network, fit_responses, data, seed) | {"feature": feature}
-
     def analyse(self) -> None:
-        from lapsus.study.mechanism import analyse
-
-        (self.folder / "analysis").mkdir(exist_ok=True)
+        place = subfolder(self.folder.path, "analysis")
         mechanisms = []
-        for number, (model, match) in enumerate(zip(self.discovery.models, self.discovery.matches), 1):
-            apart = _most_swaps(self.discovery.fitted, match)
-            numbers, arrays = analyse(model, apart, self.settings["seed"])
-            partial = self.folder / "analysis" / f"network-{number}.partial.npz"
-            np.savez_compressed(partial, **arrays)
-            partial.replace(self.folder / "analysis" / f"network-{number}.npz")
-            mechanisms.append(numbers)
+        for number, (model, found) in enumerate(zip(self.discovery.models, self.discovery.matches), 1):
+            apart = _most_swaps(self.discovery.fitted, found)
+            mechanism, arrays = study_mechanism(model, apart, self.settings["seed"], self.sizes)
+            write_arrays(place / f"network-{number}.npz", arrays)
+            mechanisms.append(mechanism)
         write_json(self.folder / "analysis.json", {"mechanisms": mechanisms})
 
     def report(self) -> None:
-        from lapsus.report import discovery_page
-
-        discovery = self.discovery
-        write_json(self.folder / "discovery.json", summary(discovery))
-        discovery.facts = self.folder.json("discovery.json")
-        discovery_page(discovery)
+        self.discovery.write_report()
 
 
-def _most_swaps(fitted, match: dict) -> float:
-    """The probe distance, of those in the data, at which the fitted model swaps most; the smallest of equals."""
-    import torch
-
-    if match["feature"] != "probe":
+def _most_swaps(fitted: BNS, found: Match) -> float:
+    """The probe distance (radians), of those in the data, at which the fitted model swaps most; the smallest of
+    equals."""
+    if found.feature != "probe":
         return np.pi / 4
-    gaps = torch.tensor(match["distance"])
+    gaps = torch.tensor(found.distance)
     pair = {"report": torch.tensor([[0.0, 2.0]]).expand(len(gaps), 2), "probe": torch.stack([0 * gaps, gaps], 1)}
     swaps = fitted.weights(pair | {"cued": torch.zeros(len(gaps), dtype=torch.long)})[:, 1]
-    return max(float(gaps[(swaps > swaps.max() - 1e-4).nonzero()[0, 0]]), np.pi / 12)
+    return max(float(gaps[(swaps > swaps.max() - 1e-4).nonzero()[0, 0]]), LEAST_APART)

@@ -1,16 +1,19 @@
 """From a fit to what a network is trained on: its target, a task with the data's own distances, and where to start."""
 
 import math
+import time
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 import torch
+from scipy.optimize import brentq
+from scipy.special import ive
 from torch import Tensor
 
 from lapsus import circular, streams
 from lapsus.behaviour import BNS, ConstantSwap, TabulatedSwap
 from lapsus.errors import LapsusError
-from lapsus.library import load
+from lapsus.library import load, open_network, shipped
 from lapsus.study.evaluation import respond
 from lapsus.tasks import FeatureCued
 from lapsus.training import Experiment, Model
@@ -102,8 +105,6 @@ def fitted_behaviour(fit, set_size: int, cueing: str) -> BNS:
 def _planar_scatter(circular_sd: float) -> float:
     """sigma_x / A at which the angle of a response in the plane has this circular s.d. (the projected normal's
     resultant length)."""
-    from scipy.optimize import brentq
-    from scipy.special import ive
 
     def resultant(scatter):
         x = 1 / (4 * scatter**2)
@@ -159,25 +160,13 @@ def _swap_probability(behaviour: BNS, conditions: dict[str, Tensor]) -> Tensor:
 def nearest_start(fitted: BNS, task: dict, cueing: str, start_from: str | None = None) -> list[Start]:
     """Trained networks for this cueing by how near their own target's swap curve is, nearest first; none ships: an
     empty list."""
-    candidates = {}
     if start_from is not None:
-        from lapsus.library import Run
-        from lapsus.library.shipped import shipped
-
-        facts = shipped()
-        config = (
-            facts[start_from]["config"]
-            if start_from in facts
-            else Run(start_from).experiment.model_dump(exclude_none=True)
-        )
-        candidates[str(start_from)] = config
+        candidates = {str(start_from): open_network(start_from).experiment.model_dump(exclude_none=True)}
     else:
-        from lapsus.library.shipped import shipped
-
         # Architecture controls are no start unless one is asked for.
         candidates = {
             name: facts["config"]
-            for name, facts in shipped().items()
+            for name, facts in shipped("paper").items()
             if facts["config"].get("network", {}).get("kind", "dendritic") == "dendritic"
         }
     conditions = build("task", task).sample(2000, streams.generator("nearest start"))
@@ -313,8 +302,6 @@ def updates_within(described: Experiment, seconds: float, probe: int = 12) -> in
 
     A busy machine ends training by the clock instead, which costs less than a schedule that is too short.
     """
-    import time
-
     last = described.stage[-1].model_copy(update={"updates": 10 * probe, "average": 0.0})
     training = Training(described.model_copy(update={"stage": [last]}), Model.of(described))
     times = [time.monotonic()]

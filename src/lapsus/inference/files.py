@@ -1,86 +1,71 @@
 """A fit as a folder: netCDF for machines, JSON and text for people, PNG and PDF for talks."""
 
 import json
-import os
-import shutil
 from pathlib import Path
 
 import numpy as np
 
 from lapsus.errors import LapsusError
+from lapsus.files import check_place, file_name, make_folder, new_folder, write_json, write_netcdf, write_text
 from lapsus.inference.emissions import EMISSIONS
 from lapsus.inference.model import Model
 from lapsus.inference.result import FILES, Fit
 from lapsus.inference.variational import Variational
 from lapsus.trials import Trials
 
-__all__ = ["check_folder", "load_fit", "make_folder", "save_fit", "save_subjects"]
+__all__ = ["check_folder", "load_fit", "save_fit", "save_subjects"]
 
 
-def _ours(path):
+def _ours(path: Path) -> bool:
     return (path / "fit.nc").exists() if path.is_dir() else path.stem in FILES or path.name in FILES
 
 
-def check_folder(folder) -> Path:
-    """The folder as a path if a fit may be written there: absent, empty, or holding an earlier fit. Makes nothing."""
-    folder = Path(folder)
-    there = next(path for path in (folder.absolute(), *folder.absolute().parents) if os.path.exists(path))
-    if not there.is_dir():
-        raise LapsusError(f"{there}: is a file; give a folder for the results.")
-    if not os.access(there, os.R_OK | os.W_OK | os.X_OK):
-        raise LapsusError(f"{folder}: cannot be written (no permission in {there}); give another folder.")
-    if folder.is_dir() and any(folder.iterdir()):
-        foreign = sorted(p.name for p in folder.iterdir() if not _ours(p))
-        if foreign or not (folder / "summary.json").exists():
-            found = ", ".join(foreign[:3]) or "no earlier fit"
-            raise LapsusError(f"{folder}: holds other files ({found}); give a new or empty folder.")
-    return folder
+def check_folder(folder: str | Path) -> bool:
+    """Whether the folder holds an earlier fit; an error if it holds anything else. Makes nothing."""
+    return check_place(folder, "fit", _ours)
 
 
-def make_folder(folder) -> Path:
-    """An empty folder to write a fit into; what an earlier fit left there is removed."""
-    folder = check_folder(folder)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for path in folder.iterdir():
-            shutil.rmtree(path) if path.is_dir() else path.unlink()
-    except OSError as error:
-        raise LapsusError(f"{folder}: cannot be written ({error.strerror}); give another folder.") from error
-    return folder
+def save_fit(fit: Fit, folder: str | Path, plots: bool = True) -> Path:
+    """Write a fit as a folder, all of it or nothing; an earlier fit there is replaced when the new one is whole."""
+    check_folder(folder)
+    with new_folder(folder) as place:
+        _fill(fit, place)
+        if plots:
+            _draw(fit, place)
+    return Path(folder)
 
 
-def save_fit(fit: Fit, folder, plots=True) -> Path:
-    folder = make_folder(folder)
-    _dataset(fit).to_netcdf(folder / "fit.nc", engine="h5netcdf")
-    (folder / "summary.json").write_text(json.dumps(fit.to_dict(), indent=1) + "\n")
-    (folder / "summary.txt").write_text(fit.summary() + "\n")
-    if plots:
-        from lapsus.plots.fits import save_all
-
-        save_all(fit, folder)
-    return folder
-
-
-def save_subjects(fits, folder, plots=True) -> Path:
-    folder = make_folder(folder)
-    for subject, fit in fits.items():
-        # Different names may look the same once they are safe for a file system.
-        place, number = folder / _safe(subject), 1
-        while place.exists():
-            number += 1
-            place = folder / f"{_safe(subject)}-{number}"
-        save_fit(fit, place, plots=False)
-    (folder / "summary.json").write_text(json.dumps(fits.to_dict(), indent=1) + "\n")
-    (folder / "summary.txt").write_text(fits.summary() + "\n")
-    if plots:
-        from lapsus.plots.fits import save_all
-
-        save_all(fits, folder)
-    return folder
+def save_subjects(fits, folder: str | Path, plots: bool = True) -> Path:
+    """Write a fit a subject, each in a folder of its own, and a summary of all."""
+    check_folder(folder)
+    with new_folder(folder) as place:
+        for subject, fit in fits.items():
+            # Different names may look the same once they are safe for a file system.
+            name, number = "subject-" + file_name(subject), 1
+            while (place / name).exists():
+                number += 1
+                name = f"subject-{file_name(subject)}-{number}"
+            _fill(fit, make_folder(place / name))
+        _summarise(fits, place)
+        if plots:
+            _draw(fits, place)
+    return Path(folder)
 
 
-def _safe(name):
-    return "subject-" + "".join(c if c.isalnum() or c in "-_." else "_" for c in str(name))
+def _fill(fit: Fit, folder: Path) -> None:
+    write_netcdf(folder / "fit.nc", _dataset(fit))
+    _summarise(fit, folder)
+
+
+def _summarise(fit, folder: Path) -> None:
+    write_json(folder / "summary.json", fit.to_dict())
+    write_text(folder / "summary.txt", fit.summary() + "\n")
+
+
+def _draw(fit, folder: Path) -> None:
+    from lapsus.plots.fits import save_all
+
+    save_all(fit, folder)
 
 
 def _dataset(fit):

@@ -1,10 +1,11 @@
 """Trained networks: what you trained (a run is a folder) and what ships, opened in one place.
 
-load(source)   a trained model by the name of a network that ships, or from a run folder
-Run            a run folder
+open_network(source)   a run folder, or a network that ships by its name: experiment, metrics, model
+load(source)           the trained model itself
 """
 
-from lapsus.library.runs import Run, load
-from lapsus.library.shipped import load_shipped, shipped
+from lapsus.library.opening import load, open_network
+from lapsus.library.runs import Run
+from lapsus.library.shipped import Shipped, load_shipped, shipped
 
-__all__ = ["Run", "load", "load_shipped", "shipped"]
+__all__ = ["Run", "Shipped", "load", "load_shipped", "open_network", "shipped"]

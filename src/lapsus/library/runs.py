@@ -6,7 +6,6 @@ flushed to disk and renamed, the JSON last, so that a checkpoint either is whole
 
 import hashlib
 import json
-import os
 import platform
 import re
 import warnings
@@ -17,12 +16,13 @@ from torch import Tensor
 
 from lapsus import __version__
 from lapsus.errors import LapsusError, LapsusWarning
+from lapsus.files import append_line, check_place, make_folder, remove, sweep, write_bytes, write_json, write_text
 from lapsus.library.shipped import load_shipped, shipped, shipped_name
 from lapsus.training.experiment import Experiment, read_experiment, to_toml
 from lapsus.training.loop import Training
 from lapsus.training.model import Model, set_weights
 
-__all__ = ["Run", "load"]
+__all__ = ["Run", "first_model"]
 
 _NAME = re.compile(r"checkpoint-(\d{8})\.json")
 _KEPT = 2
@@ -35,20 +35,6 @@ def _versions() -> dict[str, str]:
         "python": platform.python_version(),
         "machine": platform.machine(),
     }
-
-
-def _write(path: Path, data: bytes) -> None:
-    """All of it or nothing, on disk when this returns."""
-    temporary = path.with_name(path.name + ".partial")
-    try:
-        with open(temporary, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except OSError as error:
-        temporary.unlink(missing_ok=True)
-        raise LapsusError(f"Cannot write {path}: {error.strerror}. What was saved before is untouched.") from error
 
 
 class Run:
@@ -79,18 +65,14 @@ class Run:
     def create(cls, path: str | Path, experiment: Experiment) -> "Run":
         """A new run folder for this experiment; a folder that holds anything is never touched."""
         path = Path(path)
-        if path.exists() and (not path.is_dir() or any(path.iterdir())):
-            if (path / "config.toml").is_file():
-                raise LapsusError(
-                    f"{path} already holds a run. `lapsus resume {path}` goes on with it; -o names another folder."
-                )
-            raise LapsusError(f"{path} is there already and is not empty; -o names another folder.")
-        try:
-            path.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise LapsusError(f"Cannot make the folder {path}: {error.strerror}.") from error
+        if check_place(path, "run"):
+            raise LapsusError(
+                f"{path} already holds a run. `lapsus resume {path}` goes on with it; -o names another folder."
+            )
+        make_folder(path)
+        sweep(path)
         table = experiment.model_dump(exclude_none=True) | {"versions": _versions()}
-        _write(path / "config.toml", to_toml(table).encode())
+        write_text(path / "config.toml", to_toml(table))
         return cls(path, trust=True)
 
     @classmethod
@@ -124,14 +106,15 @@ class Run:
             "trials_seen": training.trials_seen,
             "seconds": seconds,
             "core_seconds": training.core_seconds,
+            "rate_price": training.price,
             "sha256": hashlib.sha256(data).hexdigest(),
         }
         name = f"checkpoint-{training.update:08d}"
-        _write(self.path / f"{name}.safetensors", data)
-        _write(self.path / f"{name}.json", json.dumps(facts, indent=1).encode())
+        write_bytes(self.path / f"{name}.safetensors", data)
+        write_json(self.path / f"{name}.json", facts)
         for old in self._checkpoints()[_KEPT:]:
-            old.unlink(missing_ok=True)
-            old.with_suffix(".safetensors").unlink(missing_ok=True)
+            remove(old)
+            remove(old.with_suffix(".safetensors"))
 
     def _checkpoints(self) -> list[Path]:
         """JSON files of checkpoints, newest first."""
@@ -177,6 +160,7 @@ class Run:
         # Older checkpoints do not hold it: at most all of two cores, which is what they were made with.
         training.core_seconds = facts.get("core_seconds", 2 * facts["seconds"])
         training.optimiser.updates = facts["adam_updates"]
+        training.price = facts.get("rate_price", training.price)  # older checkpoints know of no budget
         for name, tensor in training.tensors().items():
             if name == "flat" or (name in ("covariance", "axes") and name not in tensors):
                 continue  # the weights themselves; and runs of older versions, whose Adam had no axes
@@ -193,6 +177,11 @@ class Run:
         training, _ = self.training()
         training.flat.copy_(training.average)
         return training.model.requires_grad_(False)
+
+    @property
+    def name(self) -> str:
+        """Of the folder."""
+        return self.path.name or str(self.path)
 
     @property
     def update(self) -> int:
@@ -213,14 +202,11 @@ class Run:
     def cut_metrics(self, update: int) -> None:
         """Forget metrics of updates after this one: they will be made again."""
         kept = [json.dumps(line) for line in self.metrics() if line["update"] <= update]
-        _write(self.path / "metrics.jsonl", "".join(line + "\n" for line in kept).encode())
+        write_text(self.path / "metrics.jsonl", "".join(line + "\n" for line in kept))
 
     def log(self, line: dict) -> None:
-        try:
-            with open(self.path / "metrics.jsonl", "a") as file:
-                file.write(json.dumps(line) + "\n")
-        except OSError as error:
-            raise LapsusError(f"Cannot write {self.path}/metrics.jsonl: {error.strerror}.") from error
+        """One more line of metrics.jsonl."""
+        append_line(self.path / "metrics.jsonl", json.dumps(line))
 
 
 def first_model(experiment: Experiment, folder: Path, trust: bool = False) -> Model:
@@ -248,10 +234,3 @@ def _foreign_kinds(table) -> list[str]:
         own = [kind] if ":" in kind and not kind.startswith("lapsus.") else []
         return own + [kind for value in table.values() for kind in _foreign_kinds(value)]
     return [kind for value in table for kind in _foreign_kinds(value)] if isinstance(table, list) else []
-
-
-def load(source: str | Path, trust: bool = False) -> Model:
-    """A trained model from a run folder or by the name of a network that ships with lapsus."""
-    if (Path(source) / "config.toml").is_file():
-        return Run(source, trust).model()
-    return load_shipped(str(source))

@@ -9,11 +9,13 @@ from difflib import get_close_matches
 from importlib.resources import files
 from pathlib import Path
 
-from lapsus.errors import LapsusError
-from lapsus.training.experiment import read_experiment
-from lapsus.training.model import Model
+from safetensors.torch import load_file
 
-__all__ = ["core_minutes", "load_shipped", "shipped", "shipped_name", "summary", "weights_folder"]
+from lapsus.errors import LapsusError
+from lapsus.training.experiment import Experiment, read_experiment, set_of
+from lapsus.training.model import Model, set_weights
+
+__all__ = ["Shipped", "core_minutes", "load_shipped", "shipped", "shipped_name", "summary", "weights_folder"]
 
 
 def shipped_name(name: str, seed: int) -> str:
@@ -26,41 +28,69 @@ def weights_folder() -> Path:
     return Path(str(files("lapsus.library") / "weights"))
 
 
-def shipped() -> dict[str, dict]:
-    """name → facts (config, evaluation, cost, learning curve) of every network in the package."""
-    return {path.stem: json.loads(path.read_text()) for path in sorted(weights_folder().glob("*.json"))}
+def shipped(which: str | None = None) -> dict[str, dict]:
+    """name → facts (config, evaluation, cost, learning curve) of every network in the package, or in one set."""
+    paths = sorted(weights_folder().glob("*.json"))
+    return {path.stem: json.loads(path.read_text()) for path in paths if which in (None, set_of(path.stem))}
 
 
-def load_shipped(name: str):
+class Shipped:
+    """A network that ships with lapsus; it answers what a run folder (`Run`) answers."""
+
+    def __init__(self, name: str):
+        path = weights_folder() / f"{name}.json"
+        if "/" in name or not path.is_file():
+            names = [entry.stem for entry in sorted(weights_folder().glob("*.json"))]
+            close = get_close_matches(name, names, 1)
+            hint = f"Did you mean {close[0]}?" if close else f"Shipped networks: {', '.join(names) or 'none yet'}."
+            raise LapsusError(f"{name} is neither a run folder nor a network that ships with lapsus. {hint}")
+        self.name, self.facts = name, json.loads(path.read_text())
+        self.experiment: Experiment = read_experiment(self.facts["config"])
+        self._weights = path.with_suffix(".safetensors")
+
+    @property
+    def update(self) -> int:
+        """All of them: only finished networks ship."""
+        return self.experiment.updates
+
+    def metrics(self) -> list[dict]:
+        """The learning curve, thinned."""
+        return self.facts["learning_curve"]
+
+    def model(self) -> Model:
+        """The trained model."""
+        model = Model.of(self.experiment)
+        set_weights(model, load_file(self._weights), self.name)
+        return model.requires_grad_(False)
+
+
+def load_shipped(name: str) -> Model:
     """The trained model of that name."""
-    from safetensors.torch import load_file
-
-    from lapsus.library.runs import set_weights
-
-    path = weights_folder() / f"{name}.json"
-    if "/" in name or not path.is_file():
-        names = [entry.stem for entry in sorted(weights_folder().glob("*.json"))]
-        close = get_close_matches(name, names, 1)
-        hint = f"Did you mean {close[0]}?" if close else f"Shipped networks: {', '.join(names) or 'none yet'}."
-        raise LapsusError(f"{name} is neither a run folder nor a network that ships with lapsus. {hint}")
-    model = Model.of(read_experiment(json.loads(path.read_text())["config"]))
-    set_weights(model, load_file(path.with_suffix(".safetensors")), name)
-    return model.requires_grad_(False)
+    return Shipped(name).model()
 
 
 def core_minutes(facts: dict) -> float:
     """Processor time of a network's training; where it was not recorded, all of two cores."""
-    return facts.get("core_minutes", 2 * facts["minutes"])
+    return facts.get("Shipped", "core_minutes", 2 * facts["minutes"])
 
 
 def summary() -> list[dict]:
     """One row a network: what `lapsus zoo` prints."""
     rows = []
     for name, facts in shipped().items():
-        found = facts["evaluation"]
-        row = {"name": facts["config"]["name"], "seed": facts["config"]["seed"]}
-        row |= {key: found.get(key) for key in ("excess", "swap_curve_mad", "swap_curve_max", "median_error", "away")}
-        if facts["config"]["stage"][-1]["objective"]["kind"] != "diffusion":
-            row["excess"] = None  # it was never asked to denoise
+        config = facts["config"]
+        row = {"name": config["name"], "seed": config["seed"], "set": set_of(name)}
+        row |= _measures(facts, facts["evaluation"])
+        if "delays" in facts:
+            row["delays"] = [{"delay": found["delay"]} | _measures(facts, found) for found in facts["delays"]]
+            row["norm_ratio"] = facts["norm_ratio"]
         rows.append(row | {"trials_seen": facts["trials_seen"], "core_minutes": core_minutes(facts)})
     return rows
+
+
+def _measures(facts: dict, found: dict) -> dict:
+    keys = ("excess", "swap_curve_mad", "swap_curve_max", "swap_likelihood_mad", "median_error", "away")
+    row = {key: found.get(key) for key in keys}
+    if facts["config"]["stage"][-1]["objective"]["kind"] != "diffusion":
+        row["excess"] = None  # it was never asked to denoise
+    return row

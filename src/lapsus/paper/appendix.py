@@ -8,6 +8,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from lapsus.analysis.activity import items
 from lapsus.analysis.alignment import SigmoidFit, sigmoid, sigmoid_against_flat, sigmoid_bootstrap
 from lapsus.analysis.modes import averaging
 from lapsus.analysis.rings import cyclic_alignment
@@ -174,8 +175,6 @@ def averaging_by_condition(
 ) -> pd.DataFrame:
     """One row a condition: target swap probability, mean and s.d. over trials of the place between the two modes."""
     dataset = networks.responses(role, conditions, trials, seed=31)
-    from lapsus.analysis.activity import items
-
     found = items(dataset)
     radius = networks.model(role).behaviour.radius
     place = averaging(dataset["x_T"].to_numpy(), embed(found.target, radius), embed(found.distractor, radius))

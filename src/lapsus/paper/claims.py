@@ -8,13 +8,13 @@ from scipy import stats
 from lapsus.analysis.activity import items
 from lapsus.analysis.alignment import pre_and_post_cue
 from lapsus.analysis.decoders import attribute
-from lapsus.analysis.modes import proportion_interval
 from lapsus.analysis.rings import random_alignment, separation
 from lapsus.circular import distance
 from lapsus.errors import LapsusError
 from lapsus.paper import appendix, cue_combination, fig2, fig3, fig4, prediction
 from lapsus.paper.roles import Networks
 from lapsus.paper.verdicts import Claim, criteria, judge, not_computed
+from lapsus.statistics.intervals import proportion_interval
 from lapsus.study.designs import MARGIN
 
 __all__ = ["CLAIMS", "evaluate_claims"]

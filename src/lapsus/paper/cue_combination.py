@@ -8,14 +8,21 @@ from functools import lru_cache
 
 import numpy as np
 import pandas as pd
+import torch
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle, FancyArrowPatch, Rectangle
 
+from lapsus import streams
+from lapsus.diffusion import reverse_sample
+from lapsus.engine import normal
 from lapsus.paper.roles import Networks
 from lapsus.plots.style import GREEN, ORANGE, PURPLE, SKY, TEXT_WIDTH, VERMILION, letter, panel, style
+from lapsus.statistics.intervals import proportion_interval
 from lapsus.statistics.ks import bimodal, both_modes, ks_distance, ks_over_cues, mode_mass
+from lapsus.study.evaluation import respond
+from lapsus.tasks import CueCombination
 
 __all__ = [
     "ROLE",
@@ -48,8 +55,6 @@ _MODE_WIDTH = 0.2
 
 def _responses(model, conditions: dict, samples: int, seed: int) -> np.ndarray:
     """Free-running responses [condition, sample]."""
-    from lapsus.study.evaluation import respond
-
     parts = [
         respond(model, conditions, min(_AT_ONCE, samples - start), seed + start)[0].numpy()
         for start in range(0, samples, _AT_ONCE)
@@ -59,8 +64,6 @@ def _responses(model, conditions: dict, samples: int, seed: int) -> np.ndarray:
 
 def _of_target(function, values: np.ndarray, conditions: dict) -> np.ndarray:
     """behaviour.density or behaviour.cdf at values [condition, X] (or [X], the same for all), in float64."""
-    import torch
-
     conditions = {name: cue.double() for name, cue in conditions.items()}
     values = np.broadcast_to(values, (len(conditions["s_v"]), np.shape(values)[-1]))
     return function(torch.tensor(values, dtype=torch.float64), conditions).numpy()
@@ -73,10 +76,6 @@ def cues_on_grid(networks: Networks, samples: int = SAMPLES, size: int = GRID, s
     `target_both_modes` is the same for as many samples of the target, and
     `exact_ks` the distance of the exact denoiser run through the network's schedule: what a perfect network would
     have."""
-    from lapsus import streams
-    from lapsus.diffusion import reverse_sample
-    from lapsus.engine import normal
-
     model = networks.model(ROLE)
     conditions, behaviour = model.task.grid(size, LIMIT), model.behaviour
     x = _responses(model, conditions, samples, seed)
@@ -107,8 +106,6 @@ def cues_on_grid(networks: Networks, samples: int = SAMPLES, size: int = GRID, s
 @lru_cache(maxsize=4)
 def along_vision(networks: Networks, points: int = 61, samples: int = SAMPLES, seed: int = 200_000) -> xr.Dataset:
     """Responses[s_v, sample] for s_a = 0, and the target's density[s_v, z_a]."""
-    import torch
-
     model = networks.model(ROLE)
     s_v = np.linspace(-LIMIT, LIMIT, points)
     conditions = {"s_v": torch.tensor(s_v, dtype=torch.float32), "s_a": torch.zeros(points)}
@@ -131,8 +128,6 @@ def ks_interval(networks: Networks, quantile: float) -> tuple[float, float, floa
 
 def modes_interval(networks: Networks) -> tuple[float, float, float]:
     """Share of bimodal cells in which the network has both modes, with its interval."""
-    from lapsus.analysis.modes import proportion_interval
-
     found = cues_on_grid(networks)
     there = found["both_modes"].to_numpy()[found["bimodal"].to_numpy()]
     return float(there.mean()), *(float(v) for v in proportion_interval(there.sum(), len(there)))
@@ -290,8 +285,6 @@ def ks_map(ax: Axes, found: xr.Dataset):
 
 def example_cdfs(axes: list[Axes], found: xr.Dataset, behaviour) -> None:
     """Target (black) and empirical CDF of five cells, and where they are farthest apart (red)."""
-    import torch
-
     cues, ks = found["s_v"].to_numpy(), found["ks"].to_numpy()
     for ax, (i, j), colour in zip(axes, _examples(ks), SLICE_COLOURS, strict=True):
         x = np.sort(found["responses"].to_numpy()[i, j])
@@ -352,8 +345,6 @@ def _network_panels(ax: Axes, networks: Networks) -> Axes:
 def figure(networks: Networks) -> Figure:
     """Cue combination, all panels: what is shown, what is inferred, and how close the network comes."""
     from matplotlib import pyplot as plt
-
-    from lapsus.tasks import CueCombination
 
     with style():
         fig = plt.figure(figsize=(TEXT_WIDTH, 6.0))

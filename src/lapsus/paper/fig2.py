@@ -8,14 +8,16 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from lapsus.analysis.activity import behaviour, items
-from lapsus.analysis.modes import distractor_mode, swap_rate_by_distance, unimodality
-from lapsus.circular import angle, embed
+from lapsus.analysis.modes import distractor_mode, unimodality
 from lapsus.errors import LapsusError
+from lapsus.inference import fit
 from lapsus.paper.roles import LABELS, Networks
-from lapsus.plots.style import TEXT_WIDTH, colour_of, letter, note, panel, style, wheel, wheel_key
+from lapsus.plots.axes import cloud
+from lapsus.plots.style import TEXT_WIDTH, colour_of, letter, note, panel, style, wheel_key
+from lapsus.statistics.swaps import rate_by_distance, swap_curve
 from lapsus.study.designs import MARGIN, pair
 
-__all__ = ["ablations", "cloud", "figure", "fitted_swap_function", "swap_curves", "swap_function", "tables"]
+__all__ = ["ablations", "figure", "fitted_swap_function", "swap_curves", "swap_function", "tables"]
 
 SWAP_NETWORKS = (
     "feature-none",
@@ -45,19 +47,16 @@ def swap_function(
     trials."""
     dataset = networks.responses(role, conditions, trials, seed=2)
     edges = np.linspace(MARGIN - 1e-6, np.pi + 1e-6, bins + 1)
-    table = swap_rate_by_distance(dataset, edges=edges)
-    gap, chance = items(dataset).probe_distance, dataset["probability"].to_numpy()
-    place = np.searchsorted(edges, gap, side="right") - 1
-    table["target"] = [chance[place == k].mean() for k in np.unique(place)]
-    return table
+    found, gap = items(dataset), items(dataset).probe_distance
+    curve = swap_curve(found.swap, gap, edges, dataset["condition"].to_numpy())
+    chance = rate_by_distance(dataset["probability"].to_numpy(), gap, edges)[curve.bin]
+    return pd.DataFrame(curve.rows()).rename(columns={"pairs": "trials"}).assign(target=chance)
 
 
 @lru_cache(maxsize=64)
 def fitted_swap_function(networks: Networks, role: str) -> pd.DataFrame:
     """p(swap) by probe distance from BNS fitted to a network's responses, as in the paper: distance, p_swap, p_low,
     p_high."""
-    from lapsus.inference import fit
-
     dataset = networks.responses(role, FITTED_TRIALS, 1, seed=4)
     columns = ["cued", "report_1", "report_2", "probe_1", "probe_2", "response"]
     found = fit(dataset[columns].to_dataframe().reset_index(drop=True), model="probe", progress=False)
@@ -140,32 +139,6 @@ def swap_curves(ax: Axes, curves: dict[str, pd.DataFrame], fitted: dict[str, pd.
     ax.set_title(f"dots: nearest item (n = {trials:,}), dotted: target{solid}", fontsize=6)
     ax.legend(ncols=2, loc="upper right", columnspacing=0.8, handlelength=1.2)
     return ax
-
-
-def cloud(
-    ax: Axes,
-    x: np.ndarray,
-    *,
-    colours: np.ndarray | None = None,
-    reports: tuple[float, ...] = (0.0, -2 * np.pi / 3),
-    radius: float = 2.5,
-    limit: float = 3.6,
-) -> Axes:
-    """Samples x [trial, 2] coloured by the response they mean (or by `colours`), items as rings of their colour, cued
-    first."""
-    ax.add_artist(_circle(radius))
-    shown = angle(x) if colours is None else colours
-    ax.scatter(*x.T, s=1.6, c=wheel(shown), lw=0, rasterized=True)
-    for k, report in enumerate(reports):
-        ax.plot(*embed(report, radius), marker="o" if k == 0 else "s", mfc="none", mec="k", ms=6, mew=0.7)
-    ax.set(aspect="equal", xlim=(-limit, limit), ylim=(-limit, limit), xticks=[], yticks=[])
-    return ax
-
-
-def _circle(radius: float):
-    from matplotlib.patches import Circle
-
-    return Circle((0, 0), radius, fill=False, ec="0.8", lw=0.5)
 
 
 def _frame(ax: Axes, role: str) -> None:

@@ -21,26 +21,15 @@ from lapsus.analysis.rings import (
     roc_curve,
     separation,
 )
+from lapsus.errors import LapsusError
 from lapsus.paper.roles import LABELS, Networks
 from lapsus.paper.schematics import error_schematic
-from lapsus.plots.style import (
-    CORRECT,
-    GREY,
-    SWAP,
-    TEXT_WIDTH,
-    letter,
-    mark_epochs,
-    note,
-    panel,
-    style,
-    wheel,
-    wheel_key,
-)
+from lapsus.plots.axes import error_panel
+from lapsus.plots.style import CORRECT, GREY, SWAP, TEXT_WIDTH, letter, note, panel, style, wheel, wheel_key
 from lapsus.study.designs import grid, ring_design
 
 __all__ = [
     "PC3",
-    "error_panel",
     "figure",
     "pc3_histogram",
     "projections",
@@ -143,8 +132,6 @@ def third_components_of(dataset: xr.Dataset) -> tuple[np.ndarray, np.ndarray, np
 
 def tables(networks: Networks) -> dict[str, pd.DataFrame]:
     """All numbers of the figure, by the name of their file."""
-    from lapsus.errors import LapsusError
-
     found = {}
     if DECODED in networks:
         try:
@@ -187,31 +174,6 @@ def same_and_opposite(pc3: PC3) -> tuple[np.ndarray, np.ndarray]:
 
 
 # --- Panels ---
-
-
-def error_panel(ax: Axes, table: pd.DataFrame, name: str, onset: float) -> Axes:
-    """Mean ± SEM of the place on the line to one error, swap against correct trials; a bar marks p < 0.05
-    (permutation)."""
-    own = table[table["alternative"] == name]
-    for kind, colour in (("correct", CORRECT), ("swap", SWAP)):
-        ax.fill_between(
-            own["time"], own[kind] - own[f"{kind}_sem"], own[kind] + own[f"{kind}_sem"], color=colour, alpha=0.3, lw=0
-        )
-        ax.plot(own["time"], own[kind], color=colour, label=f"{kind} trials")
-    significant = own["p"].to_numpy() < 0.05
-    ax.scatter(own["time"][significant], np.full(significant.sum(), 1.28), marker="s", s=2.5, color="k", lw=0)
-    for level in (0, 1):
-        ax.axhline(level, color=GREY, lw=0.5, ls=(0, (3, 2)), zorder=0)
-    if name != "misbinding":
-        mark_epochs(ax, onset)
-    ax.set(
-        ylim=(-0.35, 1.35),
-        yticks=[0, 1],
-        yticklabels=["nominal 0", "error 1"],
-        xlabel="time from cue offset (steps)",
-        title=name,
-    )
-    return ax
 
 
 def ring_scatter(ax, projected: RingProjection, *, fixed_cued: bool):

@@ -8,6 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from lapsus.analysis.trialwise import AlignmentTest, alignment_predicts_swaps, swap_rate_by_alignment, trial_alignment
+from lapsus.errors import LapsusError
 from lapsus.paper.fig3 import DEGREES
 from lapsus.paper.roles import LABELS, Networks
 from lapsus.plots.style import TEXT_WIDTH, panel, style
@@ -101,8 +102,6 @@ def figure(networks: Networks) -> Figure:
 
 def tables(networks: Networks) -> dict[str, pd.DataFrame]:
     """All numbers of the figure, by the name of their file."""
-    from lapsus.errors import LapsusError
-
     rates, tests = [], []
     for role in TESTED:
         try:

@@ -11,6 +11,7 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from lapsus.errors import LapsusError
+from lapsus.files import make_folder, write_figure, write_text
 from lapsus.paper import appendix, cue_combination, fig2, fig3, fig4, prediction, schematics
 from lapsus.paper.claims import evaluate_claims
 from lapsus.paper.roles import Networks
@@ -91,25 +92,16 @@ def reproduce(
                 + (f"Did you mean {close[0]}?" if close else f"Figures: {', '.join(FIGURES)}.")
             )
     if output is not None:
-        folder = _folder(output)
+        folder = make_folder(output)
         for name in names:
             progress(name)
             draw = FIGURES[name].draw
             drawn = draw(networks, recording) if name == "fig3" else draw(networks)
             for ending in ("pdf", "png"):
-                drawn.savefig(folder / f"{name}.{ending}", dpi=300)
+                write_figure(folder / f"{name}.{ending}", drawn, dpi=300)
             plt.close(drawn)
             for part, table in FIGURES[name].tables(networks).items():
                 suffix = "" if part == name else f"-{part}"
-                table.to_csv(folder / f"{name}{suffix}.csv", index=False, float_format="%.6g")
+                write_text(folder / f"{name}{suffix}.csv", table.to_csv(index=False, float_format="%.6g"))
     progress("claims")
     return evaluate_claims(networks, set(names))
-
-
-def _folder(output: str | Path) -> Path:
-    folder = Path(output)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise LapsusError(f"Cannot make the folder {folder}: {error.strerror}.") from error
-    return folder

@@ -9,6 +9,8 @@ import numpy as np
 import xarray as xr
 
 from lapsus.errors import LapsusError
+from lapsus.library import Run, load_shipped, shipped
+from lapsus.study.simulation import simulate_design, simulate_responses
 
 __all__ = ["LABELS", "Networks", "role_of"]
 
@@ -50,7 +52,7 @@ def role_of(config: dict) -> str | None:
     if task is None or target.get("kind") != "bns" or config.get("network", {}).get("kind", "dendritic") != "dendritic":
         return None
     steps, delay = (
-        _last((last.get("task") or {}).get(name, config["task"].get(name, usual)))
+        _duration((last.get("task") or {}).get(name), config["task"].get(name, usual))
         for name, usual in (("denoise", 40), ("delay", 15))
     )
     if (steps, delay) != (40, 15):
@@ -70,9 +72,11 @@ def role_of(config: dict) -> str | None:
     return None
 
 
-def _last(value):
-    """A duration that grows within a stage is a list; what counts is where it ends."""
-    return value[-1] if isinstance(value, list | tuple) else value
+def _duration(trained, own):
+    """Of an epoch in figures: that of the last stage, where a list ends, but a range only says what was trained: what
+    counts then is the experiment's own."""
+    trained = trained[-1] if isinstance(trained, list | tuple) else trained
+    return own if trained is None or isinstance(trained, dict) else trained
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,15 +87,14 @@ class Networks:
     sources: dict[str, str] = field(default_factory=dict)
 
     @classmethod
-    def shipped(cls, seed: int = 1) -> "Networks":
-        """The networks that come with lapsus; of a role with several seeds the one asked for, where it is there."""
-        from lapsus.library.shipped import load_shipped, shipped
-
-        facts = shipped()
+    def shipped(cls, seed: int = 1, which: str = "paper") -> "Networks":
+        """The networks of one set that come with lapsus; of a role with several seeds the one asked for, where it is
+        there."""
+        facts = shipped(which)
         seeds = sorted({one["config"]["seed"] for one in facts.values()})
         if facts and seed not in seeds:
             raise LapsusError(
-                f"No network of seed {seed} ships with lapsus; there are seeds {', '.join(map(str, seeds))}."
+                f"No network of seed {seed} ships in the {which} set; there are seeds {', '.join(map(str, seeds))}."
             )
         return cls._of(
             {name: (one["config"], lambda name=name: load_shipped(name)) for name, one in facts.items()}, seed
@@ -100,8 +103,6 @@ class Networks:
     @classmethod
     def in_folder(cls, folder: str | Path) -> "Networks":
         """The run folders in a folder (or the folder itself, if it is a run)."""
-        from lapsus.library import Run
-
         folder = Path(folder)
         if not folder.is_dir():
             raise LapsusError(f"--runs {folder} is not a folder; give the folder that holds run folders.")
@@ -111,6 +112,11 @@ class Networks:
         runs = {str(path): Run(path) for path in found if any(path.glob("checkpoint-*.json"))}
         if not runs:
             raise LapsusError(f"--runs {folder} holds no run folder with a checkpoint; `lapsus train` makes them.")
+        return cls.of_runs(runs)
+
+    @classmethod
+    def of_runs(cls, runs: dict[str, Run]) -> "Networks":
+        """These runs, by name."""
         return cls._of({name: (run.experiment.model_dump(exclude_none=True), run.model) for name, run in runs.items()})
 
     @classmethod
@@ -145,15 +151,8 @@ class Networks:
         seed: int = 0,
         noise_scale: float = 1.0,
     ) -> xr.Dataset:
-        """Simulated trials of a network, with any extra entry of `conditions` that the task does not know kept as a
-        variable."""
-        from lapsus.study import simulate
-
-        model = self.model(role)
-        if isinstance(conditions, int):
-            return simulate(model, conditions, trials, seed=seed, noise_scale=noise_scale)
-        dataset = simulate(model, _tensors(conditions), trials, seed=seed, noise_scale=noise_scale)
-        return dataset.assign(_extra(conditions, trials))
+        """Simulated trials of a network (study.simulate_design)."""
+        return simulate_design(self.model(role), conditions, trials, seed, noise_scale)
 
     def responses(
         self,
@@ -164,45 +163,5 @@ class Networks:
         seed: int = 0,
         noise_scale: float = 1.0,
     ) -> xr.Dataset:
-        """Like `simulate`, but only the final x_T [trial, dim] and the response: no trajectory is kept.
-
-        `probability [trial]` is the swap probability that the network's target has for the trial's condition.
-        """
-        from lapsus import streams
-        from lapsus.circular import angle
-        from lapsus.study.evaluation import respond
-
-        model = self.model(role)
-        if isinstance(conditions, int):
-            given = model.task.sample(conditions, streams.generator(seed, "simulation"))
-            extra = {}
-        else:
-            given, extra = _tensors(conditions), _extra(conditions, trials)
-        x_T = respond(model, given, trials, seed, noise_scale=noise_scale).permute(1, 2, 0).flatten(0, 1).numpy()
-        weights = model.behaviour.weights(given)
-        probability = 1 - weights.gather(1, given["cued"].long()[:, None])[:, 0].numpy()
-        table = model.task.table(given)
-        columns = {name: ("trial", np.repeat(table[name].to_numpy(), trials)) for name in table.columns}
-        columns |= {
-            "condition": ("trial", np.repeat(np.arange(len(table)), trials)),
-            "probability": ("trial", np.repeat(probability, trials)),
-        }
-        return xr.Dataset({"x_T": (("trial", "dim"), x_T), "response": ("trial", angle(x_T))} | columns | extra)
-
-
-def _tensors(conditions: dict[str, np.ndarray]) -> dict:
-    import torch
-
-    return {
-        "report": torch.as_tensor(conditions["report"], dtype=torch.float32),
-        "probe": torch.as_tensor(conditions["probe"], dtype=torch.float32),
-        "cued": torch.as_tensor(conditions["cued"]),
-    }
-
-
-def _extra(conditions: dict[str, np.ndarray], trials: int) -> dict:
-    return {
-        name: ("trial", np.repeat(v, trials))
-        for name, v in conditions.items()
-        if name not in ("report", "probe", "cued")
-    }
+        """The same without trajectories (study.simulate_responses)."""
+        return simulate_responses(self.model(role), conditions, trials, seed, noise_scale)

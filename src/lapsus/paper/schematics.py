@@ -7,7 +7,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle, FancyArrowPatch, FancyBboxPatch
 
+from lapsus.diffusion import linear_schedule
 from lapsus.plots.style import CORRECT, SWAP, TEXT_WIDTH, letter, style, wheel
+from lapsus.tasks import FeatureCued
 
 __all__ = [
     "error_schematic",
@@ -162,8 +164,6 @@ def noise_schedule(ax: Axes, T: int = 40) -> Axes:
 
 def schedule_table(T: int = 40) -> pd.DataFrame:
     """Columns t, beta, sigma, alpha_bar."""
-    from lapsus.diffusion import linear_schedule
-
     schedule = linear_schedule(T)
     return pd.DataFrame(
         {"t": np.arange(T), "beta": schedule.beta, "sigma": schedule.sigma, "alpha_bar": schedule.alpha_bar[:-1]}
@@ -182,8 +182,6 @@ def schedule_figure() -> Figure:
 def task_figure() -> Figure:
     """Task and training, side by side in one column of panels."""
     from matplotlib import pyplot as plt
-
-    from lapsus.tasks import FeatureCued
 
     with style():
         fig, (a, b) = plt.subplots(2, 1, figsize=(TEXT_WIDTH, 4.0), height_ratios=(1, 1.1), layout="constrained")

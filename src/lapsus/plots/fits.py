@@ -9,7 +9,9 @@ from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 
 from lapsus.circular import difference
+from lapsus.files import write_figure
 from lapsus.plots.style import BLUE, GREY, ORANGE, TEXT_WIDTH, VERMILION, letter, note, style
+from lapsus.statistics.swaps import distance_edges, nearest_item, rate_by_distance
 
 __all__ = [
     "comparison",
@@ -188,15 +190,11 @@ def non_target_errors(ax: Axes, fit) -> Axes:
 
 def _nearest_share(trials, feature, edges):
     """Of the distractors in each bin of distance, the share that the response is nearest to."""
-    deviation = np.abs(trials.deviation)
-    distance = np.abs(trials.distance(feature))
-    nearest = np.nanargmin(deviation, 1)
-    item = np.arange(deviation.shape[1])[None]
-    shown = np.isfinite(distance) & (item > 0)
-    hit = (item == nearest[:, None]) & shown
-    every = np.histogram(distance[shown], edges)[0]
-    with np.errstate(invalid="ignore"):
-        return np.histogram(distance[hit], edges)[0] / np.where(every > 0, every, np.nan)
+    item, _ = nearest_item(trials.response, trials.report)
+    gap = np.abs(trials.distance(feature))[:, 1:]
+    shown = np.isfinite(gap)
+    hit = np.arange(1, trials.report.shape[1]) == item[:, None]
+    return rate_by_distance(hit[shown], gap[shown], edges)
 
 
 def predictive(ax: Axes, fit) -> Axes:
@@ -206,14 +204,10 @@ def predictive(ax: Axes, fit) -> Axes:
     if trials.set_size.max() < 2:
         return note(ax, "Every trial has one item.")
     feature = fit.name if fit.name in ("probe", "report") else "probe" if trials.probe is not None else "report"
-    distance = np.abs(trials.distance(feature)[:, 1:])
-    unique = np.unique(np.round(distance[np.isfinite(distance)], 6))
-    if len(unique) <= 12:
-        middle = unique
-        edges = np.concatenate([[0], (unique[1:] + unique[:-1]) / 2, [np.pi + 1e-6]])
-    else:
-        edges = np.linspace(0, np.pi + 1e-6, 13)
-        middle = (edges[1:] + edges[:-1]) / 2
+    gap = np.abs(trials.distance(feature)[:, 1:])
+    gap = gap[np.isfinite(gap)]
+    edges = distance_edges(gap, 12)
+    middle = rate_by_distance(gap, gap, edges)
     predicted = _predicted(fit, lambda t: _nearest_share(t, feature, edges))
     known = np.isfinite(_nearest_share(trials, feature, edges))
     low, high = np.quantile(predicted[:, known], (0.025, 0.975), axis=0)
@@ -414,6 +408,6 @@ def save_all(fit, folder: Path) -> list[Path]:
         for name, figure in figures.items():
             for ending in ("png", "pdf"):
                 paths.append(Path(folder) / f"{name}.{ending}")
-                figure.savefig(paths[-1])
+                write_figure(paths[-1], figure)
             plt.close(figure)
     return paths

@@ -6,9 +6,17 @@ import re
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
+from matplotlib import colormaps
 from matplotlib import pyplot as plt
 
+from lapsus.analysis.decoders import ALTERNATIVES
+from lapsus.plots import fits
+from lapsus.plots.axes import cloud, error_panel
 from lapsus.plots.style import BLUE, GREEN, GREY, ORANGE, VERMILION, mark_epochs, style, wheel, wheel_key
+from lapsus.study.findings import NetworkFindings
+from lapsus.study.match import Match
+from lapsus.study.mechanism import Decoders, LeftOut, Planes, TwoRings
 
 __all__ = [
     "Picture",
@@ -99,17 +107,15 @@ def data_overview(trials) -> Picture:
 
 def behaviour_fit(fit, truth=None) -> Picture:
     """Swap probability with its band (and the truth where it is known), posterior predictive, model comparison."""
-    from lapsus.plots import fits as behaviour
-
     with style():
         figure, axes = plt.subplots(1, 3, figsize=(6.9, 2.3), layout="constrained", width_ratios=(1.15, 1, 1))
-        behaviour.swap_probability(axes[0], fit)
+        fits.swap_probability(axes[0], fit)
         if truth is not None and fit.name in ("probe", "constant"):
             d = np.linspace(np.pi / 4, np.pi, 60)
             axes[0].plot(np.degrees(d), 1 / (1 + np.exp(-truth(d))), color="k", ls=(0, (3, 2)), lw=1.3, label="true")
             axes[0].legend(loc="upper right")
-        behaviour.predictive(axes[1], fit)
-        behaviour.comparison(axes[2], fit.comparison, fit.name)
+        fits.predictive(axes[1], fit)
+        fits.comparison(axes[2], fit.comparison, fit.name)
         axes[2].set_xlabel("log predictive density\nbelow the best (nats, ± s.e.)")
     words = "the fitted swap probability by distance with its 95 % band" + (
         " and the observer's true one" if truth is not None else ""
@@ -128,31 +134,31 @@ def behaviour_fit(fit, truth=None) -> Picture:
 # --- Network against data ---
 
 
-def match(found: dict, label: str = "") -> Picture:
+def match(found: Match, label: str = "") -> Picture:
     """Swap curve of network, fit and data, with the network's predictive interval."""
-    x = np.degrees(np.array(found["distance"], float))
+    x = np.degrees(found.distance)
     with style():
         figure, ax = plt.subplots(figsize=(4.2, 2.7), layout="constrained")
-        if "predictive_network" in found:
-            band = found["predictive_network"]
+        band = found.predictive_network
+        if band is not None:
             ax.fill_between(
-                x, band["low"], band["high"], color=VERMILION, alpha=0.2, lw=0, label="network, predictive interval"
+                x, band.low, band.high, color=VERMILION, alpha=0.2, lw=0, label="network, predictive interval"
             )
-        ax.plot(x, found["fit"], color=BLUE, ls=(0, (1, 1.2)), lw=1.6, label="fitted model")
-        ax.plot(x, found["network"], color=VERMILION, marker="s", ms=3, label="network")
-        if "data" in found:
-            ax.plot(x, np.array(found["data"], float), "o", color="k", ms=4, label="data")
-        _degrees(ax, f"{found.get('feature', 'probe')} distance between the items (°)")
+        ax.plot(x, found.fit, color=BLUE, ls=(0, (1, 1.2)), lw=1.6, label="fitted model")
+        ax.plot(x, found.network, color=VERMILION, marker="s", ms=3, label="network")
+        if found.data is not None:
+            ax.plot(x, found.data, "o", color="k", ms=4, label="data")
+        _degrees(ax, f"{found.feature} distance between the items (°)")
         ax.set(ylabel="nearest to the non-target", ylim=(0, None))
         ax.legend(loc="upper right")
         ax.set_title(label)
-    against = "the fitted model and the data" if "data" in found else "the fitted model"
+    against = "the fitted model and the data" if found.data is not None else "the fitted model"
     return picture(
         figure,
         f"Line plot of the share of responses nearest to the non-target by distance: network beside {against}; mean"
-        f" deviation from the fit {found['swap_curve_mad_fit']:.3f}.",
-        f"Share of responses nearest to the non-target, on {found['scope']}. Mean deviation of the network from the"
-        f" fitted model: {found['swap_curve_mad_fit']:.3f}.",
+        f" deviation from the fit {found.swap_curve_mad_fit:.3f}.",
+        f"Share of responses nearest to the non-target, on {found.scope}. Mean deviation of the network from the"
+        f" fitted model: {found.swap_curve_mad_fit:.3f}.",
     )
 
 
@@ -180,22 +186,14 @@ def swap_target(evaluation: dict, label: str = "") -> Picture:
     )
 
 
-def clouds(model, near: float, far: float, seed: int = 0) -> Picture:
-    """Responses in the plane of the readout: one condition with close items, one with far ones."""
-    import torch
-
-    from lapsus.paper.fig2 import cloud
-    from lapsus.study.evaluation import respond
-
+def clouds(arrays: dict[str, np.ndarray], near: float) -> Picture:
+    """Responses in the plane of the readout: one condition with items `near` (radians) each other, one with far
+    ones."""
+    count = len(arrays["cloud_near"])
     with style():
         figure, axes = plt.subplots(1, 2, figsize=(4.4, 2.3), layout="constrained")
-        for ax, gap in zip(axes, (near, far)):
-            conditions = {
-                "report": torch.tensor([[0.0, -2 * np.pi / 3]]),
-                "probe": torch.tensor([[0.0, float(gap)]]),
-                "cued": torch.tensor([0]),
-            }
-            x = respond(model, conditions, 512, seed)[:, 0].T.numpy()
+        for ax, name, gap in zip(axes, ("near", "far"), (near, np.pi)):
+            x = arrays[f"cloud_{name}"]
             cloud(ax, x, limit=max(3.6, float(np.quantile(np.abs(x), 0.995)) * 1.05))
             ax.set_title(f"items {np.degrees(gap):.0f}° apart")
             for spine in ax.spines.values():
@@ -203,9 +201,10 @@ def clouds(model, near: float, far: float, seed: int = 0) -> Picture:
             wheel_key(ax, (0.42, 0.42, 0.16, 0.16))
     return picture(
         figure,
-        "Two clouds of 512 responses in the plane of the readout, coloured by the colour they mean; the cued item is a"
-        " circle on the ring, the non-target a square.",
-        "512 responses each in the plane of the readout (○ cued item, □ non-target); points at the square are swaps.",
+        f"Two clouds of {count} responses in the plane of the readout, coloured by the colour they mean; the cued item"
+        " is a circle on the ring, the non-target a square.",
+        f"{count} responses each in the plane of the readout (○ cued item, □ non-target); points at the square are"
+        " swaps.",
     )
 
 
@@ -237,18 +236,16 @@ def learning(metrics: list[dict]) -> Picture | None:
 # --- The mechanism ---
 
 
-def alignment(numbers: dict, arrays: dict, label: str = "") -> Picture:
+def alignment(numbers: Planes, arrays: dict[str, np.ndarray], label: str = "") -> Picture:
     """|cos| of the two items' planes over time, one line a probe distance."""
-    from matplotlib import colormaps
-
     time, mean, sd = (arrays[f"alignment_{name}"] for name in ("time", "mean", "sd"))
     with style():
         figure, ax = plt.subplots(figsize=(4.2, 2.6), layout="constrained")
         shades = colormaps["viridis"](np.linspace(0.15, 0.9, len(mean)))
-        for shade, degrees, m, s in zip(shades, numbers["degrees"], mean, sd):
+        for shade, degrees, m, s in zip(shades, numbers.degrees, mean, sd):
             ax.fill_between(time, m - s, m + s, color=shade, alpha=0.18, lw=0)
             ax.plot(time, m, color=shade, label=f"{degrees}°")
-        mark_epochs(ax, numbers["onset"])
+        mark_epochs(ax, numbers.onset)
         ax.axhline(0.5, color=GREY, lw=0.5, ls=(0, (3, 2)))
         ax.set(
             ylim=(0, 1.02), yticks=[0, 0.5, 1], xlabel="time from cue offset (steps)", ylabel="plane alignment |cos|"
@@ -258,14 +255,14 @@ def alignment(numbers: dict, arrays: dict, label: str = "") -> Picture:
             ax.legend(title="items apart", title_fontsize=6, loc="lower right", ncols=2)
     return picture(
         figure,
-        f"Alignment of the two colour planes over the trial: mean {numbers['mean_before']:.2f} before the cue,"
-        f" {numbers['mean_after']:.2f} after it.",
+        f"Alignment of the two colour planes over the trial: mean {numbers.mean_before:.2f} before the cue,"
+        f" {numbers.mean_after:.2f} after it.",
         "Alignment of the planes that hold the two items' colours (1 parallel, 0 perpendicular, 0.5 for unrelated"
-        f" planes); mean ± s.d. over {numbers['rotations']} rotations.",
+        f" planes); mean ± s.d. over {numbers.rotations} rotations.",
     )
 
 
-def rings_flat(numbers: dict, arrays: dict, label: str = "") -> Picture:
+def rings_flat(numbers: TwoRings, arrays: dict[str, np.ndarray], label: str = "") -> Picture:
     """The two rings at the response: seen from above and from the side."""
     points, free, own, swap = (arrays[f"rings_{name}"] for name in ("points", "free", "fixed_cued", "swap"))
     with style():
@@ -285,58 +282,52 @@ def rings_flat(numbers: dict, arrays: dict, label: str = "") -> Picture:
         axes[0].set_title("• correct   × swap" + (f"   {label}" if label else ""))
         wheel_key(axes[1], (0.82, 0.8, 0.2, 0.2))
     words = (
-        f"swaps and correct trials {numbers['distance']:.1f} s.d. apart along PC3"
-        if numbers.get("distance") is not None
+        f"swaps and correct trials {numbers.distance:.1f} s.d. apart along PC3"
+        if numbers.distance is not None
         else "too few swaps for a second ring"
     )
     return picture(
         figure,
         f"Memory activity at the response in principal components, coloured by the free item's colour; {words}.",
-        f"Memory activity at the response, item of fixed colour cued (n = {numbers['trials']:,}, {numbers['swaps']:,}"
+        f"Memory activity at the response, item of fixed colour cued (n = {numbers.trials:,}, {numbers.swaps:,}"
         f" swaps), coloured by the other item's colour: {words}.",
     )
 
 
-def decoders(numbers: dict, arrays: dict, label: str = "") -> Picture:
+def decoders(numbers: Decoders, arrays: dict[str, np.ndarray], label: str = "") -> Picture:
     """Swap and correct trials on the lines to the three errors."""
-    import pandas as pd
-
-    from lapsus.paper.fig4 import ALTERNATIVES, error_panel
-
     columns = ("alternative", "time", "swap", "swap_sem", "correct", "correct_sem", "difference", "p")
     table = pd.DataFrame({name: arrays[f"decoders_{name}"] for name in columns})
     with style():
         figure, axes = plt.subplots(1, 3, figsize=(6.9, 2.1), layout="constrained", sharey=True)
         for ax, name in zip(axes, ALTERNATIVES):
-            error_panel(ax, table, name, numbers["onset"])
+            error_panel(ax, table, name, numbers.onset)
         axes[2].legend(loc="center left")
     return picture(
         figure,
         "Three panels over time: place of swap and of correct trials on the lines from the nominal representation (0)"
         " to misbinding, misselection and misinterpretation (1).",
-        f"Where single trials lie between the nominal representation (0) and each error (1): {numbers['swaps']:,}"
-        f" swaps, {numbers['trials'] - numbers['swaps']:,} correct trials, held out; a bar marks p < 0.05.",
+        f"Where single trials lie between the nominal representation (0) and each error (1): {numbers.swaps:,}"
+        f" swaps, {numbers.trials - numbers.swaps:,} correct trials, held out; a bar marks p < 0.05.",
     )
 
 
-def comparison(rows: list[dict]) -> Picture:
+def comparison(networks: list[NetworkFindings]) -> Picture:
     """Several networks side by side: mean alignment before and after the cue."""
     with style():
-        figure, ax = plt.subplots(figsize=(0.9 + 0.9 * len(rows), 2.4), layout="constrained")
-        for k, row in enumerate(rows):
-            part = row["mechanism"]["alignment"]
-            if "reason" not in part:
-                ax.plot([k - 0.15, k + 0.15], [part["mean_before"], part["mean_after"]], color=GREY, lw=0.8)
-                ax.plot(
-                    k - 0.15, part["mean_before"], "o", color=ORANGE, ms=5, label="before the cue" if k == 0 else None
-                )
-                ax.plot(k + 0.15, part["mean_after"], "s", color=GREEN, ms=5, label="after the cue" if k == 0 else None)
+        figure, ax = plt.subplots(figsize=(0.9 + 0.9 * len(networks), 2.4), layout="constrained")
+        for k, network in enumerate(networks):
+            part = network.mechanism.alignment
+            if not isinstance(part, LeftOut):
+                ax.plot([k - 0.15, k + 0.15], [part.mean_before, part.mean_after], color=GREY, lw=0.8)
+                ax.plot(k - 0.15, part.mean_before, "o", color=ORANGE, ms=5, label="before the cue" if k == 0 else None)
+                ax.plot(k + 0.15, part.mean_after, "s", color=GREEN, ms=5, label="after the cue" if k == 0 else None)
         ax.set(
-            xticks=range(len(rows)),
-            xticklabels=[row["short"] for row in rows],
+            xticks=range(len(networks)),
+            xticklabels=[f"network {k + 1}" for k in range(len(networks))],
             ylim=(0, 1.02),
             ylabel="plane alignment |cos|",
-            xlim=(-0.6, len(rows) - 0.4),
+            xlim=(-0.6, len(networks) - 0.4),
         )
         ax.tick_params(axis="x", rotation=20)
         ax.legend(loc="lower left")

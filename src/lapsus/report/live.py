@@ -8,12 +8,17 @@ import json
 import os
 import threading
 import time
+from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import numpy as np
+import torch
 
+from lapsus import streams
 from lapsus.errors import LapsusError
+from lapsus.library import Run
+from lapsus.study.evaluation import respond
 
 __all__ = ["Watch", "serve"]
 
@@ -33,10 +38,8 @@ _HEADERS = {
 class Watch:
     """What the page shows of one run; `state()` is cheap, `measure()` simulates the newest checkpoint."""
 
-    def __init__(self, path: str | Path):
-        from lapsus.library import Run
-
-        self.run = Run(path)
+    def __init__(self, path: str | Path, trust: bool = False):
+        self.run = Run(path, trust)
         self.measured: dict | None = None
         self.problem = ""
 
@@ -68,11 +71,6 @@ class Watch:
 
     def measure(self) -> None:
         """Swap curve and a cloud of responses of the newest checkpoint, if it is a new one."""
-        import torch
-
-        from lapsus import streams
-        from lapsus.study.evaluation import respond
-
         update = self.run.update
         if not update or (self.measured and self.measured["update"] == update):
             return
@@ -160,11 +158,11 @@ def _handler(watch: Watch):
     return Handler
 
 
-def serve(path: str | Path, port: int = 0, ready=None) -> None:
+def serve(path: str | Path, port: int = 0, ready: Callable[[str], None] | None = None, trust: bool = False) -> None:
     """Serve the live view of a run until interrupted; `ready` is called with its address. Port 0 takes a free one."""
     if not 0 <= port < 65536:
         raise LapsusError(f"--port must be 0 to 65535, not {port}.")
-    watch = Watch(path)
+    watch = Watch(path, trust)
     try:
         server = ThreadingHTTPServer(("127.0.0.1", port), _handler(watch))
     except OSError as error:

@@ -1,11 +1,17 @@
 """A discovery in words: five sentences with numbers, what to doubt, and a methods paragraph to paste."""
 
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
 
+from lapsus.analysis.trialwise import AlignmentTest
 from lapsus.inference.words import MEANING
-from lapsus.study.match import TOLERANCE
+from lapsus.study.checks import Truth
+from lapsus.study.findings import NetworkFindings
+from lapsus.study.mechanism import Attribution, LeftOut, Mechanism
 
-__all__ = ["REFERENCES", "checks", "five_sentences", "methods", "network_checks"]
+__all__ = ["REFERENCES", "Facts", "decoded", "five_sentences", "geometry", "methods", "networks_methods", "predicted"]
 
 REFERENCES = (
     (
@@ -33,15 +39,24 @@ REFERENCES = (
         " and WAIC. Statistics and Computing 27: 1413–1432."
     ),
 )
-FEW_SWAPS = 50
-# Models that have all that a model has, itself among them.
-CONTAIN = {
-    "none": ("none", "constant", "probe", "report", "both"),
-    "constant": ("constant", "probe", "report", "both"),
-    "probe": ("probe", "both"),
-    "report": ("report", "both"),
-    "both": ("both",),
-}
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What words about a discovery need besides its fit and its networks.
+
+    start: the network that training started from (None: from scratch), start_distance how far its swap curve is from
+    the target's; shipped: whether lapsus chose it; uniform_fit, uniform_target: guesses in the fit and in the target.
+    """
+
+    set_size: int
+    cueing: str
+    start: str | None
+    start_distance: float
+    shipped: bool
+    uniform_fit: float
+    uniform_target: float
+    truth: Truth | None = None
 
 
 def _percent(value: float) -> str:
@@ -55,23 +70,18 @@ def _deg(radians: float) -> str:
 # --- Five sentences ---
 
 
-def five_sentences(fit: dict, networks: list[dict], facts: dict) -> list[str]:
-    """What was found. fit: Fit.to_dict(); networks: evaluation and mechanism of each; facts: the rest."""
-    decoded = _decoded(networks[0]["mechanism"])
-    if fit["model"] == "none" and "reason" not in networks[0]["mechanism"]["decoders"]:
-        decoded += " The target has no swaps: these are responses that happened to fall nearer to the other item."
-    return [
-        _data(fit, facts),
-        _swap_function(fit),
-        _network(networks, facts),
-        decoded,
-        _geometry(networks[0]["mechanism"]),
-    ]
+def five_sentences(fit: dict[str, Any], networks: list[NetworkFindings], facts: Facts) -> list[str]:
+    """What was found. fit: Fit.to_dict()."""
+    mechanism = networks[0].mechanism
+    third = decoded(mechanism)
+    if fit["model"] == "none" and mechanism.kind is not None:
+        third += " The target has no swaps: these are responses that happened to fall nearer to the other item."
+    return [_data(fit, facts), _swap_function(fit), _network(networks, facts), third, geometry(mechanism)]
 
 
-def _data(fit, facts):
+def _data(fit: dict[str, Any], facts: Facts) -> str:
     who = (
-        f"{fit['trials']:,} trials of {fit['subjects']} subject{'s' * (fit['subjects'] != 1)} with {facts['set_size']}"
+        f"{fit['trials']:,} trials of {fit['subjects']} subject{'s' * (fit['subjects'] != 1)} with {facts.set_size}"
         " items"
     )
     if fit["model"] == "none":
@@ -103,7 +113,7 @@ def _data(fit, facts):
     return text + f"of the models compared, {fit['model']} won ({MEANING[fit['model']]}), {margin}."
 
 
-def _swap_function(fit):
+def _swap_function(fit: dict[str, Any]) -> str:
     rows = fit["swap_function"]
     if fit["model"] == "none" or not rows:
         return (
@@ -131,309 +141,138 @@ def _swap_function(fit):
     )
 
 
-def _network(networks, facts):
-    match = networks[0]["match"]
-    many = f"{len(networks)} networks" if len(networks) > 1 else "A network"
-    verb = "come" if len(networks) > 1 else "comes"
-    mad = np.mean([n["match"]["swap_curve_mad_fit"] for n in networks])
-    start = f"started from {facts['start']}" if facts["start"] else "trained from scratch"
+def _network(networks: list[NetworkFindings], facts: Facts) -> str:
+    match = networks[0].match
+    assert match is not None  # every network of a discovery is compared with its subject
+    many, verb = (f"{len(networks)} networks", "come") if len(networks) > 1 else ("A network", "comes")
+    mad = np.mean([n.match.swap_curve_mad_fit for n in networks if n.match is not None])
+    start = f"started from {facts.start}" if facts.start else "trained from scratch"
     text = (
-        f"{many} {start} and trained for {facts['train_seconds'] / 60:.1f} min {verb} within {mad:.3f} of the fitted"
-        " swap curve on average; its behaviour is "
+        f"{many} {start} and trained for {_minutes(networks):.1f} min {verb} within {mad:.3f} of the fitted swap curve"
     )
+    text += " on average; its behaviour is "
     against = (
         "the fitted model and the raw data"
-        if "data" in match
+        if match.data is not None
         else "the fitted model (the raw trials have more items than the network can be shown)"
     )
-    if match["matched"]:
+    if match.matched:
         return text + f"matched to {against}."
-    more = len(match["where"]) - 1
-    return text + f"not matched to {against}: {match['where'][0]}" + (f" (and {more} more, below)." if more else ".")
+    more = len(match.where) - 1
+    return text + f"not matched to {against}: {match.where[0]}" + (f" (and {more} more, below)." if more else ".")
 
 
-def _decoded(mechanism):
-    part = mechanism["decoders"]
-    if "reason" in part:
-        return f"Where its swaps arise cannot be decoded: {part['reason']}."
-    rows = {row["error"]: row for row in part["attribution"]}
-    place = lambda name: f"{rows[name]['difference']:z.2f} [{rows[name]['low']:z.2f}, {rows[name]['high']:z.2f}]"  # noqa: E731
-    verdict = {
-        "misbinding": "its swaps are misbindings: the colours are exchanged before the cue",
-        "misselection": "its swaps are misselections: the cue is read, and the wrong colour is selected after it",
-        "misinterpretation": "its swaps are misinterpretations: the cue is taken for the other one",
-        "undecided": "whether its swaps are misselections or misinterpretations is undecided",
-    }[part["mechanism"]]
-    last = part["at_response"]
+def _minutes(networks: list[NetworkFindings]) -> float:
+    return sum(n.seconds for n in networks) / len(networks) / 60
+
+
+_KINDS = {
+    "misbinding": "its swaps are misbindings: the colours are exchanged before the cue",
+    "misselection": "its swaps are misselections: the cue is read, and the wrong colour is selected after it",
+    "misinterpretation": "its swaps are misinterpretations: the cue is taken for the other one",
+    "undecided": "whether its swaps are misselections or misinterpretations is undecided",
+}
+
+
+def _place(row: Attribution) -> str:
+    return f"{row.difference:z.2f} [{row.low:z.2f}, {row.high:z.2f}]"
+
+
+def decoded(mechanism: Mechanism) -> str:
+    """What kind of error swaps are."""
+    part = mechanism.decoders
+    if isinstance(part, LeftOut):
+        return f"Where its swaps arise cannot be decoded: {part.reason}."
+    place = {row.error: _place(row) for row in part.attribution}
+    last = part.at_response
     return (
-        f"Decoding {part['swaps']:,} swap trials, {verdict} (swap minus correct trials on the line to each error:"
-        f" before the cue misbinding {place('misbinding')}, in the delay after it misselection {place('misselection')}"
-        f" and misinterpretation {place('misinterpretation')}, at the response {last['misselection']:z.2f} and"
-        f" {last['misinterpretation']:z.2f})."
+        f"Decoding {part.swaps:,} swap trials, {_KINDS[part.mechanism]} (swap minus correct trials on the line to each"
+        f" error: before the cue misbinding {place['misbinding']}, in the delay after it misselection"
+        f" {place['misselection']} and misinterpretation {place['misinterpretation']}, at the response"
+        f" {last['misselection']:z.2f} and {last['misinterpretation']:z.2f})."
     )
 
 
-def _geometry(mechanism):
-    part, rings = mechanism["alignment"], mechanism["rings"]
-    if "reason" in part:
-        text = f"Alignment of the two colour planes cannot be computed: {part['reason']}"
+def geometry(mechanism: Mechanism) -> str:
+    """Planes of the two colours, and rings at the response."""
+    part, rings = mechanism.alignment, mechanism.rings
+    if isinstance(part, LeftOut):
+        text = f"Alignment of the two colour planes cannot be computed: {part.reason}"
     else:
-        text = (
-            f"The planes of the two items' colours have |cos| {part['mean_before']:.2f} before the cue and"
-            f" {part['mean_after']:.2f} after it"
+        text = f"The planes of the two items' colours have |cos| {part.mean_before:.2f} before the cue and"
+        text += f" {part.mean_after:.2f} after it"
+        if len(part.degrees) > 1:
+            text += f" ({part.before[0]:.2f} for items {part.degrees[0]}° apart and {part.before[-1]:.2f} for"
+            text += f" {part.degrees[-1]}°, before it)"
+    if isinstance(rings, LeftOut) or rings.distance is None:
+        why = rings.reason if isinstance(rings, LeftOut) else rings.separation_reason
+        return text + f"; whether swaps lie on a ring of their own cannot be said ({why})."
+    measured = f"{rings.distance:.1f} s.d. apart along the third component, ROC area {rings.roc_area:.2f}"
+    where = "lie on two rings" if rings.distance >= 1 else "do not lie on separate rings"
+    return text + f"; at the response, swaps and correct trials {where} ({measured})."
+
+
+def predicted(part: AlignmentTest | LeftOut) -> str:
+    """The paper's prediction on single trials."""
+    if isinstance(part, LeftOut):
+        return (
+            f"Whether single trials with better aligned colours are swapped more often cannot be said: {part.reason}."
         )
-        if len(part["degrees"]) > 1:
-            text += (
-                f" ({part['before'][0]:.2f} for items {part['degrees'][0]}° apart and {part['before'][-1]:.2f} for"
-                f" {part['degrees'][-1]}°, before it)"
-            )
-    if rings.get("distance") is not None:
-        measured = f"{rings['distance']:.1f} s.d. apart along the third component, ROC area {rings['roc_area']:.2f}"
-        if rings["distance"] < 1:
-            return text + f"; at the response, swaps and correct trials do not lie on separate rings ({measured})."
-        return text + f"; at the response, swaps and correct trials lie on two rings ({measured})."
     return (
-        text + "; whether swaps lie on a ring of their own cannot be said"
-        f" ({rings.get('reason') or rings.get('separation_reason')})."
+        "Single trials: one s.d. more alignment of the two colours before the cue multiplies the odds of a swap by"
+        f" {part.odds_ratio:.2f} [{part.low:.2f}, {part.high:.2f}] (permutation p = {part.p:.3f}; {part.swaps:,} swaps"
+        f" in {part.trials:,} trials)."
     )
-
-
-# --- How sure are we ---
-
-
-def _check(name: str, passed: bool | None, text: str) -> dict:
-    return {"name": name, "status": "not checked" if passed is None else "passed" if passed else "failed", "text": text}
-
-
-def network_checks(networks: list[dict]) -> list[dict]:
-    """What holds for any trained network."""
-    found = []
-    for number, network in enumerate(networks, 1):
-        which = f" (network {number})" if len(networks) > 1 else ""
-        done, of = network["update"], network["updates"]
-        found.append(
-            _check(
-                "Training reached its end",
-                done >= 0.8 * of,
-                f"{done:,} of {of:,} updates{which}."
-                + (
-                    ""
-                    if done >= of
-                    else " The time was up first, before the learning rate had fallen to its last value."
-                ),
-            )
-        )
-        excess = network["evaluation"].get("excess")
-        if excess is not None:
-            found.append(
-                _check(
-                    "Denoising",
-                    excess < 0.2,
-                    f"Excess loss over the exact Bayes denoiser {excess:.3f}{which} (0 is perfect; below 0.2 passes).",
-                )
-            )
-        for part, why in (
-            (p, network["mechanism"][p].get("reason")) for p in ("alignment", "rings", "decoders", "prediction")
-        ):
-            if why:
-                found.append(_check(f"Analysis: {part}", False, f"It could not be computed{which}: {why}."))
-    verdicts = [n["mechanism"]["decoders"].get("mechanism") for n in networks]
-    if len(networks) > 1:
-        same = len(set(verdicts)) == 1
-        found.append(
-            _check(
-                "Networks agree",
-                same,
-                f"The {len(networks)} networks' swaps are decoded as: {', '.join(str(v) for v in verdicts)}.",
-            )
-        )
-    else:
-        found.append(
-            _check(
-                "Networks agree",
-                None,
-                "One network was trained, so nothing is known of how much networks differ; --networks 3 would say.",
-            )
-        )
-    return found
-
-
-def checks(fit: dict, networks: list[dict], facts: dict) -> list[dict]:
-    """Everything that was checked, failures first, then what was not checked."""
-    found = []
-    if facts.get("truth"):
-        covered = facts["truth"]["covered"]
-        found.append(
-            _check(
-                "Truth recovered",
-                covered >= 0.9,
-                f"The true swap function of the synthetic observer lies in the 95 % band at {100 * covered:.0f} % of"
-                f" distances (mean deviation {facts['truth']['mad']:.3f}).",
-            )
-        )
-    found.append(
-        _check("Fit converged", fit["converged"], f"R-hat of the posterior draws is at most {fit['rhat']:.3f}.")
-    )
-    swaps = sum(row["trials"] * row["non_target"] for row in fit["weights"])
-    if fit["model"] == "none":
-        text = "No model with swaps is clearly better: there are too few swaps, if any, to say what they depend on."
-    elif swaps < FEW_SWAPS:
-        text = f"About {swaps:.0f} swap trials in the data: too few (below {FEW_SWAPS}) to say what swaps depend on. "
-        text += "The shape of the swap function rests on its prior."
-    else:
-        text = f"About {swaps:.0f} swap trials in the data."
-    found.append(_check("Enough swaps", swaps >= FEW_SWAPS, text))
-    table = fit["comparison"]
-    if table and len(table) > 1:
-        chosen = next(row for row in table if row["model"] == fit["model"])
-        # A richer model that contains the chosen one cannot be ruled out by prediction; those that lack what it has
-        # can.
-        rivals = [row for row in table if row["model"] not in CONTAIN[fit["model"]]]
-        if rivals:
-            rival = max(rivals, key=lambda row: row["elpd"])
-            gap, error = chosen["elpd"] - rival["elpd"], max(rival["difference_se"], chosen["difference_se"])
-            found.append(
-                _check(
-                    "The model is needed",
-                    gap > 2 * error,
-                    f"{fit['model']} predicts {gap:.1f} ± {error:.1f} nats better than the best model without what it"
-                    f" adds ({rival['model']})" + ("." if gap > 2 * error else ": the data do not tell them apart."),
-                )
-            )
-        else:
-            best = table[0]
-            found.append(
-                _check(
-                    "Swaps were looked for",
-                    True,
-                    f"No model with swaps predicts better by more than one standard error (best: {best['model']},"
-                    f" {best['elpd'] - chosen['elpd']:.1f} ± {chosen['difference_se']:.1f} nats above).",
-                )
-            )
-        rough = int(chosen["pareto_k_above_0.7"])
-        found.append(
-            _check(
-                "Predictive density is reliable",
-                rough == 0,
-                f"{rough} trial{'s' * (rough != 1)} with Pareto k above 0.7.",
-            )
-        )
-    if fit["subjects"] > 1:
-        found.append(
-            _check(
-                "Subjects alike",
-                None,
-                f"{fit['subjects']} subjects were fitted together, as if they were one; `lapsus fit --by subject` looks"
-                " at each.",
-            )
-        )
-    for number, network in enumerate(networks, 1):
-        which = f" (network {number})" if len(networks) > 1 else ""
-        match = network["match"]
-        if "data" in match:
-            outside = [k for k, out in enumerate(match["predictive_fit"]["outside"]) if out]
-            averaged = facts["cueing"] == "index" and fit["model"] in ("probe", "both")
-            if number == 1 and averaged:
-                text = (
-                    "An index-cued network is not told where items are, so the fitted swap function was averaged over"
-                    " distances: "
-                )
-                text += "it cannot follow the data by distance."
-                found.append(_check("Fit explains the data", None, text))
-            elif number == 1:
-                found.append(
-                    _check(
-                        "Fit explains the data",
-                        not outside,
-                        (
-                            "The subject's swap rates lie within the fit's predictive intervals at every distance."
-                            if not outside
-                            else "The subject's swap rate lies outside the fit's predictive interval at "
-                            + ", ".join(_deg(match["distance"][k]) for k in outside)
-                            + "."
-                        ),
-                    )
-                )
-            lost = [k for k, out in enumerate(match["predictive_network"]["outside"]) if out]
-            found.append(
-                _check(
-                    "Network matches the data",
-                    not lost,
-                    (
-                        "The subject's swap rates lie within the network's predictive intervals at every"
-                        f" distance{which}."
-                        if not lost
-                        else f"The subject's swap rate lies outside the network's predictive interval{which} at "
-                        + ", ".join(_deg(match["distance"][k]) for k in lost)
-                        + "."
-                    ),
-                )
-            )
-        elif number == 1:
-            found.append(
-                _check(
-                    "Network matches the data",
-                    None,
-                    f"The trials have {facts['set_size']} items and the network holds two, so it was compared with the"
-                    " fitted model's prediction for two items only.",
-                )
-            )
-        mad = match["swap_curve_mad_fit"]
-        found.append(
-            _check(
-                "Network matches the fit: swaps",
-                mad <= TOLERANCE,
-                f"Mean deviation of the swap curve {mad:.3f}{which} (at most {TOLERANCE} passes), largest"
-                f" {match['swap_curve_max_fit']:.3f}.",
-            )
-        )
-        ratio = match["scatter"]["network"] / max(match["scatter"]["fit"], 1e-9)
-        found.append(
-            _check(
-                "Network matches the fit: precision",
-                0.8 <= ratio <= 1.25,
-                f"Responses scatter {ratio:.2f} times as much as the fitted model's{which} (0.8 to 1.25 passes).",
-            )
-        )
-    found += network_checks(networks)
-    order = {"failed": 0, "not checked": 1, "passed": 2}
-    return sorted(found, key=lambda check: order[check["status"]])
 
 
 # --- Methods ---
 
 
-def methods(fit: dict, facts: dict, version: str) -> str:
+_MECHANISM = (
+    " Mechanism: alignment of the two items' colour planes over time (Panichello & Buschman 2021), principal components"
+    " of memory activity at the response, and cross-validated projections of single trials onto the lines to three"
+    " kinds of error (Alleman et al. 2024)."
+)
+
+
+def _architecture(network: NetworkFindings) -> str:
+    described = network.experiment.network
+    branching = " × ".join(map(str, described.get("branching", ())))
+    units = f"{described.get('units', 16)} units"
+    return units + (f", each with a dendritic tree of {branching} branches" if branching else "")
+
+
+def methods(fit: dict[str, Any], networks: list[NetworkFindings], facts: Facts, version: str) -> str:
     """A paragraph to paste."""
     origin = (
         "the one among those that ship with lapsus whose target swap curve is nearest"
-        if facts["shipped"]
+        if facts.shipped
         else "chosen by the user"
     )
     start = (
-        f"started from the trained network “{facts['start']}” ({origin}; mean difference of the swap curves"
-        f" {facts['start_distance']:.3f}),"
-        if facts["start"]
+        f"started from the trained network “{facts.start}” ({origin}; mean difference of the swap curves"
+        f" {facts.start_distance:.3f}),"
+        if facts.start
         else "trained from scratch (a task-optimal preamble with a growing horizon, then no swaps),"
     )
     items = (
         ""
-        if facts["set_size"] == 2
+        if facts.set_size == 2
         else (
-            f" The fitted swap function of {facts['set_size']}-item trials was applied to a two-item task: the network"
+            f" The fitted swap function of {facts.set_size}-item trials was applied to a two-item task: the network"
             " holds two items, so it models the competition between the cued item and one non-target, not memory for"
             " all items."
         )
     )
     cueing = (
         "feature-cued: both features of two items are shown conjunctively and the probe feature of one is the cue"
-        if facts["cueing"] == "feature"
+        if facts.cueing == "feature"
         else "index-cued: the network is told which of two ordered items to report, and not where items are"
     )
     guesses = (
         ""
-        if facts["uniform_target"] or facts["uniform_fit"] == 0
-        else f" Guesses ({_percent(facts['uniform_fit'])}) were left out of the target."
+        if facts.uniform_target or facts.uniform_fit == 0
+        else f" Guesses ({_percent(facts.uniform_fit)}) were left out of the target."
     )
     return (
         f"Responses were analysed with lapsus {version}. The Bayesian non-parametric swap model (Radmard et al. 2025)"
@@ -442,13 +281,21 @@ def methods(fit: dict, facts: dict, version: str) -> str:
         " distance, the report distance or both were compared by leave-one-out predictive density (Vehtari et al."
         f" 2017), keeping the simplest within one standard error of the best ({fit['model']}). The posterior mean of"
         " the swap probability became the target of"
-        f" {'a recurrent network' if facts['networks'] == 1 else str(facts['networks']) + ' recurrent networks'}"
-        f" ({facts['architecture']}), {start} and trained for {facts['train_seconds'] / 60:.1f} min to answer by"
+        f" {'a recurrent network' if len(networks) == 1 else str(len(networks)) + ' recurrent networks'}"
+        f" ({_architecture(networks[0])}), {start} and trained for {_minutes(networks):.1f} min to answer by"
         f" denoising diffusion through its own dynamics (Ho et al. 2020). The task was {cueing}; items had the"
         f" distances of the data.{items} The target's scatter was set so that, with the scatter of the network's own"
         f" memory, responses scatter as the subjects' do.{guesses} The network was then compared with the fitted model"
         " and, shown the subjects' own trials, with the data (95 % predictive intervals, corrected for the number of"
-        " bins). Mechanism: alignment of the two items' colour planes over time (Panichello & Buschman 2021),"
-        " principal components of memory activity at the response, and cross-validated projections of single trials"
-        " onto the lines to three kinds of error (Alleman et al. 2024)."
+        " bins)." + _MECHANISM
+    )
+
+
+def networks_methods(count: int, version: str) -> str:
+    """The same for any trained networks."""
+    return (
+        f"{count} recurrent network{'s' * (count != 1)} with dendritic trees {'were' if count > 1 else 'was'} trained"
+        f" with lapsus {version} to answer a delayed-estimation task by denoising diffusion through their own dynamics"
+        " (Ho et al. 2020), with targets from the Bayesian non-parametric swap model (Radmard et al. 2025). Swap curves"
+        " were measured on fresh conditions by the item nearest to the response." + _MECHANISM
     )

@@ -8,61 +8,97 @@ item, and how often a response is far from every item.
 from dataclasses import dataclass
 
 import numpy as np
+import torch
+from scipy import stats
 
-from lapsus.circular import distance
+from lapsus import circular, streams
+from lapsus.behaviour import BNS
+from lapsus.inference import Fit
+from lapsus.statistics.swaps import AWAY, distance_edges, nearest_item, rate_by_distance
+from lapsus.study.evaluation import respond
+from lapsus.study.sizes import FULL, Sizes
+from lapsus.training import Model
+from lapsus.trials import Trials
 
-__all__ = ["Statistics", "bin_edges", "compare", "network_responses", "statistics"]
+__all__ = ["Beside", "Match", "Predictive", "compare", "match", "network_responses"]
 
-# A response further than this from every item counts as stray (radians), as in `lapsus evaluate`.
-STRAY = 0.6
+# What counts as matched: mean deviation of the swap curve, share of responses away from every item, ratio of scatters.
 TOLERANCE = 0.04
+SCATTER = (0.8, 1.25)
 _BINS = 6
 _REPEATS = 200
 
 
 @dataclass(frozen=True)
-class Statistics:
-    """Of responses: swap [..., bin], the share nearest to the non-target by distance; scatter [...] (rad), stray
-    [...]."""
+class Beside:
+    """One number of the network, of the fitted model and, where the subject's own trials were shown, of the data."""
+
+    network: float
+    fit: float
+    data: float | None = None
+
+
+@dataclass(frozen=True)
+class Predictive:
+    """Interval of the data's swap rate in each bin of distance, and whether the data lie outside: [bin] each."""
+
+    low: np.ndarray
+    high: np.ndarray
+    outside: np.ndarray
+
+
+@dataclass(frozen=True)
+class Match:
+    """A network beside the fit and the data.
+
+    distance [bin] (radians, of `feature`); network, fit, data [bin]: share of responses nearest to the non-target;
+    scatter (radians) and stray (share away from every item) of each; where: what does not match, in words.
+    """
+
+    feature: str
+    scope: str
+    distance: np.ndarray
+    network: np.ndarray
+    fit: np.ndarray
+    trials: np.ndarray
+    swap_curve_mad_fit: float
+    swap_curve_max_fit: float
+    scatter: Beside
+    stray: Beside
+    matched_fit: bool
+    matched: bool
+    where: tuple[str, ...]
+    data: np.ndarray | None = None
+    predictive_network: Predictive | None = None
+    predictive_fit: Predictive | None = None
+    fit_explains_data: bool | None = None
+
+    @property
+    def scatter_ratio(self) -> float:
+        """Scatter of the network relative to the fitted model's."""
+        return self.scatter.network / max(self.scatter.fit, 1e-9)
+
+
+@dataclass(frozen=True)
+class _Statistics:
+    """Of responses [..., trial]: swap [..., bin], scatter [...] (radians), stray [...]."""
 
     swap: np.ndarray
     scatter: np.ndarray
     stray: np.ndarray
 
 
-def bin_edges(gap: np.ndarray) -> np.ndarray:
-    """Bounds of the bins of distance: each distinct one if they are few, else six with equally many trials."""
-    distinct = np.unique(np.round(gap, 4))
-    if len(distinct) <= _BINS:
-        return np.concatenate([[-1e-6], (distinct[1:] + distinct[:-1]) / 2, [np.pi + 1e-6]])
-    inner = np.unique(np.round(np.quantile(gap, np.linspace(0, 1, _BINS + 1)[1:-1]), 4)) + 1e-4
-    return np.concatenate([[-1e-6], inner, [np.pi + 1e-6]])
-
-
-def statistics(report: np.ndarray, gap: np.ndarray, response: np.ndarray, edges: np.ndarray) -> Statistics:
+def _statistics(report: np.ndarray, gap: np.ndarray, response: np.ndarray, edges: np.ndarray) -> _Statistics:
     """report [T, 2] with the cued item first, gap [T] the distance in the binned feature, response [..., T]."""
-    to_target, to_other = distance(response, report[:, 0]), distance(response, report[:, 1])
-    swap = to_other < to_target
-    nearest = np.minimum(to_target, to_other)
-    place = np.searchsorted(edges, gap) - 1
-    rates = np.stack(
-        [
-            swap[..., place == k].mean(-1) if (place == k).any() else np.full(swap.shape[:-1], np.nan)
-            for k in range(len(edges) - 1)
-        ],
-        -1,
-    )
-    return Statistics(rates, 1.4826 * np.median(nearest, -1), (nearest > STRAY).mean(-1))
+    item, near = nearest_item(response, report)
+    return _Statistics(rate_by_distance(item > 0, gap, edges), 1.4826 * np.median(near, -1), (near > AWAY).mean(-1))
 
 
-def network_responses(model, report: np.ndarray, probe: np.ndarray | None, repeats: int, seed: int) -> np.ndarray:
+def network_responses(
+    model: Model, report: np.ndarray, probe: np.ndarray | None, repeats: int, seed: int
+) -> np.ndarray:
     """Responses [repeats, T] of the network to trials whose cued item comes first; either item may be the network's
     first."""
-    import torch
-
-    from lapsus import circular
-    from lapsus.study.evaluation import respond
-
     cued = np.random.default_rng([seed, 7]).integers(2, size=len(report))
     order = np.stack([cued, 1 - cued], 1)
     probe = np.tile([-np.pi, 0.0], (len(report), 1)) if probe is None else probe
@@ -74,7 +110,7 @@ def network_responses(model, report: np.ndarray, probe: np.ndarray | None, repea
     return circular.angle(respond(model, conditions, repeats, seed).permute(1, 2, 0)).numpy().T.astype(float)
 
 
-def _replicates(responses: np.ndarray, rng) -> np.ndarray:
+def _replicates(responses: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Data sets [repeat, T] with one of the network's responses [K, T] a trial."""
     chosen = rng.integers(len(responses), size=(_REPEATS, responses.shape[1]))
     return np.take_along_axis(responses, chosen, 0)
@@ -83,66 +119,113 @@ def _replicates(responses: np.ndarray, rng) -> np.ndarray:
 def _interval(predicted: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
     """95 % interval, widened so that all `count` of them hold at once; from the spread, since 200 draws have no such
     tails."""
-    from scipy import stats
-
     z = stats.norm.ppf(1 - 0.025 / count)
     mean, sd = predicted.mean(0), predicted.std(0)
     return mean - z * sd, mean + z * sd
 
 
-def compare(report, gap, edges, network, fitted, data=None, seed: int = 0) -> dict:
-    """Network against fit, and both against data, as plain numbers.
+def compare(
+    report: np.ndarray,
+    gap: np.ndarray,
+    network: np.ndarray,
+    fitted: np.ndarray,
+    data: np.ndarray | None = None,
+    seed: int = 0,
+    feature: str = "probe",
+) -> Match:
+    """Network against fit, and both against data.
 
-    report [T, 2], gap [T]; network [K, T], fitted [K', T] responses; data [T] responses or None where the trials cannot
-    be shown.
+    report [T, 2], gap [T] the distance in `feature`; network [K, T], fitted [K', T] responses; data [T] responses or
+    None where the trials cannot be shown. All in radians.
     """
     rng = np.random.default_rng(seed)
-    of_network, of_fit = statistics(report, gap, network, edges), statistics(report, gap, fitted, edges)
-    middle = [
-        float(gap[(gap > low) & (gap <= high)].mean()) if ((gap > low) & (gap <= high)).any() else float("nan")
-        for low, high in zip(edges[:-1], edges[1:])
-    ]
+    edges = distance_edges(gap, _BINS, equally_many=True)
+    of_network, of_fit = (_statistics(report, gap, one, edges) for one in (network, fitted))
+    own = None if data is None else _statistics(report, gap, data, edges)
+    distance = rate_by_distance(gap, gap, edges)
     rate, wanted = np.nanmean(of_network.swap, 0), np.nanmean(of_fit.swap, 0)
     off = np.abs(rate - wanted)
-    found = {
-        "distance": middle,
-        "network": rate,
-        "fit": wanted,
-        "trials": [int(((gap > a) & (gap <= b)).sum()) for a, b in zip(edges[:-1], edges[1:])],
-        "swap_curve_mad_fit": float(np.nanmean(off)),
-        "swap_curve_max_fit": float(np.nanmax(off)),
-        "scatter": {"network": float(of_network.scatter.mean()), "fit": float(of_fit.scatter.mean())},
-        "stray": {"network": float(of_network.stray.mean()), "fit": float(of_fit.stray.mean())},
-        "scope": "the subject's own trials" if data is not None else "two-item trials with the data's distances",
+    beside = {
+        name: Beside(
+            float(getattr(of_network, name).mean()),
+            float(getattr(of_fit, name).mean()),
+            None if own is None else float(getattr(own, name)),
+        )
+        for name in ("scatter", "stray")
     }
-    ratio = found["scatter"]["network"] / max(found["scatter"]["fit"], 1e-9)
-    problems = []
-    if found["swap_curve_mad_fit"] > TOLERANCE:
-        worst = int(np.nanargmax(off))
-        problems.append(
-            f"the swap curve is {found['swap_curve_mad_fit']:.3f} from the fitted one on average, most at "
-            f"{np.degrees(middle[worst]):.0f}° ({rate[worst]:.3f} where {wanted[worst]:.3f} is due)"
-        )
-    if not 0.8 <= ratio <= 1.25:
-        problems.append(f"responses scatter {ratio:.2f} times as much as the fitted model's")
-    if abs(found["stray"]["network"] - found["stray"]["fit"]) > TOLERANCE:
-        problems.append(
-            f"{100 * found['stray']['network']:.1f} % of responses are far from both items, where the fitted model has"
-            f" {100 * found['stray']['fit']:.1f} %"
-        )
-    found["matched_fit"] = not problems
-    if data is not None:
-        own = statistics(report, gap, data, edges)
+    predictive = {}
+    if own is not None:
         count = int(np.isfinite(own.swap).sum())
         for name, responses in (("network", network), ("fit", fitted)):
-            low, high = _interval(statistics(report, gap, _replicates(responses, rng), edges).swap, count)
+            low, high = _interval(_statistics(report, gap, _replicates(responses, rng), edges).swap, count)
             outside = (own.swap < low - 1e-12) | (own.swap > high + 1e-12)
-            found[f"predictive_{name}"] = {"low": np.clip(low, 0, 1), "high": np.clip(high, 0, 1), "outside": outside}
-            if name == "network" and outside.any():
-                where = ", ".join(f"{np.degrees(middle[k]):.0f}°" for k in np.flatnonzero(outside))
-                problems.append(f"the subject's swap rate lies outside the network's predictive interval at {where}")
-        found |= {"data": own.swap}
-        found["scatter"]["data"], found["stray"]["data"] = float(own.scatter), float(own.stray)
-        found["fit_explains_data"] = not found["predictive_fit"]["outside"].any()
-    found["matched"], found["where"] = not problems, problems
-    return found
+            predictive[f"predictive_{name}"] = Predictive(np.clip(low, 0, 1), np.clip(high, 0, 1), outside)
+    degrees = lambda k: f"{np.degrees(distance[k]):.0f}°"  # noqa: E731
+    problems = []
+    if float(np.nanmean(off)) > TOLERANCE:
+        worst = int(np.nanargmax(off))
+        problems.append(
+            f"the swap curve is {np.nanmean(off):.3f} from the fitted one on average, most at {degrees(worst)}"
+            f" ({rate[worst]:.3f} where {wanted[worst]:.3f} is due)"
+        )
+    ratio = beside["scatter"].network / max(beside["scatter"].fit, 1e-9)
+    if not SCATTER[0] <= ratio <= SCATTER[1]:
+        problems.append(f"responses scatter {ratio:.2f} times as much as the fitted model's")
+    stray = beside["stray"]
+    if abs(stray.network - stray.fit) > TOLERANCE:
+        problems.append(
+            f"{100 * stray.network:.1f} % of responses are far from both items, where the fitted model has"
+            f" {100 * stray.fit:.1f} %"
+        )
+    matched_fit = not problems
+    if predictive and predictive["predictive_network"].outside.any():
+        where = ", ".join(degrees(k) for k in np.flatnonzero(predictive["predictive_network"].outside))
+        problems.append(f"the subject's swap rate lies outside the network's predictive interval at {where}")
+    return Match(
+        feature=feature,
+        scope="the subject's own trials" if own is not None else "two-item trials with the data's distances",
+        distance=distance,
+        network=rate,
+        fit=wanted,
+        trials=np.histogram(gap, edges)[0],
+        swap_curve_mad_fit=float(np.nanmean(off)),
+        swap_curve_max_fit=float(np.nanmax(off)),
+        **beside,
+        matched_fit=matched_fit,
+        matched=not problems,
+        where=tuple(problems),
+        data=None if own is None else own.swap,
+        **predictive,
+        fit_explains_data=None if own is None else not predictive["predictive_fit"].outside.any(),
+    )
+
+
+def match(
+    model: Model, trials: Trials, fit: Fit, fitted: BNS, cueing: str, *, seed: int = 0, sizes: Sizes = FULL
+) -> Match:
+    """The network on the subject's own trials, or with more items on two-item trials that have the data's distances.
+
+    fitted: the behaviour that `fit` describes for two items (discovery.target); cueing: "feature" or "index".
+    """
+    rng = np.random.default_rng([seed, 3])
+    feature = "report" if fit.name == "report" or trials.probe is None else "probe"
+    own = trials.report.shape[1] == 2
+    rows = np.sort(rng.permutation(len(trials))[: sizes.match_trials])
+    if own:
+        shown = trials[rows]
+        report, probe = shown.report, shown.probe
+    else:
+        drawn = model.task.sample(sizes.match_conditions, streams.generator(seed, "two items"))
+        order = torch.stack([drawn["cued"], 1 - drawn["cued"]], 1)
+        report, probe = (drawn[k].gather(1, order).numpy().astype(float) for k in ("report", "probe"))
+    gap = circular.distance(*(report if feature == "report" else probe).T)
+    network = network_responses(model, report, probe, sizes.match_repeats, seed)
+    samples = 2 * sizes.match_repeats
+    if own and cueing == "feature":
+        of_fit = np.stack([replicate.response[rows] for replicate in fit.predict(samples, seed)])
+    else:
+        conditions = {"report": torch.tensor(report), "cued": torch.zeros(len(report), dtype=torch.long)}
+        conditions["probe"] = torch.tensor(np.tile([-np.pi, 0.0], (len(report), 1)) if probe is None else probe)
+        sampled = fitted.sample(conditions, samples, streams.generator(seed, "fitted"))
+        of_fit = circular.angle(sampled.permute(1, 2, 0)).numpy().T.astype(float)
+    return compare(report, gap, network, of_fit, shown.response if own else None, seed, feature)

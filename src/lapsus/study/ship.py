@@ -1,20 +1,21 @@
 """A finished run becomes a network that ships: weights, config, evaluation and learning curve."""
 
-import json
 from pathlib import Path
 
 from safetensors.torch import save
 
 from lapsus.errors import LapsusError
+from lapsus.files import write_bytes, write_json
 from lapsus.library.shipped import shipped_name, weights_folder
-from lapsus.study.evaluation import evaluate
+from lapsus.study.evaluation import evaluate, evaluate_delays, norm_ratio
+from lapsus.tasks.durations import varying
 
 __all__ = ["ship"]
 
 
-def ship(run, folder: Path | None = None) -> Path:
-    """Evaluate a finished run and export its weights, config, evaluation and learning curve; returns the JSON's
-    path."""
+def ship(run, folder: Path | None = None, conditions: int = 4096) -> Path:
+    """Evaluate a finished run on so many conditions, at several delays if it was trained on delays that vary, and
+    export its weights, config, evaluation and learning curve; returns the JSON's path."""
     experiment = run.experiment
     if run.update < experiment.updates:
         raise LapsusError(
@@ -24,7 +25,7 @@ def ship(run, folder: Path | None = None) -> Path:
     metrics = run.metrics()
     facts = {
         "config": experiment.model_dump(exclude_none=True),
-        "evaluation": evaluate(model),
+        "evaluation": evaluate(model, conditions),
         "trials_seen": training[0].trials_seen,
         "minutes": training[1] / 60,
         "core_minutes": training[0].core_seconds / 60,
@@ -33,10 +34,12 @@ def ship(run, folder: Path | None = None) -> Path:
             for line in _thinned([line for line in metrics if "excess" in line] or metrics, 100)
         ],
     }
+    if "delay" in varying(model.at_stage(experiment.stage[-1]).task):
+        facts |= {"delays": evaluate_delays(model, conditions=conditions, trials=8), "norm_ratio": norm_ratio(model)}
     target = (folder or weights_folder()) / f"{shipped_name(experiment.name, experiment.seed)}.json"
     weights = save({key: value.contiguous() for key, value in model.state_dict().items()})
-    target.with_suffix(".safetensors").write_bytes(weights)
-    target.write_text(json.dumps(facts, indent=1) + "\n")
+    write_bytes(target.with_suffix(".safetensors"), weights)
+    write_json(target, facts)
     return target
 
 

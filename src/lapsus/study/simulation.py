@@ -8,9 +8,10 @@ import xarray as xr
 
 from lapsus import circular, streams
 from lapsus.errors import LapsusError
+from lapsus.study.evaluation import respond
 from lapsus.training.model import Model
 
-__all__ = ["simulate"]
+__all__ = ["simulate", "simulate_design", "simulate_responses"]
 
 
 @torch.no_grad()
@@ -75,3 +76,48 @@ def simulate(
         coords={"time": np.arange(steps + 1) - offset, "epoch": (("time",), np.array(names)), "unit": np.arange(units)},
         attrs={"seed": seed, "noise_scale": noise_scale, "task": type(model.task).__name__},
     )
+
+
+_TASK = ("report", "probe", "cued")
+
+
+def _tensors(conditions: dict[str, np.ndarray]) -> dict[str, torch.Tensor]:
+    angles = {name: torch.as_tensor(conditions[name], dtype=torch.float32) for name in ("report", "probe")}
+    return angles | {"cued": torch.as_tensor(conditions["cued"])}
+
+
+def _extra(conditions: dict[str, np.ndarray], trials: int) -> dict:
+    return {name: ("trial", np.repeat(v, trials)) for name, v in conditions.items() if name not in _TASK}
+
+
+def simulate_design(
+    model: Model, conditions: dict[str, np.ndarray] | int, trials: int, seed: int = 0, noise_scale: float = 1.0
+) -> xr.Dataset:
+    """`simulate` on designed conditions (study.designs: arrays report [C, 2], probe [C, 2], cued [C]); any further
+    entry [C] becomes a variable on trials."""
+    if isinstance(conditions, int):
+        return simulate(model, conditions, trials, seed, noise_scale)
+    return simulate(model, _tensors(conditions), trials, seed, noise_scale).assign(_extra(conditions, trials))
+
+
+def simulate_responses(
+    model: Model, conditions: dict[str, np.ndarray] | int, trials: int, seed: int = 0, noise_scale: float = 1.0
+) -> xr.Dataset:
+    """Like `simulate_design`, but only the final x_T [trial, dim] and the response: no trajectory is kept.
+
+    `probability [trial]` is the swap probability that the network's target has for the trial's condition.
+    """
+    if isinstance(conditions, int):
+        given, extra = model.task.sample(conditions, streams.generator(seed, "simulation")), {}
+    else:
+        given, extra = _tensors(conditions), _extra(conditions, trials)
+    x_T = respond(model, given, trials, seed, noise_scale=noise_scale).permute(1, 2, 0).flatten(0, 1).numpy()
+    weights = model.behaviour.weights(given)
+    probability = 1 - weights.gather(1, given["cued"].long()[:, None])[:, 0].numpy()
+    table = model.task.table(given)
+    columns = {name: ("trial", np.repeat(table[name].to_numpy(), trials)) for name in table.columns}
+    columns |= {
+        "condition": ("trial", np.repeat(np.arange(len(table)), trials)),
+        "probability": ("trial", np.repeat(probability, trials)),
+    }
+    return xr.Dataset({"x_T": (("trial", "dim"), x_T), "response": ("trial", circular.angle(x_T))} | columns | extra)

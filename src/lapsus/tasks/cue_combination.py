@@ -11,9 +11,11 @@ import torch
 from torch import Tensor, nn
 
 from lapsus.errors import LapsusError
-from lapsus.tasks.delayed_estimation import check_durations
+from lapsus.tasks.durations import Duration, check_durations, steps_of
 
 __all__ = ["CueCombination"]
+
+_EPOCHS = ("prestimulus", "stimulus", "denoise")
 
 
 class _AsShown(nn.Module):
@@ -35,9 +37,9 @@ class CueCombination:
 
     limit: float = 3.0
     gain: float = 1.0
-    prestimulus: int = 3
-    stimulus: int = 5
-    denoise: int = 40
+    prestimulus: Duration = 3
+    stimulus: Duration = 5
+    denoise: Duration = 40
     stimulus_size = 2
     response_size = 1
 
@@ -45,11 +47,12 @@ class CueCombination:
         for name in ("limit", "gain"):
             if not getattr(self, name) > 0:
                 raise LapsusError(f"task.{name} must be positive, not {getattr(self, name)}.")
-        check_durations(self.epochs)
+        check_durations(self, _EPOCHS)
 
     @property
     def epochs(self) -> dict[str, int]:
-        return {name: getattr(self, name) for name in ("prestimulus", "stimulus", "denoise")}
+        """Steps of each epoch, in their order; the middle of the range of one that varies."""
+        return {name: steps_of(getattr(self, name)) for name in _EPOCHS}
 
     def sample(self, count: int, generator: torch.Generator) -> dict[str, Tensor]:
         cues = self.limit * (2 * torch.rand(2, count, generator=generator) - 1)

@@ -14,19 +14,11 @@ import torch
 from torch import Tensor, nn
 
 from lapsus.errors import LapsusError
+from lapsus.tasks.durations import Duration, check_durations, steps_of
 
-__all__ = ["FeatureCued", "IndexCued", "check_durations", "sample_features"]
+__all__ = ["FeatureCued", "IndexCued", "sample_features"]
 
-
-def check_durations(epochs: dict[str, int]) -> dict[str, int]:
-    """Steps of each epoch as given, after checking that they make a trial; the last one is the denoising delay."""
-    for name, steps in epochs.items():
-        if steps < 0:
-            raise LapsusError(f"task.{name} is a number of steps and cannot be negative (it is {steps}).")
-    last = list(epochs)[-1]
-    if epochs[last] < 1:
-        raise LapsusError(f"task.{last} must be at least one step.")
-    return epochs
+_EPOCHS = ("prestimulus", "stimulus", "delay", "cue", "denoise")
 
 
 def sample_features(count: int, items: int, margin: float, generator: torch.Generator) -> Tensor:
@@ -92,20 +84,21 @@ class IndexCued:
     encoding: Literal["circular", "scalar"] = "circular"
     cue_size: int = 4
     report_margin: float = math.pi / 4
-    prestimulus: int = 3
-    stimulus: int = 5
-    delay: int = 15
-    cue: int = 5
-    denoise: int = 40
+    prestimulus: Duration = 3
+    stimulus: Duration = 5
+    delay: Duration = 15
+    cue: Duration = 5
+    denoise: Duration = 40
     response_size = 2
 
     def __post_init__(self):
         _check_items(self.items, {"report_margin": self.report_margin})
-        check_durations(self.epochs)
+        check_durations(self, _EPOCHS)
 
     @property
     def epochs(self) -> dict[str, int]:
-        return {name: getattr(self, name) for name in ("prestimulus", "stimulus", "delay", "cue", "denoise")}
+        """Steps of each epoch, in their order; the middle of the range of one that varies."""
+        return {name: steps_of(getattr(self, name)) for name in _EPOCHS}
 
     @property
     def stimulus_size(self) -> int:
@@ -179,11 +172,11 @@ class FeatureCued:
     projection: int = 6
     probe_margin: float = math.pi / 4
     report_margin: float = math.pi / 4
-    prestimulus: int = 3
-    stimulus: int = 5
-    delay: int = 15
-    cue: int = 5
-    denoise: int = 40
+    prestimulus: Duration = 3
+    stimulus: Duration = 5
+    delay: Duration = 15
+    cue: Duration = 5
+    denoise: Duration = 40
     response_size = 2
 
     def __post_init__(self):
@@ -193,7 +186,7 @@ class FeatureCued:
                 raise LapsusError(
                     f"task.{name} must be at least 3, a mean and two directions (it is {getattr(self, name)})."
                 )
-        check_durations(self.epochs)
+        check_durations(self, _EPOCHS)
 
     epochs = IndexCued.epochs
 

@@ -68,7 +68,7 @@ def build(section: str, table: dict, **given):
     made = _locate(section, kind)
     parameters = inspect.signature(made).parameters
     open_ended = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values())
-    hints = typing.get_type_hints(made.__init__ if inspect.isclass(made) else made)
+    hints = typing.get_type_hints(made.__init__ if inspect.isclass(made) else made, include_extras=True)
     arguments = {name: value for name, value in given.items() if name in parameters or open_ended}
     for key, value in table.items():
         if (key not in parameters and not open_ended) or key in given:

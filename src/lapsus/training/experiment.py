@@ -10,16 +10,34 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from lapsus.errors import LapsusError
 
 __all__ = [
+    "SETS",
     "Experiment",
     "Noise",
     "Stage",
+    "check_set",
     "experiment_table",
     "override",
     "read_experiment",
     "set_field",
+    "set_of",
     "shipped_experiments",
     "to_toml",
 ]
+
+# The paper's networks, trained on one delay; and networks that were trained on delays that vary (docs/memory.md).
+SETS = ("paper", "persistent")
+
+
+def set_of(name: str) -> str:
+    """The set to which the experiment or network of that name belongs."""
+    return "persistent" if name.startswith("persistent-") else "paper"
+
+
+def check_set(which: str) -> str:
+    """The name of a set, if it is one."""
+    if which not in SETS:
+        raise LapsusError(f"--set must be one of {', '.join(SETS)}, not {which!r}.")
+    return which
 
 
 class _Section(BaseModel):
@@ -50,6 +68,14 @@ class Stage(_Section):
         description=(
             "Share of a batch that are the conditions with the largest loss (the objective's first term) two updates"
             " before."
+        ),
+    )
+    rate_budget: float | None = Field(
+        None,
+        gt=0,
+        description=(
+            "Largest root mean square of the rates, over units, steps and trials: a price of rates, added to the loss,"
+            " rises while they exceed it and falls while they do not."
         ),
     )
     learning_rate: float = Field(3e-3, gt=0)
@@ -157,9 +183,10 @@ def _shipped() -> Path:
     return Path(str(files("lapsus") / "experiments"))
 
 
-def shipped_experiments() -> list[str]:
-    """Names of the experiments that ship with lapsus."""
-    return sorted(path.stem for path in _shipped().glob("*.toml"))
+def shipped_experiments(which: str | None = None) -> list[str]:
+    """Names of the experiments that ship with lapsus, of all sets or of one."""
+    names = sorted(path.stem for path in _shipped().glob("*.toml"))
+    return [name for name in names if which in (None, set_of(name))]
 
 
 def _find(source: str | Path) -> Path:

@@ -19,10 +19,11 @@ from lapsus import streams
 from lapsus.engine.fused import why_not
 from lapsus.engine.threads import resolve
 from lapsus.errors import LapsusError
+from lapsus.tasks.durations import varying
 from lapsus.training.build import build
 from lapsus.training.experiment import Experiment, Stage
 from lapsus.training.model import Model
-from lapsus.training.objectives import Draws, denoising_loss, exact_loss
+from lapsus.training.objectives import Batch, Draws, denoising_loss, exact_loss
 from lapsus.training.optimiser import Optimiser
 
 __all__ = ["NonFinite", "Progress", "Training", "draw", "gradient", "learning_rate"]
@@ -46,6 +47,11 @@ def _one_torch_thread(wanted: bool):
         torch.set_num_threads(before)
 
 
+# Under a rate budget the log of the price moves by this times the relative surplus of the mean square rate an update,
+# between these limits.
+_PRICE_STEP = 0.02
+_PRICE_LIMITS = (1e-3, 10.0)
+
 # Seconds from begin() until the caller is in the kernel for certain.
 _INTO_THE_KERNEL = 0.001
 
@@ -67,6 +73,9 @@ class Progress:
     gradient_norm: float
     trials: int
     excess: float | None = None
+    durations: dict[str, int] = field(default_factory=dict)  # of the epochs that vary
+    rate: float | None = None  # root mean square, where there is a budget for it
+    price: float | None = None
 
 
 def learning_rate(stage: Stage, update: int) -> float:
@@ -161,6 +170,7 @@ def gradient(
     engine: str = "auto",
     threads: int | None = None,
     meanwhile: Callable[[], None] = lambda: None,
+    price: float = 0.0,
 ):
     """Add the gradient of the mean loss of one batch to the parameters' .grad; returns its loss terms and excess (or
     None), means over the conditions that did not come back, and the hardest conditions, a share `stage.hard` of them
@@ -168,7 +178,7 @@ def gradient(
 
     Sensory drives and biases are computed once for the whole batch and cut from its graph: micro-batches
     differentiate down to them, and the rest of the way is walked once. `meanwhile` is called just before the network
-    runs.
+    runs. Where the stage has a rate budget, the last term is `price` times the mean square rate relative to it.
     """
     inputs = leaves = None
     terms: dict[str, list[Tensor]] = {}
@@ -190,6 +200,8 @@ def gradient(
             group=_group(stage.trials),
         )
         losses = objective(batch)
+        if stage.rate_budget:
+            losses["budget"] = price * _mean_square(batch) / stage.rate_budget**2
         terms_of = list(losses.values())
         torch.autograd.backward(terms_of, [torch.full_like(values, 1 / stage.conditions) for values in terms_of])
         for name, values in losses.items():
@@ -212,6 +224,11 @@ def gradient(
         float(torch.cat(excess)[: drawn.new].mean()) if excess else None,
         _hardest(stage, drawn.conditions, losses),
     )
+
+
+def _mean_square(batch: Batch) -> Tensor:
+    """The squared rate, mean over units, steps and trials: [C]."""
+    return batch.power.mean(-1) / batch.trajectory[:, :, 0, 0].numel()
 
 
 def _hard_count(stage: Stage) -> int:
@@ -240,6 +257,7 @@ class Training:
     engine: str = "auto"
     threads: int | None = None
     micro_batch: int | None = None
+    price: float = _PRICE_LIMITS[0]  # of rates, under a budget
     flat: Tensor = field(init=False)
     # The hardest conditions of the last two updates. Update u takes those of u - 2, for it is drawn while u - 1 is
     # simulated.
@@ -268,17 +286,18 @@ class Training:
             yield from self._updates(until, excess_every)
 
     def _draws(self, until: int) -> Iterator[tuple]:
-        """Stage number, model, objective and a micro-batch's draws, from here to update `until`."""
+        """Durations that were drawn, model, objective and a micro-batch's draws, from here to update `until`."""
         at = None
         for update in range(self.update, until):
             index, _ = self.experiment.stage_at(update)
             if index != at:
                 at, stage = index, self.experiment.stage[index]
                 model, objective = self.model.at_stage(stage), build("objective", stage.objective)
-            for drawn in draw(
-                model, stage, objective, self.experiment.seed, update, self.micro_batch, self._hard_for(update)
-            ):
-                yield index, model, objective, drawn
+            seed = self.experiment.seed
+            now = model.drawn(seed, update)
+            durations = {name: now.task.epochs[name] for name in varying(model.task)}
+            for drawn in draw(now, stage, objective, seed, update, self.micro_batch, self._hard_for(update)):
+                yield durations, now, objective, drawn
 
     def _hard_for(self, update: int) -> dict[str, Tensor] | None:
         """Conditions that come back in this update, if those of two updates ago belong to the same task."""
@@ -292,7 +311,7 @@ class Training:
         while self.update < until:
             index, place = self.experiment.stage_at(self.update)
             stage = self.experiment.stage[index]
-            _, model, objective, first = next(draws)
+            durations, model, objective, first = next(draws)
             others = len(_parts(stage, self.micro_batch)) - 1
             self.grad.zero_()
             before = time.process_time()
@@ -305,6 +324,7 @@ class Training:
                 engine=self.engine,
                 threads=threads,
                 meanwhile=draws.begin,
+                price=self.price,
             )
             norm, loss = float(self.grad.norm()), sum(terms.values())
             if not (math.isfinite(norm) and math.isfinite(loss)):
@@ -312,13 +332,34 @@ class Training:
                     f"The loss is no longer a finite number at update {self.update} (stage {index}). "
                     "A lower learning_rate or clip in that stage usually helps."
                 )
-            rate = learning_rate(stage, place)
-            self._step(stage, rate, min(1.0, stage.clip / (norm + 1e-12)))
+            speed = learning_rate(stage, place)
+            self._step(stage, speed, min(1.0, stage.clip / (norm + 1e-12)))
             self.hard = {self.update: hardest} | {u: kept for u, kept in self.hard.items() if u == self.update - 1}
             self.update += 1
             self.trials_seen += stage.conditions * stage.trials
             self.core_seconds += time.process_time() - before
-            yield Progress(self.update, index, loss, terms, rate, norm, stage.conditions * stage.trials, excess)
+            paid, surplus = (self.price, terms["budget"] / self.price) if stage.rate_budget else (None, None)
+            if surplus is not None:
+                self._reprice(surplus)
+            yield Progress(
+                self.update,
+                index,
+                loss,
+                terms,
+                speed,
+                norm,
+                stage.conditions * stage.trials,
+                excess,
+                durations,
+                None if surplus is None else stage.rate_budget * math.sqrt(surplus),
+                paid,
+            )
+
+    def _reprice(self, relative: float) -> None:
+        """The price follows the mean square rate, given relative to that of the budget. The step is bounded, so that a
+        network far above its budget is not shocked."""
+        low, high = _PRICE_LIMITS
+        self.price = min(max(self.price * math.exp(_PRICE_STEP * min(relative - 1, 1.0)), low), high)
 
     @torch.no_grad()
     def _step(self, stage: Stage, rate: float, scale: float) -> None:

@@ -10,6 +10,7 @@ from lapsus import streams
 from lapsus.diffusion import Schedule, corrupt, linear_schedule
 from lapsus.engine import Timeline, normal, rollout_and_read_out
 from lapsus.errors import LapsusError
+from lapsus.tasks.durations import drawn, fixed, varying
 from lapsus.training.build import build
 from lapsus.training.experiment import Experiment
 from lapsus.training.objectives import Batch, Draws
@@ -72,6 +73,20 @@ class Model(nn.Module):
         if stage.behaviour is not None:
             behaviour = build("behaviour", stage.behaviour)
         return Model(task, behaviour, self.network, self.encoder, self.noise)
+
+    def with_task(self, task) -> "Model":
+        """The same weights and target on another task, for instance one with other durations."""
+        return Model(task, self.behaviour, self.network, self.encoder, self.noise)
+
+    def at(self, **durations: int) -> "Model":
+        """The same model on trials whose epochs have these numbers of steps, as in model.at(delay=40)."""
+        return self.with_task(fixed(self.task, **durations)) if durations else self
+
+    def drawn(self, seed: int, update: int) -> "Model":
+        """The model with the durations of that update of a run, itself if none varies."""
+        if not varying(self.task):
+            return self
+        return self.with_task(drawn(self.task, streams.generator(seed, update, "durations")))
 
     def _timeline(self, noise_scale: float) -> Timeline:
         if noise_scale == 1:

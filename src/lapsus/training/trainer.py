@@ -161,4 +161,8 @@ def _log(run: Trainable, state, trials_per_second: float, seconds: float) -> Non
     }
     if state.excess is not None:
         line["excess"] = state.excess
+    if state.durations:
+        line["durations"] = state.durations
+    if state.rate is not None:
+        line |= {"rate": state.rate, "rate_price": state.price}
     run.log(line)

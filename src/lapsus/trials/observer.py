@@ -9,6 +9,9 @@ concentration 25, a circular s.d. of 11.6°). It never guesses.
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
+
+from lapsus.circular import difference
 
 __all__ = ["NAME", "make_observer", "observer_f", "observer_path"]
 
@@ -29,10 +32,6 @@ def observer_f(distance):
 
 def make_observer(path: Path | None = None) -> Path:
     """Draw the observer's trials and write them as a table in degrees."""
-    import pandas as pd
-
-    from lapsus.circular import difference
-
     rng = np.random.default_rng(SEED)
     step = 360 / PLACES
     near = int(MARGIN / step)

@@ -1,0 +1,62 @@
+"""A page about whatever was trained: a discovery, a run, a network that ships, or several networks side by side."""
+
+from pathlib import Path
+
+from lapsus.discovery.folder import Folder
+from lapsus.discovery.result import Discovery
+from lapsus.errors import LapsusError
+from lapsus.files import write_text
+from lapsus.library import open_network
+from lapsus.report.networks import networks_page
+from lapsus.report.page import MARK
+from lapsus.report.parts import shortened
+from lapsus.study.findings import study_network
+from lapsus.study.sizes import FULL, Sizes
+
+__all__ = ["write_report"]
+
+
+def write_report(
+    sources: list[str],
+    output: str | Path | None = None,
+    seed: int | None = None,
+    *,
+    trust: bool = False,
+    sizes: Sizes = FULL,
+) -> Path:
+    """Write the page of one discovery, or of run folders and shipped networks; returns its path.
+
+    output: the HTML file (report.html in the folder, or here for several); seed: of fresh conditions and noise.
+    """
+    if not sources:
+        raise LapsusError("A report needs at least one run folder or network that ships with lapsus.")
+    one = Path(sources[0])
+    if len(sources) == 1 and Folder.read(one) is not None:
+        if seed is not None:
+            raise LapsusError(f"{shortened(one)} is a discovery, whose seed is its own; leave the seed out.")
+        discovery = Discovery(one)
+        if "analyse" not in discovery.done:
+            raise LapsusError(
+                f"{shortened(one)} is a discovery that is not done; `lapsus discover` with the same arguments goes on"
+                " with it."
+            )
+        return discovery.write_report(None if output is None else _place(Path(output)))
+    inside = len(sources) == 1 and one.is_dir()
+    path = _place(Path(output) if output is not None else one / "report.html" if inside else Path("report.html"))
+    found = []
+    for source in sources:
+        network = open_network(source, trust)
+        if network.experiment.behaviour.get("kind", "bns") != "bns":
+            raise LapsusError(f"{shortened(source)} is no delayed-estimation network; the report is made for those.")
+        found.append(study_network(network, 1 if seed is None else seed, sizes))
+    write_text(path, networks_page(found))
+    return path
+
+
+def _place(path: Path) -> Path:
+    """Where a page may be written: nothing is there, or one of our own pages."""
+    if path.is_dir():
+        raise LapsusError(f"{path} is a folder; -o names the HTML file to write.")
+    if path.exists() and MARK not in path.read_text(errors="replace"):
+        raise LapsusError(f"{path} is there already and is not a report of ours; -o names another file.")
+    return path

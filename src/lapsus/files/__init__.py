@@ -1,0 +1,48 @@
+"""Everything that lapsus puts on disk goes through here, and whatever it reads of its own comes back through here.
+
+A file is written beside its place under a name of its own, flushed to disk and renamed, and the folder is flushed too:
+after a kill, a full disk or a power cut there is the old file or the new one, never half of one. A folder that replaces
+another is made the same way. No link is followed, and only ordinary files are replaced.
+"""
+
+from lapsus.files.folders import check_place, file_name, locked, make_folder, new_folder, subfolder, sweep
+from lapsus.files.plain import from_plain, to_plain
+from lapsus.files.reading import Damaged, read_bytes, read_json, read_netcdf, read_text, short
+from lapsus.files.writing import (
+    append_line,
+    remove,
+    set_aside,
+    write_arrays,
+    write_bytes,
+    write_figure,
+    write_json,
+    write_netcdf,
+    write_text,
+)
+
+__all__ = [
+    "Damaged",
+    "append_line",
+    "check_place",
+    "file_name",
+    "from_plain",
+    "locked",
+    "make_folder",
+    "new_folder",
+    "read_bytes",
+    "read_json",
+    "read_netcdf",
+    "read_text",
+    "remove",
+    "set_aside",
+    "short",
+    "subfolder",
+    "sweep",
+    "to_plain",
+    "write_arrays",
+    "write_bytes",
+    "write_figure",
+    "write_json",
+    "write_netcdf",
+    "write_text",
+]

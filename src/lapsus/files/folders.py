@@ -1,0 +1,218 @@
+"""Folders: whose they are, made anew beside their place, and held by one process at a time."""
+
+import ctypes
+import errno
+import hashlib
+import os
+import shutil
+import socket
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from lapsus.errors import LapsusError
+from lapsus.files.reading import short
+from lapsus.files.writing import ENDING, beside, failure, host, step, sync_folder
+
+__all__ = ["check_place", "file_name", "locked", "make_folder", "new_folder", "subfolder", "sweep"]
+
+# What the file of each kind of folder is called that makes it one of ours.
+_MARKERS = {"run": "config.toml", "discovery": "stages.json", "fit": "summary.json"}
+_LOCK = ".lock"
+_EXCHANGE, _HERE = 2, -100  # RENAME_EXCHANGE and AT_FDCWD of Linux
+
+
+def make_folder(folder: str | Path) -> Path:
+    """The folder, made with its parents if it is not there, on disk when this returns."""
+    folder = Path(folder)
+    try:
+        missing = []
+        place = folder
+        while not place.exists() and not place.is_symlink():
+            missing.append(place)
+            place = place.parent
+        for path in reversed(missing):
+            step("make folder", path)
+            path.mkdir(exist_ok=True)
+            sync_folder(path.parent)
+        if not folder.is_dir():
+            raise LapsusError(f"{short(folder)} is there already and is not a folder.")
+    except OSError as error:
+        raise LapsusError(f"Cannot make the folder {short(folder)}: {error.strerror}.") from error
+    return folder
+
+
+def subfolder(folder: str | Path, *names: str) -> Path:
+    """A folder within one of ours, made if it is not there; a link to elsewhere is refused."""
+    place = Path(folder)
+    for name in names:
+        place = place / name
+        if place.is_symlink():
+            raise LapsusError(f"{short(place)} is a link; nothing is written through it.")
+        make_folder(place)
+    return place
+
+
+def sweep(folder: str | Path, name: str = "") -> None:
+    """Remove what writers that are no more left behind in a folder (for one file or folder, if it is named)."""
+    start = f".{name.encode()[:60].decode(errors='ignore')}."
+    with suppress(OSError):
+        for path in list(Path(folder).iterdir()):
+            if not path.name.endswith(ENDING) or (name and not path.name.startswith(start)) or not _left_behind(path):
+                continue
+            with suppress(OSError):
+                if path.is_dir() and not path.is_symlink():
+                    shutil.rmtree(path)
+                else:
+                    path.unlink()
+
+
+def _left_behind(path: Path) -> bool:
+    """Whether this is a name that `beside` gave in a process of this machine that is no more."""
+    where, _, rest = path.name.removesuffix(ENDING).rpartition(".")[2].partition("-")
+    number = rest.partition("-")[0]
+    return path.name.startswith(".") and where == host() and number.isdigit() and not _alive(int(number))
+
+
+def _alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def check_place(folder: str | Path, kind: str, belongs: Callable[[Path], bool] | None = None) -> bool:
+    """Is this folder ours? True if it holds a `kind` (run, discovery, fit), False if one can be made there.
+
+    A folder that holds anything else is an error, and so is one that cannot be written. What writers left unfinished
+    counts as nothing. `belongs` says of an entry whether a `kind` has such: where it is given, every entry must. Makes
+    and removes nothing.
+    """
+    folder = Path(folder)
+    place = folder.absolute()
+    try:
+        there = next(path for path in (place, *place.parents) if os.path.lexists(path))
+        if not there.is_dir():
+            raise LapsusError(f"{short(there)} is a file, not a folder; -o names another one.")
+        held = sorted(p.name for p in place.iterdir() if not _passing(p.name)) if there == place else []
+        if belongs is not None and there == place:  # the folder as a whole is replaced
+            if os.path.ismount(place) or place.samefile(Path.cwd()):
+                raise LapsusError(f"{short(folder)} cannot be replaced as a whole; -o names a folder within it.")
+            there = place.parent
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise LapsusError(f"{short(folder)} cannot be a folder here: {reason}; -o names another one.") from error
+    if not os.access(there, os.R_OK | os.W_OK | os.X_OK):
+        raise LapsusError(f"{short(folder)} cannot be written: no permission in {short(there)}; -o names another one.")
+    if not held:
+        return False
+    foreign = [name for name in held if belongs is not None and not belongs(place / name)]
+    if foreign or (belongs is None and _MARKERS[kind] not in held):
+        others = [other for other, marker in _MARKERS.items() if other != kind and marker in held]
+        what = f"holds a {others[0]}" if others else f"holds other files ({short(', '.join((foreign or held)[:3]))})"
+        raise LapsusError(f"{short(folder)} {what} and is not a {kind}; -o names a new or empty folder.")
+    return True
+
+
+def _passing(name: str) -> bool:
+    """Whether an entry is there for the time of a write alone."""
+    return name.endswith(ENDING) or name == _LOCK
+
+
+@contextmanager
+def new_folder(folder: str | Path) -> Iterator[Path]:
+    """A folder to fill beside `folder`; it takes its place, all at once, when the block ends without an error."""
+    folder = Path(folder)
+    parent = make_folder(folder.absolute().parent)
+    sweep(parent, folder.name)
+    temporary = beside(folder.absolute())
+    try:
+        step("make folder", temporary)
+        temporary.mkdir()
+        yield temporary
+        for place, _, _ in os.walk(temporary):
+            sync_folder(Path(place))
+        step("rename", temporary, folder)
+        _swap(temporary, folder)
+        sync_folder(parent)
+    except OSError as error:
+        raise failure(folder, error) from error
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _swap(new: Path, folder: Path) -> None:
+    """`new` takes the name of `folder`; what was there gets the name of `new`."""
+    if folder.is_symlink():
+        raise LapsusError(f"{short(folder)} is a link; only an ordinary folder is replaced.")
+    if not folder.exists() or not any(folder.iterdir()):
+        os.rename(new, folder)
+        return
+    exchange = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
+    if exchange is not None and exchange(_HERE, os.fsencode(new), _HERE, os.fsencode(folder), _EXCHANGE) == 0:
+        return
+    aside = beside(folder.absolute())  # where the system cannot exchange two names: a moment with neither
+    os.rename(folder, aside)
+    try:
+        os.rename(new, folder)
+    except OSError:
+        os.rename(aside, folder)
+        raise
+    shutil.rmtree(aside, ignore_errors=True)
+
+
+def file_name(text: object, longest: int = 80) -> str:
+    """A name from a table as part of a file's name: letters, digits, - _ . alone, and not too long for any disk."""
+    safe = "".join(c if c.isalnum() or c in "-_." else "_" for c in str(text))
+    if len(safe.encode()) <= longest:
+        return safe
+    digest = hashlib.blake2b(str(text).encode("utf-8", "replace"), digest_size=4).hexdigest()
+    return safe.encode()[: longest - 9].decode(errors="ignore") + "-" + digest
+
+
+@contextmanager
+def locked(folder: str | Path, what: str = "is written") -> Iterator[None]:
+    """Hold the folder for this process alone; another one is told who has it.
+
+    The lock is the kernel's, on a file that names its owner, so that the file of a process that died locks nothing.
+    """
+    try:
+        import fcntl
+    except ImportError:  # not a Unix
+        yield
+        return
+    path = Path(folder) / _LOCK
+    while True:
+        try:
+            handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
+        except OSError as error:
+            raise failure(path, error) from error
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if not stat.S_ISREG(os.fstat(handle).st_mode):
+                raise LapsusError(f"{short(path)} is no ordinary file; move it away.")
+            if os.path.lexists(path) and os.stat(path).st_ino == os.fstat(handle).st_ino:
+                break
+            os.close(handle)  # its owner removed it between our two calls
+        except OSError as error:
+            owner = os.pread(handle, 200, 0).decode(errors="replace").strip()
+            os.close(handle)
+            if error.errno in (errno.EAGAIN, errno.EACCES):
+                raise LapsusError(f"{short(folder)} {what} by another process ({owner}) just now.") from error
+            raise failure(path, error) from error
+        except LapsusError:
+            os.close(handle)
+            raise
+    try:
+        with suppress(OSError):  # the name is for people; the lock holds without it
+            os.ftruncate(handle, 0)
+            os.pwrite(handle, f"{os.getpid()} on {socket.gethostname()}\n".encode(), 0)
+        yield
+    finally:
+        with suppress(OSError):
+            path.unlink()
+        os.close(handle)

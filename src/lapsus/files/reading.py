@@ -1,0 +1,94 @@
+"""Reading with a limit, of ordinary files alone; what is damaged is told from what cannot be read."""
+
+import json
+import os
+import stat
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lapsus.errors import LapsusError
+from lapsus.files.plain import from_plain
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+__all__ = ["Damaged", "read_bytes", "read_json", "read_netcdf", "read_text", "short"]
+
+_MOST = 1 << 30
+
+
+class Damaged(LapsusError):
+    """A file that could be read and is not what it should be."""
+
+
+def short(path: str | Path) -> str:
+    """A path at a length that a sentence can hold."""
+    text = str(path)
+    return text if len(text) <= 200 else text[:100] + "…" + text[-99:]
+
+
+def _open(path: Path, keep: bool = False) -> tuple[int, int]:
+    """A handle of an ordinary file (closed again unless it is kept) and its size; a pipe is refused, not waited for."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except (OSError, ValueError) as error:
+        raise LapsusError(f"Cannot read {short(path)}: {getattr(error, 'strerror', None) or error}.") from error
+    status = os.fstat(handle)
+    ordinary = stat.S_ISREG(status.st_mode)
+    if not (ordinary and keep):
+        os.close(handle)
+    if not ordinary:
+        raise LapsusError(f"{short(path)} is not an ordinary file.")
+    return handle, status.st_size
+
+
+def read_bytes(path: str | Path, most: int = _MOST) -> bytes:
+    """Contents of an ordinary file of at most so many bytes."""
+    handle, size = _open(Path(path), keep=True)
+    try:
+        with open(handle, "rb") as file:
+            if size > most:
+                raise LapsusError(f"{short(path)} has {size:,} bytes; at most {most:,} are read.")
+            return file.read(most + 1)
+    except OSError as error:
+        raise LapsusError(f"Cannot read {short(path)}: {error.strerror}.") from error
+
+
+def read_text(path: str | Path, most: int = _MOST) -> str:
+    """Contents of an ordinary file in UTF-8."""
+    data = read_bytes(path, most)
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise Damaged(f"{short(path)} is damaged: it is not text in UTF-8 ({error.reason}).") from error
+
+
+def read_json(path: str | Path, kind: Any = dict, most: int = 1 << 28) -> Any:
+    """The value in a JSON file as `kind`: dict, list, a dataclass or a type made of those (see `from_plain`)."""
+    text = read_text(path, most)
+    try:
+        return from_plain(kind, json.loads(text))
+    except (ValueError, RecursionError) as error:
+        reason = "it is nested too deep" if isinstance(error, RecursionError) else str(error)
+        raise Damaged(f"{short(path)} is damaged: {reason[:300]}.") from error
+
+
+def read_netcdf(path: str | Path) -> "xr.Dataset":
+    """A netCDF file, all of it in memory. One that unpacks to very much more than it holds is refused unread."""
+    import xarray as xr
+
+    path = Path(path)
+    size = _open(path)[1]
+    try:
+        with xr.open_dataset(path, engine="h5netcdf") as dataset:
+            unpacked = sum(variable.nbytes for variable in dataset.variables.values())
+            if unpacked > max(1 << 26, 100 * size):
+                raise LapsusError(
+                    f"{short(path)} would unpack its {size:,} bytes to {unpacked:,}; no file of lapsus does."
+                )
+            return dataset.load()
+    except LapsusError:
+        raise
+    except Exception as error:  # the libraries below raise whatever a broken file makes them stumble over
+        reason = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
+        raise Damaged(f"{short(path)} cannot be read as netCDF: {reason[:300]}.") from error

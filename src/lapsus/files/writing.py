@@ -1,0 +1,225 @@
+"""Writing one file: all of it or nothing, flushed to disk, through no link, over nothing but ordinary files."""
+
+import errno
+import hashlib
+import io
+import json
+import os
+import secrets
+import socket
+import stat
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lapsus.errors import LapsusError
+from lapsus.files.plain import to_plain
+from lapsus.files.reading import short
+
+if TYPE_CHECKING:
+    import numpy as np
+    import xarray as xr
+    from matplotlib.figure import Figure
+
+__all__ = [
+    "append_line",
+    "remove",
+    "set_aside",
+    "write_arrays",
+    "write_bytes",
+    "write_figure",
+    "write_json",
+    "write_netcdf",
+    "write_text",
+]
+
+# Called before every step that changes the disk, with the step's name, its path and what it is about to do. The fault
+# campaign counts the steps here, dies at the n-th, raises what a disk would, or returns how many bytes a write takes.
+watcher: Callable[[str, Path, bytes | Path | None], int | None] | None = None
+
+ENDING = ".partial"
+
+
+def step(name: str, path: Path, detail: bytes | Path | None = None) -> int | None:
+    """Tell the watcher, if there is one."""
+    return watcher(name, path, detail) if watcher is not None else None
+
+
+def failure(path: Path, error: OSError) -> LapsusError:
+    """What the system said of a write, as a sentence."""
+    return LapsusError(f"Cannot write {short(path)}: {error.strerror or error}. What was there before is kept.")
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the names in a folder last; some file systems cannot, and then need not."""
+    step("sync folder", folder)
+    handle = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(handle)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):
+            raise
+    finally:
+        os.close(handle)
+
+
+def _put(handle: int, path: Path, data: bytes) -> None:
+    """All of the data, however little the system takes at a time."""
+    view = memoryview(data)
+    while len(view):
+        most = step("write", path, bytes(view) if watcher is not None else None)
+        written = os.write(handle, view if most is None else view[: max(1, most)])
+        if written == 0:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        view = view[written:]
+
+
+def beside(path: Path) -> Path:
+    """A name of our own in the same folder; it says which process of which machine is at it."""
+    name = path.name.encode()[:60].decode(errors="ignore")
+    return path.with_name(f".{name}.{host()}-{os.getpid()}-{secrets.token_hex(4)}{ENDING}")
+
+
+def host() -> str:
+    """This machine, in a few letters."""
+    return hashlib.blake2b(socket.gethostname().encode(), digest_size=3).hexdigest()
+
+
+def _check_ordinary(path: Path) -> None:
+    try:
+        mode = os.lstat(path).st_mode
+    except FileNotFoundError:
+        return
+    if not stat.S_ISREG(mode):
+        what = "a link" if stat.S_ISLNK(mode) else "a folder" if stat.S_ISDIR(mode) else "no ordinary file"
+        raise LapsusError(f"{short(path)} is {what}; only ordinary files are replaced. Move it away.")
+
+
+def write_bytes(path: str | Path, data: bytes, replace: bool = True) -> None:
+    """All of the data or nothing of it, and on disk when this returns; on any error the old file is what it was.
+
+    replace=False refuses to replace a file, also one that another process made in the meantime.
+    """
+    path = Path(path)
+    temporary = beside(path)
+    made = False
+    try:
+        _check_ordinary(path)
+        step("create", temporary)
+        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+        made = True
+        try:
+            _put(handle, temporary, data)
+            step("sync", temporary)
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+        if replace:
+            step("rename", temporary, path)
+            os.replace(temporary, path)
+            made = False
+        else:
+            _link(temporary, path)
+        sync_folder(path.parent)
+    except OSError as error:
+        raise failure(path, error) from error
+    finally:
+        if made:
+            with suppress(OSError):
+                temporary.unlink()
+
+
+def _link(temporary: Path, path: Path) -> None:
+    """Give a finished file its name unless there is one already."""
+    step("link", temporary, path)
+    try:
+        os.link(temporary, path, follow_symlinks=False)
+    except FileExistsError as error:
+        raise LapsusError(f"{short(path)} is there already; it was made in the meantime and is kept.") from error
+    except OSError as error:
+        if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS):
+            raise
+        os.replace(temporary, path)  # a file system without hard links; the check before writing must do
+
+
+def write_text(path: str | Path, text: str) -> None:
+    """`write_bytes` in UTF-8; half a surrogate pair, as names from a table may hold, becomes a question mark."""
+    write_bytes(path, text.encode("utf-8", "replace"))
+
+
+def write_json(path: str | Path, value: Any) -> None:
+    """Plain values, arrays and dataclasses as JSON; what is not finite becomes null."""
+    write_text(path, json.dumps(to_plain(value), indent=1, allow_nan=False) + "\n")
+
+
+def write_arrays(path: str | Path, arrays: "dict[str, np.ndarray]") -> None:
+    """Arrays by name, as a compressed .npz."""
+    import numpy as np
+
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, allow_pickle=False, **arrays)
+    write_bytes(path, buffer.getvalue())
+
+
+def write_netcdf(path: str | Path, dataset: "xr.Dataset", replace: bool = True) -> None:
+    """A dataset as netCDF. It is made in memory first: HDF5 does not outlive a disk that is full."""
+    buffer = io.BytesIO()
+    dataset.to_netcdf(buffer, engine="h5netcdf")
+    write_bytes(path, buffer.getvalue(), replace)
+
+
+def write_figure(path: str | Path, figure: "Figure", **options: Any) -> None:
+    """A figure in the form that the ending of its name says, without the time of day in it."""
+    path, buffer = Path(path), io.BytesIO()
+    form = path.suffix[1:]
+    metadata = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}.get(form)
+    figure.savefig(buffer, format=form, metadata=metadata, **options)
+    write_bytes(path, buffer.getvalue())
+
+
+def append_line(path: str | Path, line: str) -> None:
+    """One more line at the end of an ordinary file, on disk when this returns. A torn last line is ended first."""
+    path = Path(path)
+    try:
+        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        step("append", path)
+        handle = os.open(path, flags, 0o666)
+        try:
+            status = os.fstat(handle)
+            if not stat.S_ISREG(status.st_mode):
+                raise LapsusError(f"{short(path)} is no ordinary file; nothing is added to it.")
+            torn = status.st_size > 0 and os.pread(handle, 1, status.st_size - 1) != b"\n"
+            _put(handle, path, ("\n" * torn + line + "\n").encode("utf-8", "replace"))
+            step("sync", path)
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+    except OSError as error:
+        raise failure(path, error) from error
+
+
+def remove(path: str | Path) -> None:
+    """Remove a file if it is there."""
+    path = Path(path)
+    try:
+        step("remove", path)
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        raise LapsusError(f"Cannot remove {short(path)}: {error.strerror}.") from error
+
+
+def set_aside(path: str | Path) -> Path:
+    """Give a damaged file another name, so that it is neither used nor lost; returns that name."""
+    path = Path(path)
+    for number in range(1, 1000):
+        aside = path.with_name(f"{path.name}.damaged" + (f"-{number}" if number > 1 else ""))
+        if not os.path.lexists(aside):
+            break
+    try:
+        step("rename", path, aside)
+        os.rename(path, aside)
+        sync_folder(path.parent)
+    except OSError as error:
+        raise LapsusError(f"Cannot set the damaged {short(path)} aside: {error.strerror}.") from error
+    return aside

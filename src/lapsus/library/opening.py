@@ -1,0 +1,20 @@
+"""A string becomes a trained network here, and nowhere else."""
+
+from pathlib import Path
+
+from lapsus.library.runs import Run
+from lapsus.library.shipped import Shipped
+from lapsus.training.model import Model
+
+__all__ = ["load", "open_network"]
+
+
+def open_network(source: str | Path, trust: bool = False) -> Run | Shipped:
+    """A run folder, or a network that ships with lapsus by its name; both have `name`, `experiment`, `update`,
+    `metrics()` and `model()`. trust: import classes outside of lapsus that a run folder names."""
+    return Run(source, trust) if Path(source).is_dir() else Shipped(str(source))
+
+
+def load(source: str | Path, trust: bool = False) -> Model:
+    """The trained model of a run folder or of a network that ships with lapsus."""
+    return open_network(source, trust).model()

@@ -1,0 +1,74 @@
+"""The page of any trained networks, several side by side."""
+
+from lapsus import __version__
+from lapsus.plots import panels
+from lapsus.report.page import SECTIONS, render
+from lapsus.report.parts import mechanism_table, network_part, number, shortened, sure, table, versions
+from lapsus.report.words import REFERENCES, networks_methods
+from lapsus.study.checks import in_order, network_checks
+from lapsus.study.findings import NetworkFindings
+
+__all__ = ["networks_page"]
+
+_MEASURES = (
+    ("excess over the Bayes denoiser", "excess"),
+    ("swap curve, mean deviation", "swap_curve_mad"),
+    ("swap curve, largest deviation", "swap_curve_max"),
+    ("median error (rad)", "median_error"),
+    ("far from every item", "away"),
+)
+
+
+def networks_page(networks: list[NetworkFindings]) -> str:
+    """A report of trained networks, as HTML."""
+    checks = in_order(network_checks(networks))
+    body = [[label, *(number(n.evaluation.get(key)) for n in networks)] for label, key in _MEASURES]
+    body.append(["updates", *(f"{n.update:,} of {n.updates:,}" for n in networks)])
+    short = [f"network {which}" for which in range(1, len(networks) + 1)]
+    training = [
+        [f"{name}: training", f"{n.seconds / 60:.1f} min, seed {n.experiment.seed}"] for name, n in zip(short, networks)
+    ]
+    evaluation = networks[0].evaluation
+    return render(
+        {
+            "title": f"lapsus report: {shortened(', '.join(n.name for n in networks))}",
+            "subtitle": (
+                f"{len(networks)} trained network{'s' * (len(networks) != 1)}, {evaluation['conditions']:,} fresh"
+                f" conditions × {evaluation['trials']} trials each."
+            ),
+            "sections": [
+                (key, "Network against target" if key == "match" else name)
+                for key, name in SECTIONS.items()
+                if key not in ("data", "fit")
+            ],
+            "sentences": [_sentence(network) for network in networks],
+            "verdict": None,
+            "data": None,
+            "fit": None,
+            "networks": [network_part(which, network) for which, network in enumerate(networks, 1)],
+            "match_table": table("Against the target, on fresh conditions", ["measure", *short], body),
+            "mechanism_table": mechanism_table(networks),
+            "overview": panels.comparison(networks) if len(networks) > 1 else None,
+            "checks": checks,
+            "sure": sure(checks),
+            "methods": networks_methods(len(networks), __version__),
+            "references": REFERENCES,
+            "run_table": table(
+                "Time, versions and seeds", ["what", "value"], training + versions(networks[0].experiment)
+            ),
+            "settings": None,
+            "version": __version__,
+        }
+    )
+
+
+def _sentence(network: NetworkFindings) -> str:
+    evaluation, mechanism = network.evaluation, network.mechanism
+    text = (
+        f"{shortened(network.name, 60)}: excess {number(evaluation.get('excess'))} over the exact denoiser, swap curve"
+    )
+    text += f" within {evaluation['swap_curve_mad']:.3f} of its target on average, median error"
+    text += f" {evaluation['median_error']:.3f} rad; "
+    if mechanism.kind is None:
+        return text + f"its swaps cannot be decoded ({mechanism.left_out['decoders']})."
+    return text + f"its swaps are decoded as {mechanism.kind}."

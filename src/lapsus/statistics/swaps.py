@@ -1,0 +1,92 @@
+"""The swap curve: how often an item that was not cued is reported, by its distance from the cued one.
+
+Everything that counts swaps counts them here. An item is reported if it is the nearest to the response; where a fitted
+mixture gives probabilities instead, those take the place of 0 and 1.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from lapsus.circular import distance
+from lapsus.statistics.intervals import rate_interval
+
+__all__ = ["AWAY", "SwapCurve", "distance_edges", "nearest_item", "rate_by_distance", "swap_curve"]
+
+# A response further than this from every item reports none of them (radians).
+AWAY = 0.6
+# Distances closer than this are one distance that was rounded (radians; 0.06°).
+_SAME = 1e-3
+
+
+def nearest_item(response: np.ndarray, report: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Which of the items' report features [trial, item] is nearest to the response [..., trial], and how near: item
+    [..., trial] and gap [..., trial] in radians. Items that are not there are NaN."""
+    gap = distance(np.asarray(response)[..., None], report)
+    item = np.nanargmin(gap, -1)
+    return item, np.take_along_axis(gap, item[..., None], -1)[..., 0]
+
+
+def distance_edges(gap: np.ndarray, most: int = 8, *, equally_many: bool = False) -> np.ndarray:
+    """Edges [bin + 1] in radians of at most `most` bins of distances: one for each distinct distance if they are so
+    few, else bins of equal width (or with equally many distances in each)."""
+    gap = np.sort(gap[np.isfinite(gap)], axis=None)
+    if not len(gap):
+        return np.array([0.0, np.pi + 1e-6])
+    group = np.concatenate([[0], np.cumsum(np.diff(gap) > _SAME)])
+    if group[-1] < most:
+        distinct = np.bincount(group, gap) / np.bincount(group)
+        return np.concatenate([[-1e-6], (distinct[1:] + distinct[:-1]) / 2, [np.pi + 1e-6]])
+    if equally_many:
+        inner = np.unique(np.round(np.quantile(gap, np.linspace(0, 1, most + 1)[1:-1]), 4)) + 1e-4
+        return np.concatenate([[-1e-6], inner, [np.pi + 1e-6]])
+    return np.linspace(gap[0] - 1e-6, gap[-1] + 1e-6, most + 1)
+
+
+def rate_by_distance(hit: np.ndarray, gap: np.ndarray, edges: np.ndarray) -> np.ndarray:
+    """Mean of `hit` [..., pair] in each bin of the distances `gap` [pair]: [..., bin], NaN where a bin is empty.
+
+    A pair is a trial and one of its items that was not cued.
+    """
+    place = np.searchsorted(edges, gap) - 1
+    member = (place[:, None] == np.arange(len(edges) - 1)).astype(float)  # [pair, bin]
+    with np.errstate(invalid="ignore"):
+        return np.asarray(hit, float) @ member / member.sum(0)
+
+
+@dataclass(frozen=True)
+class SwapCurve:
+    """One entry for each bin that has pairs: its place in `edges`, mean distance (radians), rate with its 95 %
+    interval, pairs and reports."""
+
+    bin: np.ndarray
+    distance: np.ndarray
+    rate: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    pairs: np.ndarray
+    swaps: np.ndarray
+
+    def rows(self) -> list[dict]:
+        """One dictionary a bin, of plain numbers."""
+        names = ("distance", "rate", "low", "high", "pairs", "swaps")
+        return [{name: getattr(self, name)[k].item() for name in names} for k in range(len(self.bin))]
+
+
+def swap_curve(
+    hit: np.ndarray, gap: np.ndarray, edges: np.ndarray | None = None, unit: np.ndarray | None = None
+) -> SwapCurve:
+    """How often items were reported, hit [pair], by their distance from the cued one, gap [pair] in radians.
+
+    unit [pair] numbers what was sampled independently (conditions, say), over which intervals are taken; None: pairs.
+    """
+    edges = distance_edges(gap) if edges is None else np.asarray(edges)
+    place = np.searchsorted(edges, gap) - 1
+    there = [k for k in range(len(edges) - 1) if (place == k).any()]
+    rows = []
+    for k in there:
+        own = place == k
+        rows.append((gap[own].mean(), *rate_interval(hit[own], None if unit is None else unit[own]), own.sum()))
+    mean, rate, low, high, pairs = np.array(rows, float).reshape(-1, 5).T
+    swaps = np.array([np.asarray(hit, float)[place == k].sum() for k in there])
+    return SwapCurve(np.array(there, int), mean, rate, low, high, pairs.astype(int), swaps)

@@ -1,0 +1,173 @@
+"""What was checked of a fit and of networks: each verdict is computed here, with its threshold beside it."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from lapsus.study.findings import Check, NetworkFindings
+from lapsus.study.match import SCATTER, TOLERANCE, Match
+
+__all__ = ["Truth", "fit_checks", "in_order", "match_checks", "network_checks"]
+
+FEW_SWAPS = 50
+LARGEST_EXCESS = 0.2
+LEAST_TRAINED = 0.8
+LEAST_COVERED = 0.9
+# Models that have all that a model has, itself among them.
+CONTAIN = {
+    "none": ("none", "constant", "probe", "report", "both"),
+    "constant": ("constant", "probe", "report", "both"),
+    "probe": ("probe", "both"),
+    "report": ("report", "both"),
+    "both": ("both",),
+}
+
+
+@dataclass(frozen=True)
+class Truth:
+    """Of a synthetic observer: at what share of distances the band covers the true swap function, and how far the mean
+    is from it."""
+
+    covered: float
+    mad: float
+
+
+def _check(name: str, passed: bool | None, text: str) -> Check:
+    return Check(name, "not checked" if passed is None else "passed" if passed else "failed", text)
+
+
+def in_order(checks: list[Check]) -> list[Check]:
+    """Failures first, then what was not checked."""
+    return sorted(checks, key=lambda check: ("failed", "not checked", "passed").index(check.status))
+
+
+def _which(number: int, networks: list[NetworkFindings]) -> str:
+    return f" (network {number})" if len(networks) > 1 else ""
+
+
+def network_checks(networks: list[NetworkFindings]) -> list[Check]:
+    """What holds for any trained network."""
+    found = []
+    for number, network in enumerate(networks, 1):
+        which, done, of = _which(number, networks), network.update, network.updates
+        early = "" if done >= of else " The time was up first, before the learning rate had fallen to its last value."
+        found.append(
+            _check("Training reached its end", done >= LEAST_TRAINED * of, f"{done:,} of {of:,} updates{which}.{early}")
+        )
+        excess = network.evaluation.get("excess")
+        if excess is not None:
+            text = f"Excess loss over the exact Bayes denoiser {excess:.3f}{which} (0 is perfect; below"
+            found.append(_check("Denoising", excess < LARGEST_EXCESS, f"{text} {LARGEST_EXCESS} passes)."))
+        for part, why in network.mechanism.left_out.items():
+            found.append(_check(f"Analysis: {part}", False, f"It could not be computed{which}: {why}."))
+    kinds = [network.mechanism.kind for network in networks]
+    if len(networks) == 1:
+        text = "One network was trained, so nothing is known of how much networks differ; --networks 3 would say."
+        found.append(_check("Networks agree", None, text))
+    else:
+        text = f"The {len(networks)} networks' swaps are decoded as: {', '.join(str(kind) for kind in kinds)}."
+        decided = [kind for kind in kinds if kind not in (None, "undecided")]
+        same = len(set(kinds)) == 1 and len(decided) == len(kinds)
+        found.append(_check("Networks agree", same if decided else None, text))
+    return found
+
+
+def fit_checks(fit: dict[str, Any], truth: Truth | None = None) -> list[Check]:
+    """What holds for the behaviour fit (Fit.to_dict())."""
+    found = []
+    if truth is not None:
+        text = f"The true swap function of the synthetic observer lies in the 95 % band at {100 * truth.covered:.0f} %"
+        text += f" of distances (mean deviation {truth.mad:.3f})."
+        found.append(_check("Truth recovered", truth.covered >= LEAST_COVERED, text))
+    found.append(
+        _check("Fit converged", fit["converged"], f"R-hat of the posterior draws is at most {fit['rhat']:.3f}.")
+    )
+    swaps = sum(row["trials"] * row["non_target"] for row in fit["weights"])
+    if fit["model"] == "none":
+        text = "No model with swaps is clearly better: there are too few swaps, if any, to say what they depend on."
+    elif swaps < FEW_SWAPS:
+        text = f"About {swaps:.0f} swap trials in the data: too few (below {FEW_SWAPS}) to say what swaps depend on."
+        text += " The shape of the swap function rests on its prior."
+    else:
+        text = f"About {swaps:.0f} swap trials in the data."
+    found.append(_check("Enough swaps", swaps >= FEW_SWAPS, text))
+    table = fit["comparison"]
+    if table and len(table) > 1:
+        found += _comparison_checks(fit["model"], table)
+    if fit["subjects"] > 1:
+        text = f"{fit['subjects']} subjects were fitted together, as if they were one; `lapsus fit --by subject` looks"
+        found.append(_check("Subjects alike", None, f"{text} at each."))
+    return found
+
+
+def _comparison_checks(model: str, table: list[dict[str, Any]]) -> list[Check]:
+    chosen = next(row for row in table if row["model"] == model)
+    # A richer model that contains the chosen one cannot be ruled out by prediction; those that lack what it has can.
+    rivals = [row for row in table if row["model"] not in CONTAIN[model]]
+    if rivals:
+        rival = max(rivals, key=lambda row: row["elpd"])
+        gap, error = chosen["elpd"] - rival["elpd"], max(rival["difference_se"], chosen["difference_se"])
+        needed = gap > 2 * error
+        text = f"{model} predicts {gap:.1f} ± {error:.1f} nats better than the best model without what it adds"
+        text += f" ({rival['model']})" + ("." if needed else ": the data do not tell them apart.")
+        first = _check("The model is needed", needed, text)
+    else:
+        best = table[0]
+        text = f"No model with swaps predicts better by more than one standard error (best: {best['model']},"
+        text += f" {best['elpd'] - chosen['elpd']:.1f} ± {chosen['difference_se']:.1f} nats above)."
+        first = _check("Swaps were looked for", True, text)
+    rough = int(chosen["pareto_k_above_0.7"])
+    text = f"{rough} trial{'s' * (rough != 1)} with Pareto k above 0.7."
+    return [first, _check("Predictive density is reliable", rough == 0, text)]
+
+
+def _at(match: Match, outside: np.ndarray) -> str:
+    return ", ".join(f"{np.degrees(match.distance[k]):.0f}°" for k in np.flatnonzero(outside))
+
+
+def match_checks(networks: list[NetworkFindings], set_size: int, averaged: bool) -> list[Check]:
+    """Each network against the fit and the data. averaged: an index-cued network whose fitted swap function depends on
+    distance, which it is not told."""
+    found = []
+    for number, network in enumerate(networks, 1):
+        which, match = _which(number, networks), network.match
+        if match is None:
+            continue
+        if match.predictive_fit is not None and match.predictive_network is not None:
+            if number == 1:
+                found.append(_fit_explains(match, averaged))
+            lost = match.predictive_network.outside
+            where = f"lies outside the network's predictive interval{which} at {_at(match, lost)}."
+            text = f"The subject's swap rates lie within the network's predictive intervals at every distance{which}."
+            found.append(
+                _check(
+                    "Network matches the data",
+                    not lost.any(),
+                    f"The subject's swap rate {where}" if lost.any() else text,
+                )
+            )
+        elif number == 1:
+            text = f"The trials have {set_size} items and the network holds two, so it was compared with the fitted"
+            found.append(_check("Network matches the data", None, f"{text} model's prediction for two items only."))
+        mad = match.swap_curve_mad_fit
+        text = f"Mean deviation of the swap curve {mad:.3f}{which} (at most {TOLERANCE} passes), largest"
+        text += f" {match.swap_curve_max_fit:.3f}."
+        found.append(_check("Network matches the fit: swaps", mad <= TOLERANCE, text))
+        ratio, (low, high) = match.scatter_ratio, SCATTER
+        text = f"Responses scatter {ratio:.2f} times as much as the fitted model's{which} ({low} to {high} passes)."
+        found.append(_check("Network matches the fit: precision", low <= ratio <= high, text))
+    return found
+
+
+def _fit_explains(match: Match, averaged: bool) -> Check:
+    name = "Fit explains the data"
+    if averaged:
+        text = "An index-cued network is not told where items are, so the fitted swap function was averaged over"
+        return _check(name, None, f"{text} distances: it cannot follow the data by distance.")
+    assert match.predictive_fit is not None
+    outside = match.predictive_fit.outside
+    if outside.any():
+        where = _at(match, outside)
+        return _check(name, False, f"The subject's swap rate lies outside the fit's predictive interval at {where}.")
+    return _check(name, True, "The subject's swap rates lie within the fit's predictive intervals at every distance.")

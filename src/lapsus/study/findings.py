@@ -1,0 +1,71 @@
+"""What a study of a network found, as frozen results: pages, words and files take these and compute nothing."""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from lapsus.library import Run, Shipped
+from lapsus.study.evaluation import evaluate
+from lapsus.study.match import Match
+from lapsus.study.mechanism import Arrays, Mechanism, study_mechanism
+from lapsus.study.sizes import FULL, Sizes
+from lapsus.training import Experiment
+
+__all__ = ["Check", "NetworkFindings", "seconds_trained", "study_network"]
+
+# Items nearer than this (radians) are not looked at one by one: their colours blur into each other.
+LEAST_APART = math.pi / 12
+
+
+@dataclass(frozen=True)
+class Check:
+    """Something that was checked, in words; status is "failed", "not checked" or "passed"."""
+
+    name: str
+    status: str
+    text: str
+
+
+@dataclass(frozen=True)
+class NetworkFindings:
+    """One network: how far its training came (updates, minutes in `seconds`), how close it is to its target, how it
+    does it; `match` only where it was trained for a subject."""
+
+    name: str
+    experiment: Experiment
+    update: int
+    seconds: float
+    metrics: list[dict]
+    evaluation: dict[str, Any]
+    mechanism: Mechanism
+    arrays: Arrays
+    match: Match | None = None
+
+    @property
+    def updates(self) -> int:
+        """Updates that its experiment asks for."""
+        return self.experiment.updates
+
+
+def seconds_trained(metrics: list[dict]) -> float:
+    """Seconds that training has taken, from its record."""
+    return float((metrics or [{}])[-1].get("seconds", 0.0))
+
+
+def study_network(network: Run | Shipped, seed: int = 0, sizes: Sizes = FULL) -> NetworkFindings:
+    """A trained network of delayed estimation against its own target, and its mechanism."""
+    model, metrics = network.model(), network.metrics()
+    evaluation = evaluate(model, sizes.evaluation_conditions, sizes.evaluation_trials, seed=seed)
+    curve = evaluation["swap_curve"]
+    apart = max(curve, key=lambda point: point["target"])["distance"] if curve else math.pi / 4
+    mechanism, arrays = study_mechanism(model, max(apart, LEAST_APART), seed, sizes)
+    return NetworkFindings(
+        network.name,
+        network.experiment,
+        network.update,
+        seconds_trained(metrics),
+        metrics,
+        evaluation,
+        mechanism,
+        arrays,
+    )

@@ -1,0 +1,99 @@
+"""How long the epochs of a trial are: a number of steps, or a range from which a number is drawn for each update.
+
+A task with a range is a family of tasks. `fixed` makes one of them, `drawn` draws one; wherever a task is used as it
+is, an epoch that varies has the middle of its range.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Annotated, Any
+
+import torch
+from pydantic import SkipValidation
+
+from lapsus.errors import LapsusError
+
+__all__ = ["Duration", "Range", "check_durations", "drawn", "fixed", "steps_of", "varying"]
+
+
+@dataclass(frozen=True)
+class Range:
+    """All numbers of steps from `low` to `high`, both included; `{ from = 3, to = 40 }` in an experiment file."""
+
+    low: int
+    high: int
+
+    @property
+    def middle(self) -> int:
+        """The number of steps where nothing says otherwise."""
+        return (self.low + self.high) // 2
+
+
+# What an epoch's field may hold; check_durations looks at it, for it knows the epoch's name.
+Duration = Annotated[int | Range, SkipValidation]
+
+
+def steps_of(duration: int | Range) -> int:
+    """The steps of an epoch; the middle of the range if it varies."""
+    return duration.middle if isinstance(duration, Range) else duration
+
+
+def check_durations(task, epochs: tuple[str, ...]) -> None:
+    """Make the durations of a (frozen) task numbers of steps or ranges, or say which one is neither; the last epoch is
+    the denoising delay."""
+    for name in epochs:
+        duration = _duration(f"task.{name}", getattr(task, name))
+        low = duration.low if isinstance(duration, Range) else duration
+        if low < 0:
+            raise LapsusError(f"task.{name} is a number of steps and cannot be negative (it is {low}).")
+        if low < 1 and name == epochs[-1]:
+            raise LapsusError(f"task.{name} must be at least one step.")
+        object.__setattr__(task, name, duration)
+
+
+def _duration(field: str, value: Any) -> int | Range:
+    if isinstance(value, Range):
+        value = {"from": value.low, "to": value.high}
+    if not isinstance(value, dict):
+        return _whole(field, value)
+    if set(value) != {"from", "to"}:
+        raise LapsusError(
+            f"{field} is a range of steps and needs `from` and `to`, as in {{ from = 3, to = 40 }};"
+            f" it has {', '.join(map(str, value)) or 'neither'}."
+        )
+    low, high = (_whole(f"{field}.{end}", value[end]) for end in ("from", "to"))
+    if low > high:
+        raise LapsusError(f"{field} goes from {low} to {high}; `from` must not be larger than `to`.")
+    return Range(low, high)
+
+
+def _whole(field: str, value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or value % 1 != 0:
+        raise LapsusError(
+            f"{field} = {value!r} is not right: it must be a whole number of steps or, where it varies,"
+            " a range such as { from = 3, to = 40 }."
+        )
+    return int(value)
+
+
+def varying(task) -> dict[str, Range]:
+    """The epochs of a task whose duration is a range."""
+    found = {name: getattr(task, name, None) for name in task.epochs}
+    return {name: duration for name, duration in found.items() if isinstance(duration, Range)}
+
+
+def fixed(task, **durations: int):
+    """The task with these durations of its epochs, and the middle of any other range."""
+    unknown = [name for name in durations if name not in task.epochs]
+    if unknown:
+        raise LapsusError(f"This task has no epoch {unknown[0]}; it has: {', '.join(task.epochs)}.")
+    wanted = {name: duration.middle for name, duration in varying(task).items()} | durations
+    return replace(task, **wanted) if wanted else task
+
+
+def drawn(task, generator: torch.Generator):
+    """One of the tasks in the family: a number of steps drawn uniformly from each range, in the order of the epochs."""
+    steps = {
+        name: int(torch.randint(duration.low, duration.high + 1, (), generator=generator))
+        for name, duration in varying(task).items()
+    }
+    return fixed(task, **steps)
