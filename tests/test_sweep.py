@@ -12,6 +12,7 @@ import pytest
 from sweep_members import QUICK, TINY, bits, lapsus, write_sweep
 
 from lapsus import LapsusError, Run, read_experiment, train
+from lapsus.files.writing import host
 from lapsus.sweep import Pool, Sweep, plan_sweep, read_sweep
 from lapsus.sweep.claims import Busy, claim, live
 from lapsus.sweep.member import run_member
@@ -165,7 +166,9 @@ def test_a_member_is_a_run_and_goes_on_with_the_same_bits(tmp_path):
 def test_a_folder_whose_maker_died_at_once_is_used(tmp_path):
     sweep = made(tmp_path)
     sweep.run_folder("tiny-1").mkdir(parents=True)
-    (sweep.run_folder("tiny-1") / "config.toml.partial").write_text("name =")
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    (sweep.run_folder("tiny-1") / f".config.toml.{host()}-{gone.pid}-0.partial").write_text("name =")
     assert run_member(sweep, "tiny-1").kind == "done"
 
 
@@ -228,7 +231,7 @@ def test_a_pool_works_through_starts_failures_and_lost_processes(tmp_path):
 
 @pytest.mark.slow
 def test_the_command_interrupted_goes_on_and_says_how_it_stands(tmp_path):
-    path = write_sweep(tmp_path, changes={"stage": [TINY["stage"][0] | {"updates": 4000}]}, seeds=2)
+    path = write_sweep(tmp_path, changes={"stage": [TINY["stage"][0] | {"updates": 400_000}]}, seeds=2)
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).resolve().parents[1] / "src")}
     command = [sys.executable, "-m", "lapsus", "sweep", str(path), "-o", str(tmp_path / "out")]
     process = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from typer.core import TyperGroup
 
-_VERBS = "run, plan, status, cancel, collect"
+from lapsus.cli.train import Trust
 
 
 class _RunUnlessNamed(TyperGroup):
@@ -172,6 +172,45 @@ def cancel(folder: Folder):
         + (f" {count} tasks of SLURM are cancelled." if count else "")
         + " The command that began the sweep goes on with it."
     )
+
+
+@app.command("collect")
+def collect(
+    folder: Folder,
+    claims: Annotated[
+        bool, typer.Option("--claims", help="Test the paper's claims in every set of networks; minutes for each.")
+    ] = False,
+    trust: Trust = False,
+):
+    """One table of all members (CSV, Parquet) and one page: every statistic over members, and who stands apart."""
+    from lapsus.files import write_text
+    from lapsus.report.ensemble import ensemble_page
+    from lapsus.sweep import Sweep
+    from lapsus.sweep.collect import claims_over_networks, sweep_claims
+    from lapsus.sweep.collect import collect as collect_members
+
+    sweep = Sweep(folder)
+    found = sweep_claims(sweep, trust, lambda line: typer.echo(line, err=True)) if claims else None
+    collected = collect_members(sweep, None if found is None else claims_over_networks(found))
+    output = sweep.path / "collected"
+    written = collected.write(output)
+    if found is not None:
+        write_text(output / "claims-of-networks.csv", found.to_csv(index=False))
+    links = {name: _link(sweep, name) for name in sweep.plan.members}
+    title = f"{sweep.plan.name}: {len(sweep.plan.members)} networks"
+    page = ensemble_page(
+        title, sweep.plan.description, collected.members, collected.statistics, collected.claims, links
+    )
+    write_text(output / "index.html", page)
+    done = int(collected.members["done"].sum())
+    typer.echo(f"{done} of {len(collected.members)} members, {len(collected.measured)} numbers of each.")
+    typer.echo(f"Written in {output}: {', '.join([*written, 'index.html'])}")
+
+
+def _link(sweep, name: str) -> str:
+    """From the page to a member's report, or to its folder where it has none yet."""
+    report = sweep.run_folder(name) / "report.html"
+    return f"../members/{name}/" + ("report.html" if report.is_file() else "")
 
 
 @app.command("task", hidden=True)

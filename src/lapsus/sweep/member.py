@@ -6,9 +6,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from lapsus.errors import LapsusError
+from lapsus.files import write_json
 from lapsus.sweep.claims import Busy, claim
 from lapsus.sweep.folder import Sweep
-from lapsus.sweep.writing import write_json
 
 __all__ = ["MemberOutcome", "run_member"]
 

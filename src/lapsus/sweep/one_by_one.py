@@ -7,7 +7,7 @@ from pathlib import Path
 
 from lapsus.library.runs import Run
 from lapsus.sweep.plan import plan_networks
-from lapsus.training.experiment import Experiment
+from lapsus.training.experiment import Experiment, shipped_experiments
 from lapsus.training.trainer import Outcome, train
 
 __all__ = ["Job", "jobs_of", "train_all"]
@@ -35,7 +35,7 @@ class Job:
 def jobs_of(names: list[str] | None, seeds: int, folder: Path, which: str | None = None) -> list[Job]:
     """Jobs for the named experiments (all that ship, or all of one set, if none is named) and what they start from,
     each after its start."""
-    plan = plan_networks(names, seeds, folder, which)
+    plan = plan_networks(names or shipped_experiments(which), seeds, folder)
     return [Job(plan.experiment(name), folder / name) for name in plan.members]
 
 

@@ -79,7 +79,7 @@ class Pool:
         self.count = max(1, min(workers or cores(), todo))
         # Fewer members than cores: each has what is left over.
         self.threads = max(1, cores() // self.count) if workers is None else 1
-        self.stopping = False
+        self.stopping = self._asked = False
         self._workers: dict[int, _Worker] = {}
         self._answers: queue.Queue[tuple[int, dict | None]] = queue.Queue()
         self._number = 0
@@ -90,10 +90,15 @@ class Pool:
         return {worker.member: worker.since for worker in self._workers.values() if worker.member is not None}
 
     def stop(self) -> None:
-        """Ask every process to save and leave; those that do not within two minutes are killed."""
+        """Have every process save and leave; those that do not within two minutes are killed. May be called by the
+        handler of a signal: what it asks for is done between two looks at the processes."""
+        self._asked = True
+
+    def _stop(self) -> None:
         self.stopping = True
         for worker in self._workers.values():
-            worker.process.send_signal(signal.SIGTERM)
+            with suppress(OSError):
+                worker.process.stdin.close()  # which it takes as the end of its work
         timer = threading.Timer(_PATIENCE, self._kill)
         timer.daemon = True
         timer.start()
@@ -107,8 +112,8 @@ class Pool:
         looked = time.monotonic()
         try:
             while not self.stopping or self._workers:
-                if not self.stopping and self.sweep.stop_file.exists():
-                    self.stop()
+                if not self.stopping and (self._asked or self.sweep.stop_file.exists()):
+                    self._stop()
                 if not self.stopping:
                     self._hand_out()
                     if not self._workers and not (self.wait and self.elsewhere):

@@ -5,7 +5,6 @@ saves and asks for itself to be queued again. Members that start from others are
 asked only what it has queued: how members stand is in their folders, so nothing rests on its accounting.
 """
 
-import json
 import os
 import re
 import shlex
@@ -16,9 +15,9 @@ import sys
 from pathlib import Path
 
 from lapsus.errors import LapsusError
+from lapsus.files import make_folder, read_json, write_json, write_text
 from lapsus.sweep.folder import Sweep
 from lapsus.sweep.pool import Pool, asked_by_signal, environment
-from lapsus.sweep.writing import write_json, write_text
 
 __all__ = ["PACK", "Submission", "cancel_jobs", "queued_members", "run_task", "submit"]
 
@@ -53,10 +52,7 @@ class Submission:
 
     def __init__(self, path: Path):
         self.path = path
-        try:
-            self.arrays: list[dict] = json.loads(path.read_text())["arrays"]
-        except (OSError, ValueError, KeyError) as error:
-            raise LapsusError(f"{path} cannot be read ({error}); the command that made it makes another.") from error
+        self.arrays: list[dict] = read_json(path)["arrays"]
 
     @classmethod
     def all(cls, sweep: Sweep) -> list["Submission"]:
@@ -64,8 +60,9 @@ class Submission:
 
     @classmethod
     def new(cls, sweep: Sweep, arrays: list[dict]) -> "Submission":
-        taken = [int(path.stem) for path in (sweep.path / "slurm").glob("[0-9]*.json")]
-        path = sweep.path / "slurm" / f"{max(taken, default=0) + 1:04d}.json"
+        folder = make_folder(sweep.path / "slurm")
+        taken = [int(path.stem) for path in folder.glob("[0-9]*.json")]
+        path = folder / f"{max(taken, default=0) + 1:04d}.json"
         write_json(path, {"arrays": arrays})
         return cls(path)
 

@@ -28,10 +28,12 @@ class Evaluation(_Section):
 
 
 class Mechanism(_Section):
-    """How the mechanism of each trained member is looked for: at which distance of the probes (radians)."""
+    """How the mechanism of each trained member is looked for: at which distance of the probes (radians), and whether
+    with few trials, to see that all is in place."""
 
     probe_distance: float = Field(0.7853981633974483, gt=0, le=3.141592653589794)
     seed: Seed = 0
+    quick: bool = False
 
 
 class Measure(_Section):
