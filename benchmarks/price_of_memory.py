@@ -1,8 +1,9 @@
 """What a memory costs: `python benchmarks/price_of_memory.py [BUDGET…] [-o FOLDER] [--figure FILE]`.
 
-persistent-feature-smooth-2 is trained from the shipped base as its file says, but within other rate budgets. Printed are
-the measures of `lapsus evaluate --delay …` for each budget and delay, and the root mean square rate that the network
-came to; drawn are precision and swap curve against both. A run takes about four core-minutes; the folder keeps it.
+persistent-feature-smooth-2 is trained from the shipped base as its file says, but within other rate budgets. Printed
+are the measures of `lapsus evaluate --delay …` for each budget and delay, and the root mean square rate that the
+network came to; drawn are precision and swap curve against both. A run takes about four core-minutes; the folder keeps
+it.
 """
 
 import argparse
