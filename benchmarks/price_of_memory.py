@@ -67,13 +67,10 @@ def main() -> None:
     for budget in args.budgets:
         for row in measure(budget, args.output, args.threads):
             rows.append(row)
-            numbers = [
-                f"{row[key]:.3f}" for key in ("median_error", "swap_curve_mad", "swap_curve_max", "away", "excess")
-            ]
-            print(
-                f"| {budget:g} | {row['rate']:.1f} | {row['delay']} | {' | '.join(numbers)} | {row['norm_ratio']:.2f} |",
-                flush=True,
-            )
+            measures = ("median_error", "swap_curve_mad", "swap_curve_max", "away", "excess")
+            numbers = [f"{row[key]:.3f}" for key in measures]
+            cells = [f"{budget:g}", f"{row['rate']:.1f}", str(row["delay"]), *numbers, f"{row['norm_ratio']:.2f}"]
+            print(f"| {' | '.join(cells)} |", flush=True)
     if args.figure:
         draw(rows, args.figure)
 
