@@ -52,7 +52,8 @@ def figures(
 ):
     """The paper's figures (PDF, PNG, numbers as CSV) and a table of its claims: this is what `lapsus reproduce` does.
 
-    Figures: task, fig2, fig3, fig4, table1, windows, unimodal, cyclic, schedule, prediction, cue-combination.
+    Figures: task, fig2, fig3, fig4, table1, windows, unimodal, cyclic, schedule, prediction, memory,
+    cue-combination.
     """
     import matplotlib
 
