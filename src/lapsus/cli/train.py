@@ -19,7 +19,9 @@ MicroBatch = Annotated[
     typer.Option("--micro-batch", help="Conditions simulated at a time: less memory, same result.", show_default="all"),
 ]
 
-Trust = Annotated[bool, typer.Option("--trust", help="Import classes outside of lapsus that the run's config names.")]
+Trust = Annotated[
+    bool, typer.Option("--trust", help="Import classes outside of lapsus that it names: this runs their code.")
+]
 
 
 def command(
@@ -41,19 +43,23 @@ def command(
     engine: Engine = "auto",
     threads: Threads = None,
     micro_batch: MicroBatch = None,
+    trust: Trust = False,
 ):
     """Train a network as an experiment file says, in a new run folder."""
+    from lapsus.files import file_name
     from lapsus.library import Run
     from lapsus.library.runs import first_model
     from lapsus.training import read_experiment
+    from lapsus.training.kinds import check_trust
     from lapsus.training.trainer import check_options
 
     overrides = list(set_ or []) + ([f"seed={seed}"] if seed is not None else [])
     described = read_experiment(experiment, overrides)
     options = {"steps": steps, "minutes": minutes, "engine": engine, "threads": threads, "micro_batch": micro_batch}
     check_options(**options)
-    output = output or Path("runs") / f"{described.name}-{described.seed}"
-    check(described, first_model(described, output.parent, trust=True), engine, threads)
+    check_trust(described.model_dump(), experiment, trust, own=True)
+    output = output or Path("runs") / f"{file_name(described.name)}-{described.seed}"
+    check(described, first_model(described, output.parent, trust), engine, threads)
     run = Run.create(output, described)
     go(run, **options)
 

@@ -5,10 +5,13 @@ from typing import Annotated
 
 import typer
 
+from lapsus.cli.train import Trust
+
 
 def command(
     run: Annotated[Path, typer.Argument(help="A run folder, while it trains or after.")],
     port: Annotated[int, typer.Option(help="Port on this machine; 0 takes a free one.")] = 0,
+    trust: Trust = False,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open a browser.")] = True,
 ):
     """Show a training as it happens, on a page that only this machine can see; Ctrl-C closes it."""
@@ -29,5 +32,5 @@ def command(
     # Also SIGINT: a shell that starts commands in the background has them ignore it.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, end)
-    serve(run, port, ready)
+    serve(run, port, ready, trust)
     typer.echo("Closed.")

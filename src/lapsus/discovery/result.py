@@ -7,6 +7,7 @@ import numpy as np
 
 from lapsus.discovery.folder import STAGES, Folder
 from lapsus.errors import LapsusError
+from lapsus.files import read_arrays, subfolder, understood
 
 __all__ = ["Discovery", "facts_of", "summary"]
 
@@ -59,7 +60,7 @@ class Discovery:
         from lapsus.inference import Fit
 
         self._part("fit/summary.json", "fit")
-        return Fit.load(self.path / "fit")
+        return Fit.load(self._folder.check("fit/fit.nc"))
 
     @property
     def trials(self):
@@ -79,7 +80,11 @@ class Discovery:
     def runs(self) -> list:
         from lapsus.library import Run
 
-        return [Run(self.path / "networks" / name) for name in self.plan["networks"]]
+        with understood(self.path / "target.json"):
+            names = [str(name) for name in self.plan["networks"]]
+            if not names or any(Path(name).name != name for name in names):
+                raise ValueError("networks are not names")
+        return [Run(subfolder(self.path, "networks", name)) for name in names]
 
     @cached_property
     def models(self) -> list:
@@ -99,8 +104,7 @@ class Discovery:
 
     def arrays(self, network: int = 0) -> dict[str, np.ndarray]:
         """Arrays behind the mechanism's figures."""
-        with np.load(self.path / "analysis" / f"network-{network + 1}.npz", allow_pickle=False) as stored:
-            return dict(stored)
+        return read_arrays(self._folder.check(f"analysis/network-{network + 1}.npz"))
 
     @cached_property
     def facts(self) -> dict:

@@ -9,12 +9,13 @@ import numpy as np
 from lapsus.discovery.folder import STAGES, Folder, fingerprint
 from lapsus.discovery.result import Discovery, summary
 from lapsus.errors import LapsusError
-from lapsus.files import subfolder, write_arrays, write_json, write_text
+from lapsus.files import locked, subfolder, write_arrays, write_json, write_text
 
 __all__ = ["Interrupted", "discover"]
 
 # Repeats of every trial that the network is shown, and trials at most.
 _REPEATS, _MOST = 8, 4096
+_MOST_NETWORKS = 1000
 _MINIMUM = 30
 
 
@@ -47,8 +48,10 @@ def discover(
     say = _default_say if say is None else say
     if not 0 < minutes < float("inf"):
         raise LapsusError(f"--minutes must be positive, not {minutes}.")
-    if networks < 1:
-        raise LapsusError(f"--networks must be at least 1, not {networks}.")
+    if not 1 <= networks <= _MOST_NETWORKS:
+        raise LapsusError(f"--networks must be 1 to {_MOST_NETWORKS}, not {networks}.")
+    if not 0 <= seed < 2**31 - networks:
+        raise LapsusError(f"--seed must be a whole number from 0 to about two billion, not {seed}.")
     if cueing not in ("auto", "feature", "index"):
         raise LapsusError(f"--cueing is feature, index or auto, not {cueing}.")
     example = trials is None
@@ -67,21 +70,37 @@ def discover(
     folder = Folder.open(
         output if output is not None else _default_folder(source), fingerprint(used, settings), settings
     )
+    with locked(folder.path, "is being worked on"):
+        return _stages(folder, used, notes, started, say)
+
+
+def _stages(folder: Folder, used, notes: list[str], started: float, say) -> Discovery:
+    for stage in folder.mend():
+        say(f"      A file of the stage “{STAGES[stage]}” is damaged or gone: it is done again.")
     discovery = Discovery(folder.path)
+    discovery._folder = folder
     work = _Work(discovery, used, notes, started, say)
     for number, stage in enumerate(STAGES, 1):
-        if stage in folder.done and (stage != "report" or discovery.report.is_file()):
+        if stage in folder.done and (stage != "report" or _reported(discovery)):
             continue
         work.announce(number, stage)
         began = time.monotonic()
-        getattr(work, stage)()
-        discovery._folder.finish(stage, time.monotonic() - began)
+        names = getattr(work, stage)() or ()
+        folder.finish(stage, time.monotonic() - began, names)
         if stage == "report":
             write_json(
                 folder / "discovery.json",
                 folder.json("discovery.json") | {"seconds": round(sum(discovery.done.values()), 1)},
             )
     return Discovery(folder.path)
+
+
+def _reported(discovery: Discovery) -> bool:
+    """Whether the report is there with the numbers that it was made of."""
+    try:
+        return discovery.report.is_file() and "sentences" in discovery.facts
+    except LapsusError:
+        return False
 
 
 def _default_say(text: str) -> None:
@@ -165,18 +184,22 @@ class _Work:
         when = f"about {left / 60:.1f} min left in all" if left > 6 else "the budget is used up, finishing"
         self.say(f"[{number}/{len(STAGES)}] {STAGES[stage]} ({when})")
 
-    def trials(self) -> None:
+    # Each stage returns the files of its that later stages read.
+
+    def trials(self) -> list[str]:
         write_text(self.folder / "trials.csv", self.used.table.to_csv(index=False))
         write_json(self.folder / "notes.json", self.notes)
+        return ["trials.csv", "notes.json"]
 
-    def fit(self) -> None:
+    def fit(self) -> list[str]:
         from lapsus.inference import fit
 
         found = fit(self.used, seed=self.settings["seed"])
         found.save(self.folder / "fit", plots=False)
         self.discovery.fit = found
+        return ["fit/fit.nc", "fit/summary.json"]
 
-    def target(self) -> None:
+    def target(self) -> list[str]:
         from lapsus.discovery.target import (
             LEAST_GUESS,
             experiment,
@@ -212,7 +235,7 @@ class _Work:
             described = experiment(fitted, task, start, settings["seed"] + k, name, 1000)
             updates = updates_within(described, share)
             described = experiment(fitted, task, start, settings["seed"] + k, name, updates)
-            path = self.folder / "networks" / name
+            path = subfolder(self.folder.path, "networks") / name
             if not (path / "config.toml").is_file():
                 Run.create(path, described)
             names.append(name)
@@ -229,6 +252,7 @@ class _Work:
                 "uniform_target": fitted.uniform if fitted.uniform >= LEAST_GUESS else 0.0,
             },
         )
+        return ["target.json"]
 
     def train(self) -> None:
         from lapsus.training import train
@@ -248,7 +272,7 @@ class _Work:
             if outcome.reason == "interrupted":
                 raise Interrupted
 
-    def evaluate(self) -> None:
+    def evaluate(self) -> list[str]:
         from lapsus.study import evaluate
 
         evaluations, matches = [], []
@@ -257,6 +281,7 @@ class _Work:
             evaluations.append(evaluation)
             matches.append(self._match(model))
         write_json(self.folder / "evaluation.json", {"evaluations": evaluations, "matches": matches})
+        return ["evaluation.json"]
 
     def _match(self, model) -> dict:
         """The network on the subject's own trials, or with more items on two-item trials that have the data's
@@ -291,7 +316,7 @@ class _Work:
             fit_responses = circular.angle(sampled.permute(1, 2, 0)).numpy().T.astype(float)
         return compare(report, gap, bin_edges(gap), network, fit_responses, data, seed) | {"feature": feature}
 
-    def analyse(self) -> None:
+    def analyse(self) -> list[str]:
         from lapsus.study.mechanism import analyse
 
         place = subfolder(self.folder.path, "analysis")
@@ -302,6 +327,7 @@ class _Work:
             write_arrays(place / f"network-{number}.npz", arrays)
             mechanisms.append(numbers)
         write_json(self.folder / "analysis.json", {"mechanisms": mechanisms})
+        return ["analysis.json", *(f"analysis/network-{number}.npz" for number in range(1, len(mechanisms) + 1))]
 
     def report(self) -> None:
         from lapsus.report import discovery_page

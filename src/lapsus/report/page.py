@@ -9,7 +9,7 @@ import numpy as np
 from lapsus import __version__
 from lapsus.circular import distance
 from lapsus.errors import LapsusError
-from lapsus.files import write_json, write_text
+from lapsus.files import read_bytes, understood, write_json, write_text
 from lapsus.plots import panels as plots
 
 __all__ = ["discovery_page", "runs_page"]
@@ -399,12 +399,14 @@ def _verdict(networks: list[dict]) -> dict:
 # --- Any runs ---
 
 
-def runs_page(sources: list[str], output: Path | None = None, seed: int = 1) -> Path:
+def runs_page(sources: list[str], output: Path | None = None, seed: int = 1, trust: bool = False) -> Path:
     """A report of trained networks (run folders or shipped networks), several side by side; one discovery gets its own
     report again."""
     from lapsus.discovery import Discovery
     from lapsus.discovery.folder import Folder
 
+    if seed < 0:
+        raise LapsusError(f"--seed must not be negative (it is {seed}).")
     if not sources:
         raise LapsusError("report needs at least one run folder.")
     if len(sources) == 1 and Folder.read(Path(sources[0])) is not None:
@@ -416,9 +418,10 @@ def runs_page(sources: list[str], output: Path | None = None, seed: int = 1) -> 
             )
         from lapsus.discovery.result import summary
 
-        write_json(discovery.path / "discovery.json", summary(discovery))
-        discovery.facts = discovery._folder.json("discovery.json")
-        return discovery_page(discovery)
+        with understood(discovery.path):
+            write_json(discovery.path / "discovery.json", summary(discovery))
+            discovery.facts = discovery._folder.json("discovery.json")
+            return discovery_page(discovery)
     path = (
         output
         if output is not None
@@ -428,9 +431,9 @@ def runs_page(sources: list[str], output: Path | None = None, seed: int = 1) -> 
     )
     if path.is_dir():
         raise LapsusError(f"{path} is a folder; -o names the HTML file to write.")
-    if path.exists() and "Made by lapsus" not in path.read_text(errors="replace")[-4000:]:
+    if path.exists() and b"Made by lapsus" not in read_bytes(path):
         raise LapsusError(f"{path} is there already and is not a report of ours; -o names another file.")
-    return _finish(_runs(sources, seed), path)
+    return _finish(_runs(sources, seed, trust), path)
 
 
 class _Shipped:
@@ -451,20 +454,20 @@ class _Shipped:
         return self._curve
 
 
-def _open(source: str):
+def _open(source: str, trust: bool):
     from lapsus.library import Run
 
-    return Run(source) if Path(source).is_dir() else _Shipped(str(source))
+    return Run(source, trust) if Path(source).is_dir() else _Shipped(str(source))
 
 
-def _runs(sources: list[str], seed: int) -> str:
+def _runs(sources: list[str], seed: int, trust: bool) -> str:
     from lapsus.report.words import REFERENCES, network_checks
     from lapsus.study import evaluate
     from lapsus.study.mechanism import analyse
 
     rows, parts, sentences = [], [], []
     for number, source in enumerate(sources, 1):
-        run = _open(source)
+        run = _open(source, trust)
         model, name = run.model(), shortened(Path(source).name or source, 60)
         if not hasattr(model.behaviour, "weights"):
             raise LapsusError(f"{shortened(source)} is no delayed-estimation network; the report is made for those.")

@@ -6,16 +6,20 @@ feature-cued network sees conjunctions of both features and is cued by the probe
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import pandas as pd
 import torch
 from torch import Tensor, nn
 
+from lapsus import circular
 from lapsus.errors import LapsusError
 
-__all__ = ["FeatureCued", "IndexCued", "check_durations", "sample_features"]
+__all__ = ["FeatureCued", "FeatureCuedLike", "IndexCued", "check_durations", "sample_features"]
+
+
+_MOST_STEPS, _MOST_ITEMS, _MOST_CHANNELS = 10_000, 64, 256
 
 
 def check_durations(epochs: dict[str, int]) -> dict[str, int]:
@@ -23,6 +27,8 @@ def check_durations(epochs: dict[str, int]) -> dict[str, int]:
     for name, steps in epochs.items():
         if steps < 0:
             raise LapsusError(f"task.{name} is a number of steps and cannot be negative (it is {steps}).")
+        if steps > _MOST_STEPS:
+            raise LapsusError(f"task.{name} has at most {_MOST_STEPS:,} steps (not {steps}).")
     last = list(epochs)[-1]
     if epochs[last] < 1:
         raise LapsusError(f"task.{last} must be at least one step.")
@@ -45,9 +51,13 @@ def sample_features(count: int, items: int, margin: float, generator: torch.Gene
 def _check_items(items: int, margins: dict[str, float]) -> None:
     if items < 1:
         raise LapsusError(f"task.items must be at least 1 (it is {items}).")
+    if items > _MOST_ITEMS:
+        raise LapsusError(f"task.items must be at most {_MOST_ITEMS} (it is {items}).")
     for name, margin in margins.items():
         if margin < 0:
             raise LapsusError(f"task.{name} cannot be negative (it is {margin}).")
+        if not math.isfinite(margin):
+            raise LapsusError(f"task.{name} must be a finite number (it is {margin}).")
         if items > 1 and items * margin >= 2 * math.pi:
             raise LapsusError(
                 f"task.{name} = {margin:.4g} rad is impossible for {items} items: they need {items * margin:.4g} rad "
@@ -101,6 +111,8 @@ class IndexCued:
 
     def __post_init__(self):
         _check_items(self.items, {"report_margin": self.report_margin})
+        if not 1 <= self.cue_size <= _MOST_CHANNELS:
+            raise LapsusError(f"task.cue_size must be 1 to {_MOST_CHANNELS} (it is {self.cue_size}).")
         check_durations(self.epochs)
 
     @property
@@ -193,6 +205,10 @@ class FeatureCued:
                 raise LapsusError(
                     f"task.{name} must be at least 3, a mean and two directions (it is {getattr(self, name)})."
                 )
+            if getattr(self, name) > _MOST_CHANNELS:
+                raise LapsusError(f"task.{name} must be at most {_MOST_CHANNELS} (it is {getattr(self, name)}).")
+        if not abs(self.kappa) <= 50:
+            raise LapsusError(f"task.kappa must lie within ±50 (it is {self.kappa}).")
         check_durations(self.epochs)
 
     epochs = IndexCued.epochs
@@ -225,3 +241,28 @@ class FeatureCued:
 
     def table(self, conditions: dict[str, Tensor]) -> pd.DataFrame:
         return _item_table(conditions)
+
+
+@dataclass(frozen=True)
+class FeatureCuedLike(FeatureCued):
+    """Two feature-cued items whose distances, in each feature, are drawn from a list: those that an experiment used."""
+
+    probe_distances: tuple[float, ...] = field(default=(math.pi,), kw_only=True)
+    report_distances: tuple[float, ...] = field(default=(math.pi,), kw_only=True)
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.items != 2:
+            raise LapsusError(f"task.items must be 2 where distances are given (it is {self.items}).")
+        for name in ("probe_distances", "report_distances"):
+            if not getattr(self, name) or not all(0 <= d <= 2 * math.pi for d in getattr(self, name)):
+                raise LapsusError(f"task.{name} must be a list of distances between 0 and 2 pi.")
+
+    def sample(self, count: int, generator: torch.Generator) -> dict[str, Tensor]:
+        pairs = {}
+        for name, distances in (("report", self.report_distances), ("probe", self.probe_distances)):
+            gap = torch.tensor(distances)[torch.randint(len(distances), (count,), generator=generator)]
+            start = torch.rand(count, generator=generator) * 2 * math.pi - math.pi
+            sign = 2.0 * torch.randint(2, (count,), generator=generator) - 1
+            pairs[name] = circular.wrap(torch.stack([start, start + sign * gap], 1))
+        return pairs | {"cued": torch.randint(2, (count,), generator=generator)}
