@@ -79,15 +79,10 @@ def _progress(name: str) -> None:
 
 
 def _open(path: Path):
-    import xarray as xr
-
     from lapsus.analysis.activity import items
-    from lapsus.errors import LapsusError
+    from lapsus.files import read_netcdf
 
-    try:
-        dataset = xr.load_dataset(path, engine="h5netcdf")
-    except (OSError, ValueError) as error:
-        raise LapsusError(f"--recording {path} cannot be read as netCDF: {error}.") from error
+    dataset = read_netcdf(path)
     items(dataset)
     return dataset
 

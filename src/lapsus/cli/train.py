@@ -22,7 +22,9 @@ MicroBatch = Annotated[
 # Conditions and trials from which the verdict after a training is made: a second or two.
 _JUDGED = (1024, 16)
 
-Trust = Annotated[bool, typer.Option("--trust", help="Import classes outside of lapsus that the run's config names.")]
+Trust = Annotated[
+    bool, typer.Option("--trust", help="Import classes outside of lapsus that it names: this runs their code.")
+]
 
 
 def command(
@@ -44,11 +46,14 @@ def command(
     engine: Engine = "auto",
     threads: Threads = None,
     micro_batch: MicroBatch = None,
+    trust: Trust = False,
 ):
     """Train a network as an experiment file says, in a new run folder."""
+    from lapsus.files import file_name
     from lapsus.library import Run
     from lapsus.library.runs import first_model
     from lapsus.training import read_experiment
+    from lapsus.training.kinds import check_trust
     from lapsus.training.rehearsal import rehearse
     from lapsus.training.trainer import check_options
 
@@ -56,8 +61,9 @@ def command(
     described = read_experiment(experiment, overrides)
     options = {"steps": steps, "minutes": minutes, "engine": engine, "threads": threads, "micro_batch": micro_batch}
     check_options(**options)
-    output = output or Path("runs") / f"{described.name}-{described.seed}"
-    rehearse(described, first_model(described, output.parent, trust=True), engine, threads)
+    check_trust(described.model_dump(), experiment, trust, own=True)
+    output = output or Path("runs") / f"{file_name(described.name)}-{described.seed}"
+    rehearse(described, first_model(described, output.parent, trust), engine, threads)
     run = Run.create(output, described)
     go(run, **options)
 

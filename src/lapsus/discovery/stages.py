@@ -26,7 +26,7 @@ from lapsus.discovery.target import (
     updates_within,
 )
 from lapsus.errors import LapsusError
-from lapsus.files import subfolder, write_arrays, write_json, write_text
+from lapsus.files import locked, subfolder, write_arrays, write_json, write_text
 from lapsus.inference import fit as fit_trials
 from lapsus.library import Run
 from lapsus.study.evaluation import evaluate, excess
@@ -40,6 +40,7 @@ from lapsus.trials.observer import NAME, observer_path
 
 __all__ = ["Interrupted", "discover"]
 
+_MOST_NETWORKS = 1000
 _MINIMUM = 30
 
 
@@ -72,8 +73,10 @@ def discover(
     say = _default_say if say is None else say
     if not 0 < minutes < float("inf"):
         raise LapsusError(f"--minutes must be positive, not {minutes}.")
-    if networks < 1:
-        raise LapsusError(f"--networks must be at least 1, not {networks}.")
+    if not 1 <= networks <= _MOST_NETWORKS:
+        raise LapsusError(f"--networks must be 1 to {_MOST_NETWORKS}, not {networks}.")
+    if not 0 <= seed < 2**31 - networks:
+        raise LapsusError(f"--seed must be a whole number from 0 to about two billion, not {seed}.")
     if cueing not in ("auto", "feature", "index"):
         raise LapsusError(f"--cueing is feature, index or auto, not {cueing}.")
     example = trials is None
@@ -92,21 +95,38 @@ def discover(
     folder = Folder.open(
         output if output is not None else _default_folder(source), fingerprint(used, settings), settings
     )
+    with locked(folder.path, "is being worked on"):
+        return _stages(folder, used, notes, say, sizes)
+
+
+def _stages(folder: Folder, used: Trials, notes: list[str], say: Callable[[str], None], sizes: Sizes) -> Discovery:
+    """Every stage that is not done, in turn."""
+    for stage in folder.mend():
+        say(f"      A file of the stage “{STAGES[stage]}” is damaged or gone: it is done again.")
     discovery = Discovery(folder.path)
+    discovery._folder = folder
     work = _Work(discovery, used, notes, say, sizes)
     for number, stage in enumerate(STAGES, 1):
-        if stage in folder.done and (stage != "report" or discovery.report.is_file()):
+        if stage in folder.done and (stage != "report" or _reported(discovery)):
             continue
         work.announce(number, stage)
         began = time.monotonic()
-        getattr(work, stage)()
-        discovery._folder.finish(stage, time.monotonic() - began)
+        names = getattr(work, stage)() or ()
+        folder.finish(stage, time.monotonic() - began, names)
         if stage == "report":
             write_json(
                 folder / "discovery.json",
                 folder.json("discovery.json") | {"seconds": round(sum(discovery.done.values()), 1)},
             )
     return Discovery(folder.path)
+
+
+def _reported(discovery: Discovery) -> bool:
+    """Whether the report is there with the numbers that it was made of."""
+    try:
+        return discovery.report.is_file() and "sentences" in discovery.facts
+    except LapsusError:
+        return False
 
 
 def _default_say(text: str) -> None:
@@ -185,16 +205,20 @@ class _Work:
         when = f"about {left / 60:.1f} min left in all" if left > 6 else "the budget is used up, finishing"
         self.say(f"[{number}/{len(STAGES)}] {STAGES[stage]} ({when})")
 
-    def trials(self) -> None:
+    # Each stage returns the files of its that later stages read.
+
+    def trials(self) -> list[str]:
         write_text(self.folder / "trials.csv", self.used.table.to_csv(index=False))
         write_json(self.folder / "notes.json", self.notes)
+        return ["trials.csv", "notes.json"]
 
-    def fit(self) -> None:
+    def fit(self) -> list[str]:
         found = fit_trials(self.used, seed=self.settings["seed"])
         found.save(self.folder / "fit", plots=False)
         self.discovery.fit = found
+        return ["fit/fit.nc", "fit/summary.json"]
 
-    def target(self) -> None:
+    def target(self) -> list[str]:
         settings = self.settings
         cueing = settings["cueing"]
         fitted = fitted_behaviour(self.discovery.fit, settings["set_size"], cueing)
@@ -218,7 +242,7 @@ class _Work:
             memory = 0.0 if start is None else memory_variance(start)
             describe = partial(experiment, fitted, task, start, settings["seed"] + k, name, memory=memory)
             described = describe(updates_within(describe(1000), share))
-            path = self.folder / "networks" / name
+            path = subfolder(self.folder.path, "networks") / name
             if not (path / "config.toml").is_file():
                 Run.create(path, described)
             names.append(name)
@@ -235,6 +259,7 @@ class _Work:
                 "uniform_target": fitted.uniform if fitted.uniform >= LEAST_GUESS else 0.0,
             },
         )
+        return ["target.json"]
 
     def train(self) -> None:
         plan = self.discovery.plan
@@ -279,7 +304,7 @@ class _Work:
         fit, fitted, settings = self.discovery.fit, self.discovery.fitted, self.settings
         return match(model, self.used, fit, fitted, settings["cueing"], seed=settings["seed"], sizes=self.sizes)
 
-    def evaluate(self) -> None:
+    def evaluate(self) -> list[str]:
         settings, sizes = self.settings, self.sizes
         evaluations, matches = [], []
         for model in self.discovery.models:
@@ -287,8 +312,9 @@ class _Work:
             evaluations.append(evaluate(model, conditions, trials, seed=settings["seed"]))
             matches.append(self._match(model))
         write_json(self.folder / "evaluation.json", {"evaluations": evaluations, "matches": matches})
+        return ["evaluation.json"]
 
-    def analyse(self) -> None:
+    def analyse(self) -> list[str]:
         place = subfolder(self.folder.path, "analysis")
         mechanisms = []
         for number, (model, found) in enumerate(zip(self.discovery.models, self.discovery.matches), 1):
@@ -297,6 +323,7 @@ class _Work:
             write_arrays(place / f"network-{number}.npz", arrays)
             mechanisms.append(mechanism)
         write_json(self.folder / "analysis.json", {"mechanisms": mechanisms})
+        return ["analysis.json", *(f"analysis/network-{number}.npz" for number in range(1, len(mechanisms) + 1))]
 
     def report(self) -> None:
         self.discovery.write_report()

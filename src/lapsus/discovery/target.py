@@ -2,7 +2,7 @@
 
 import math
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -15,13 +15,12 @@ from lapsus.behaviour import BNS, ConstantSwap
 from lapsus.errors import LapsusError
 from lapsus.library import load, open_network, shipped
 from lapsus.study.evaluation import respond
-from lapsus.tasks import FeatureCued
 from lapsus.training import Experiment, Model
 from lapsus.training.build import build, describe
 from lapsus.training.experiment import SETS
 from lapsus.training.loop import Training
 
-__all__ = ["FeatureCuedLike", "Start", "experiment", "fitted_behaviour", "starts", "task_like", "updates_within"]
+__all__ = ["Start", "experiment", "fitted_behaviour", "starts", "task_like", "updates_within"]
 
 RADIUS, LEAST_SPREAD = 2.5, 0.2
 # Guesses rarer than this are left out of the target: the uniform component costs a quarter of the training time.
@@ -29,28 +28,6 @@ LEAST_GUESS = 0.01
 # Updates after which the network is looked at: it is done when it matches with a margin and gets no better.
 ROUND, ROUND_NAME = 500, "fitted target"
 _DISTANCES = 48
-
-
-@dataclass(frozen=True)
-class FeatureCuedLike(FeatureCued):
-    """Two feature-cued items whose distances, in each feature, are drawn from a list: those that an experiment used."""
-
-    probe_distances: tuple[float, ...] = field(default=(math.pi,), kw_only=True)
-    report_distances: tuple[float, ...] = field(default=(math.pi,), kw_only=True)
-
-    def __post_init__(self):
-        super().__post_init__()
-        if self.items != 2:
-            raise LapsusError(f"task.items must be 2 where distances are given (it is {self.items}).")
-
-    def sample(self, count: int, generator: torch.Generator) -> dict[str, Tensor]:
-        pairs = {}
-        for name, distances in (("report", self.report_distances), ("probe", self.probe_distances)):
-            gap = torch.tensor(distances)[torch.randint(len(distances), (count,), generator=generator)]
-            start = torch.rand(count, generator=generator) * 2 * math.pi - math.pi
-            sign = 2.0 * torch.randint(2, (count,), generator=generator) - 1
-            pairs[name] = circular.wrap(torch.stack([start, start + sign * gap], 1))
-        return pairs | {"cued": torch.randint(2, (count,), generator=generator)}
 
 
 def _listed(distances: np.ndarray) -> list[float]:
@@ -68,7 +45,7 @@ def task_like(trials, cueing: str) -> dict:
         least = float(np.nanmin(np.abs(report)))
         return {"kind": "index-cued", "report_margin": round(min(math.pi / 4, least), 5)}
     return {
-        "kind": "lapsus.discovery.target:FeatureCuedLike",
+        "kind": "feature-cued-like",
         "probe_distances": _listed(trials.distance("probe")[:, 1:]),
         "report_distances": _listed(report),
     }

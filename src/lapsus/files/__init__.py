@@ -7,7 +7,7 @@ another is made the same way. No link is followed, and only ordinary files are r
 
 from lapsus.files.folders import check_place, file_name, locked, make_folder, new_folder, subfolder, sweep
 from lapsus.files.plain import from_plain, to_plain
-from lapsus.files.reading import Damaged, read_bytes, read_json, read_netcdf, read_text, short
+from lapsus.files.reading import Damaged, read_arrays, read_bytes, read_json, read_netcdf, read_text, short, understood
 from lapsus.files.writing import (
     append_line,
     remove,
@@ -29,6 +29,7 @@ __all__ = [
     "locked",
     "make_folder",
     "new_folder",
+    "read_arrays",
     "read_bytes",
     "read_json",
     "read_netcdf",
@@ -39,6 +40,7 @@ __all__ = [
     "subfolder",
     "sweep",
     "to_plain",
+    "understood",
     "write_arrays",
     "write_bytes",
     "write_figure",

@@ -6,7 +6,17 @@ from pathlib import Path
 import numpy as np
 
 from lapsus.errors import LapsusError
-from lapsus.files import check_place, file_name, make_folder, new_folder, write_json, write_netcdf, write_text
+from lapsus.files import (
+    check_place,
+    file_name,
+    make_folder,
+    new_folder,
+    read_netcdf,
+    understood,
+    write_json,
+    write_netcdf,
+    write_text,
+)
 from lapsus.inference.emissions import EMISSIONS
 from lapsus.inference.model import Model
 from lapsus.inference.result import FILES, Fit
@@ -115,17 +125,21 @@ def _dataset(fit):
     return dataset.assign_coords(component=list(responsibilities))
 
 
-def load_fit(folder) -> Fit:
-    import pandas as pd
-    import xarray as xr
-
+def load_fit(folder: str | Path) -> Fit:
+    """The fit in a folder that `save_fit` wrote, or in its fit.nc."""
     path = Path(folder) / "fit.nc" if Path(folder).is_dir() else Path(folder)
     if not path.exists():
         raise LapsusError(f"{path}: there is no such fit; `lapsus fit … -o FOLDER` writes one.")
-    with xr.open_dataset(path, engine="h5netcdf") as dataset:
-        dataset.load()
+    dataset = read_netcdf(path)
     if dataset.attrs.get("format") != "lapsus fit 1":
         raise LapsusError(f"{path}: is not a fit that lapsus wrote.")
+    with understood(path):
+        return _fit(dataset)
+
+
+def _fit(dataset) -> Fit:
+    import pandas as pd
+
     meta = json.loads(dataset.attrs["settings"])
     trials = Trials(
         dataset["response"].to_numpy(),

@@ -284,7 +284,9 @@ def subjects(fits):
 
 
 def _titles(fits):
-    return {subject: f"{subject[:16]}, n = {len(fit.trials):,}" for subject, fit in fits.items()}
+    # A dollar sign in a name would begin a formula.
+    shown = {subject: str(subject)[:16].replace("$", r"\$") for subject in fits}
+    return {subject: f"{shown[subject]}, n = {len(fit.trials):,}" for subject, fit in fits.items()}
 
 
 def _subject_curves(ax, fits):

@@ -7,6 +7,7 @@ import torch
 from lapsus import streams
 from lapsus.diffusion import reverse_sample
 from lapsus.engine import normal
+from lapsus.errors import LapsusError
 from lapsus.protocols import HasMixture
 from lapsus.training.model import Model
 from lapsus.training.objectives import denoising_loss, exact_loss
@@ -28,7 +29,12 @@ def respond(model: Model, conditions: dict, trials: int, seed: int, **options) -
         part = range(start, min(start + _CHUNK, count))
         batch = model.batch(conditions, inputs, placeholder, part, seed, forced=False, **options)
         chunks.append(batch.responses(1)[0].clone())
-    return torch.cat(chunks, 1)
+    x_T = torch.cat(chunks, 1)
+    if not bool(torch.isfinite(x_T).all()):
+        raise LapsusError(
+            "The network's responses are not finite numbers: its weights are damaged or its rates explode."
+        )
+    return x_T
 
 
 @torch.no_grad()

@@ -56,6 +56,8 @@ def simulate(
             threads=threads,
         )
         activity[start : part.stop] = batch.trajectory.permute(2, 3, 0, 1).numpy()
+    if not np.isfinite(activity).all():
+        raise LapsusError("The network's rates are not finite numbers: its weights are damaged or its rates explode.")
     x_T = activity[:, :, -1] @ model.network.readout.numpy().T
     response = circular.angle(x_T) if d == 2 else x_T[..., 0] if d == 1 else x_T
     table = model.task.table(conditions)

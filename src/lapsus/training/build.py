@@ -1,10 +1,9 @@
 """From a table of an experiment file to the object it names: `kind` and the constructor's own arguments.
 
-`kind` is one of ours or "package.module:Class" for your own; every other key must be an argument of that class.
+Which class that is, is for `kinds` to say; every other key must be an argument of that class.
 """
 
 import dataclasses
-import importlib
 import inspect
 import typing
 from difflib import get_close_matches
@@ -13,53 +12,9 @@ from typing import Any
 import pydantic
 
 from lapsus.errors import LapsusError
+from lapsus.training.kinds import KINDS, locate
 
 __all__ = ["KINDS", "build", "describe"]
-
-KINDS = {
-    "task": {
-        "index-cued": "lapsus.tasks.delayed_estimation:IndexCued",
-        "index-cued-attended": "lapsus.tasks.attention:AttendedIndexCued",
-        "feature-cued": "lapsus.tasks.delayed_estimation:FeatureCued",
-        "cue-combination": "lapsus.tasks.cue_combination:CueCombination",
-    },
-    "behaviour": {
-        "bns": "lapsus.behaviour.bns:BNS",
-        "attended-swap": "lapsus.behaviour.attention:AttendedSwap",
-        "causal-inference": "lapsus.behaviour.causal_inference:CausalInference",
-    },
-    "behaviour.swap": {
-        "none": "lapsus.behaviour.swap:NoSwap",
-        "constant": "lapsus.behaviour.swap:ConstantSwap",
-        "smooth": "lapsus.behaviour.swap:SmoothSwap",
-        "tabulated": "lapsus.behaviour.swap:TabulatedSwap",
-    },
-    "network": {
-        "dendritic": "lapsus.networks.dendritic:DendriticTree",
-        "point": "lapsus.networks.dendritic:PointNeurons",
-        "two-layer": "lapsus.networks.two_layer:TwoLayer",
-    },
-    "objective": {
-        "diffusion": "lapsus.training.objectives:Diffusion",
-        "task-optimal": "lapsus.training.objectives:TaskOptimal",
-        "sample-mse": "lapsus.training.objectives:SampleMSE",
-    },
-}
-
-
-def _locate(section: str, kind: str) -> type:
-    path = KINDS.get(section, {}).get(kind, kind)
-    if ":" not in path:
-        known = ", ".join(KINDS.get(section, {}))
-        raise LapsusError(f'{section}.kind = "{kind}" is not known. Known: {known}, or "package.module:Class".')
-    module, _, name = path.partition(":")
-    try:
-        found = getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise LapsusError(f'{section}.kind = "{path}" cannot be imported: {error}.') from error
-    if not inspect.isclass(found):
-        raise LapsusError(f'{section}.kind = "{path}" is not a class.')
-    return found
 
 
 def build(section: str, table: dict, **given):
@@ -69,7 +24,7 @@ def build(section: str, table: dict, **given):
     kind = table.pop("kind", None)
     if not isinstance(kind, str):
         raise LapsusError(f"[{section}] needs a kind, one of: {', '.join(KINDS.get(section, {}))}.")
-    made = _locate(section, kind)
+    made = locate(section, kind)
     parameters = inspect.signature(made).parameters
     open_ended = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values())
     hints = typing.get_type_hints(made.__init__ if inspect.isclass(made) else made, include_extras=True)
@@ -92,7 +47,11 @@ def build(section: str, table: dict, **given):
     ]
     if missing:
         raise LapsusError(f'{section}.{missing[0]} is missing: "{kind}" needs it.')
-    return made(**arguments)
+    try:
+        return made(**arguments)
+    except (MemoryError, RuntimeError, OverflowError, ValueError, TypeError) as error:
+        reason = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
+        raise LapsusError(f"[{section}] cannot be made: {reason[:200]}.") from error
 
 
 def describe(section: str, thing: object) -> dict[str, Any]:
@@ -119,4 +78,6 @@ def _validated(field: str, value, hint):
     except pydantic.PydanticSchemaGenerationError:
         return value
     except pydantic.ValidationError as error:
-        raise LapsusError(f"{field} = {value!r} is not right: {error.errors()[0]['msg']}.") from error
+        shown = repr(value)
+        shown = shown if len(shown) <= 200 else shown[:200] + "…"
+        raise LapsusError(f"{field} = {shown} is not right: {error.errors()[0]['msg']}.") from error
