@@ -16,13 +16,14 @@ from lapsus.behaviour import BNS, ConstantSwap, NoSwap, SmoothSwap, TabulatedSwa
 from lapsus.circular import distance, embed, wrap
 from lapsus.discovery.folder import STAGES
 from lapsus.discovery.stages import Interrupted, _default_folder
-from lapsus.discovery.target import FeatureCuedLike, experiment, starts, task_like
+from lapsus.discovery.target import experiment, starts, task_like
 from lapsus.errors import LapsusError
 from lapsus.report import words
 from lapsus.report.words import Facts
 from lapsus.study.checks import fit_checks, in_order, match_checks, network_checks
 from lapsus.study.match import compare
 from lapsus.study.sizes import QUICK
+from lapsus.tasks import FeatureCuedLike
 from lapsus.training.build import build, describe
 from lapsus.training.experiment import set_of
 from lapsus.trials import Trials, read_trials
