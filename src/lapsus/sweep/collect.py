@@ -23,6 +23,8 @@ __all__ = ["Collected", "collect", "sweep_claims"]
 # Settings of a measure, not results of it.
 _SETTINGS = {"conditions", "trials", "seed", "probe_distance"}
 _Z95 = 1.959964
+# What is said beside a statistic: where it was taken, and its interval.
+_BESIDE = {"low", "high", "distance", "responses", "target", "onset", "rotations"}
 # A list longer than this is an array for a figure, not statistics.
 _LONGEST = 24
 
@@ -102,9 +104,14 @@ def collect(sweep: Sweep, claims: pd.DataFrame | None = None) -> Collected:
     told["done"] = pd.Series(done, dtype=bool)
     measures = {key: _column([values.get(name) for name in names]) for key, values in found.items()}
     members = pd.DataFrame(told | measures)
-    measured = [key for key, values in measures.items() if values.dtype == float and ".exact_sampler" not in key]
+    measured = [key for key, values in measures.items() if values.dtype == float and _is_statistic(key)]
     costs = pd.DataFrame([_cost(sweep, name) for name in names])
     return Collected(members, costs, _statistics(members, measured), claims, measured)
+
+
+def _is_statistic(key: str) -> bool:
+    base, _, last = key.rpartition(".")
+    return last not in _BESIDE and not base.endswith("_interval") and ".exact_sampler" not in key
 
 
 def _plain(value: object) -> object:
@@ -135,14 +142,11 @@ def _statistics(members: pd.DataFrame, measured: list[str]) -> pd.DataFrame:
     for setting, group in done.groupby("setting", sort=False):
         names = group["member"].to_numpy()
         for key in measured:
-            base, _, last = key.rpartition(".")
-            if base.endswith("_interval") and last in "01":
-                continue
             values = group[key].to_numpy()
             if not np.isfinite(values).any():
                 continue
-            low, high = f"{key}_interval.0", f"{key}_interval.1"
-            errors = ((group[high] - group[low]) / (2 * _Z95)).to_numpy() if low in group and high in group else None
+            low, high = _interval_of(key, group)
+            errors = None if low is None else ((group[high] - group[low]) / (2 * _Z95)).to_numpy()
             apart = names[outliers(values)]
             rows.append(
                 {"setting": setting, "statistic": key}
@@ -151,6 +155,15 @@ def _statistics(members: pd.DataFrame, measured: list[str]) -> pd.DataFrame:
             )
     columns = ["setting", "statistic", *ensemble_mean(np.zeros(0)).__dataclass_fields__, "outliers"]
     return pd.DataFrame(rows, columns=columns)
+
+
+def _interval_of(key: str, table: pd.DataFrame) -> tuple[str, str] | tuple[None, None]:
+    """The columns with the interval of a statistic within its member, where it has one."""
+    beside = key.rpartition(".")[0]
+    ends = [(f"{key}_interval.0", f"{key}_interval.1")]
+    if key.endswith((".rate", ".difference", ".odds_ratio")):
+        ends.append((f"{beside}.low", f"{beside}.high"))
+    return next(((low, high) for low, high in ends if low in table and high in table), (None, None))
 
 
 def sweep_claims(sweep: Sweep, trust: bool = False, told: Callable[[str], None] = lambda line: None) -> pd.DataFrame:
