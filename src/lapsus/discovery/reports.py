@@ -42,7 +42,8 @@ def write_report(
                 f"{shortened(one)} is a discovery that is not done; `lapsus discover` with the same arguments goes on"
                 " with it."
             )
-        return discovery.write_report(None if output is None else _place(Path(output)))
+        with understood(one):
+            return discovery.write_report(None if output is None else _place(Path(output)))
     inside = len(sources) == 1 and one.is_dir()
     path = _place(Path(output) if output is not None else one / "report.html" if inside else Path("report.html"))
     found = []

@@ -72,8 +72,9 @@ def _duration(field: str, value: Any) -> int | Range:
 
 def _whole(field: str, value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or value % 1 != 0:
+        shown = repr(value) if len(repr(value)) < 200 else repr(value)[:200] + "…"
         raise LapsusError(
-            f"{field} = {value!r} is not right: it must be a whole number of steps or, where it varies,"
+            f"{field} = {shown} is not right: it must be a whole number of steps or, where it varies,"
             " a range such as { from = 3, to = 40 }."
         )
     return int(value)
