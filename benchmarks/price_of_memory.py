@@ -33,8 +33,7 @@ def draw(rows: list[dict], path: Path) -> None:
     import matplotlib
 
     matplotlib.use("agg")
-    from matplotlib import colormaps
-    from matplotlib import pyplot as plt
+    from matplotlib import colormaps, pyplot as plt
 
     from lapsus.plots.style import TEXT_WIDTH, letter, style
 

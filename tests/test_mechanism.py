@@ -5,8 +5,7 @@ import pytest
 import torch
 from made_networks import MemoryDecides, ResponseWalks, made
 
-from lapsus.analysis import commitment as commitment_analysis
-from lapsus.analysis import dynamics as dynamics_analysis
+from lapsus.analysis import commitment as commitment_analysis, dynamics as dynamics_analysis
 from lapsus.analysis.activity import items
 from lapsus.analysis.kind import KINDS, kind_of_swaps
 from lapsus.analysis.outcomes import outcomes, swap_probability

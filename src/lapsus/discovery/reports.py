@@ -5,7 +5,7 @@ from pathlib import Path
 from lapsus.discovery.folder import Folder
 from lapsus.discovery.result import Discovery
 from lapsus.errors import LapsusError
-from lapsus.files import read_bytes, write_text
+from lapsus.files import read_bytes, understood, write_text
 from lapsus.library import open_network
 from lapsus.report.networks import networks_page
 from lapsus.report.page import MARK
@@ -29,7 +29,7 @@ def write_report(
     output: the HTML file (report.html in the folder, or here for several); seed: of fresh conditions and noise.
     """
     if seed is not None and seed < 0:
-        raise LapsusError(f"The seed must not be negative (it is {seed}).")
+        raise LapsusError(f"--seed must not be negative (it is {seed}).")
     if not sources:
         raise LapsusError("A report needs at least one run folder or network that ships with lapsus.")
     one = Path(sources[0])

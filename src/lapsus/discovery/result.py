@@ -8,7 +8,7 @@ import numpy as np
 from lapsus.discovery.folder import STAGES, Folder
 from lapsus.discovery.target import fitted_behaviour
 from lapsus.errors import LapsusError
-from lapsus.files import from_plain, read_arrays, subfolder, understood, write_json, write_text
+from lapsus.files import from_plain, inside, read_arrays, understood, write_json, write_text
 from lapsus.inference import Fit
 from lapsus.library import Run
 from lapsus.report import DiscoveryContent, discovery_page
@@ -88,7 +88,7 @@ class Discovery:
             names = [str(name) for name in self.plan["networks"]]
             if not names or any(Path(name).name != name for name in names):
                 raise ValueError("networks are not names")
-        return [Run(subfolder(self.path, "networks", name)) for name in names]
+        return [Run(inside(self.path, "networks", name)) for name in names]
 
     @cached_property
     def models(self) -> list:
@@ -101,12 +101,12 @@ class Discovery:
     @cached_property
     def matches(self) -> list[Match]:
         with understood(self.path / "evaluation.json"):
-            return from_plain(list[Match], self._part("evaluation.json", "evaluate")["matches"])
+            return [from_plain(Match, one) for one in self._part("evaluation.json", "evaluate")["matches"]]
 
     @cached_property
     def mechanisms(self) -> list[Mechanism]:
         with understood(self.path / "analysis.json"):
-            return from_plain(list[Mechanism], self._part("analysis.json", "analyse")["mechanisms"])
+            return [from_plain(Mechanism, one) for one in self._part("analysis.json", "analyse")["mechanisms"]]
 
     def arrays(self, network: int = 0) -> dict[str, np.ndarray]:
         """Arrays behind the mechanism's figures."""

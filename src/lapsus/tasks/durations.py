@@ -47,8 +47,8 @@ def check_durations(task, epochs: tuple[str, ...]) -> None:
         low = duration.low if isinstance(duration, Range) else duration
         if low < 0:
             raise LapsusError(f"task.{name} is a number of steps and cannot be negative (it is {low}).")
-        if (duration.high if isinstance(duration, Range) else duration) > _MOST_STEPS:
-            raise LapsusError(f"task.{name} has at most {_MOST_STEPS:,} steps.")
+        if (high := duration.high if isinstance(duration, Range) else duration) > _MOST_STEPS:
+            raise LapsusError(f"task.{name} has at most {_MOST_STEPS:,} steps (not {high}).")
         if low < 1 and name == epochs[-1]:
             raise LapsusError(f"task.{name} must be at least one step.")
         object.__setattr__(task, name, duration)
