@@ -185,7 +185,7 @@ class Discovery:
             sentences,
             checks,
             self.settings,
-            self._folder.json("notes.json"),
+            self._folder.json("notes.json", list),
             self.done,
             observer_f if self.settings["example"] else None,
         )
