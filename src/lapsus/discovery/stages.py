@@ -214,7 +214,7 @@ class _Work:
 
     def fit(self) -> list[str]:
         found = fit_trials(self.used, seed=self.settings["seed"])
-        found.save(self.folder / "fit", plots=False)
+        found.save(self.folder / "fit")
         self.discovery.fit = found
         return ["fit/fit.nc", "fit/summary.json"]
 
