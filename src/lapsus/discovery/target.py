@@ -13,7 +13,8 @@ from torch import Tensor
 from lapsus import circular, streams
 from lapsus.behaviour import BNS, ConstantSwap
 from lapsus.errors import LapsusError
-from lapsus.library import load, open_network, shipped
+from lapsus.library import load, open_network
+from lapsus.library.shipped import shipped
 from lapsus.study.evaluation import respond
 from lapsus.training import Experiment, Model
 from lapsus.training.build import build, describe

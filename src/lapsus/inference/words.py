@@ -39,6 +39,7 @@ def meaning(fit) -> str:
 
 
 def describe(fit) -> str:
+    """A fit in words: trials, model, weights, swap function, and how far to trust it."""
     """The summary that the command prints."""
     trials = fit.trials
     subjects, sizes = len(np.unique(trials.subject)), np.unique(trials.set_size)
@@ -301,6 +302,7 @@ def warning(fit) -> str | None:
 
 
 def describe_subjects(fits) -> str:
+    """Fits of each subject in words, one line each."""
     """The summary of separate fits."""
     first = next(iter(fits.values()))
     lines = [

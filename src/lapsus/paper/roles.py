@@ -9,7 +9,8 @@ import numpy as np
 import xarray as xr
 
 from lapsus.errors import LapsusError
-from lapsus.library import Run, load_shipped, shipped
+from lapsus.library import Run
+from lapsus.library.shipped import load_shipped, shipped
 from lapsus.study.simulation import simulate_design, simulate_responses
 
 __all__ = ["LABELS", "Networks", "role_of"]

@@ -127,6 +127,7 @@ def wheel_key(ax: Axes, place=(0.8, 0.78, 0.2, 0.2), label: str = "") -> Axes:
 
 
 def colour_of(role: str) -> str:
+    """The colour that a network of this role has in every figure."""
     return COLOURS.get(role, GREY)
 
 

@@ -8,4 +8,5 @@ __all__ = ["fitted_targets"]
 
 
 def fitted_targets(sweep: SweepFile, output: Path) -> dict[str, dict] | None:
+    """Name → behaviour table of each subject, or None for a sweep without subjects."""
     return None

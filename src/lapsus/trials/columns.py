@@ -13,6 +13,8 @@ __all__ = ["UNITS", "Unit", "infer_unit", "item_columns", "rename"]
 
 
 class Unit(NamedTuple):
+    """How angles are written: radians on the full circle for one unit, and the range of values that it allows."""
+
     factor: float  # radians on the full circle per unit
     low: float
     high: float
