@@ -284,12 +284,20 @@ class Run:
 
 
 def _is_metrics(line: object) -> bool:
-    """Whether a line of metrics.jsonl is one that a training wrote: numbers by name, three of them always."""
-    if not isinstance(line, dict) or not all(type(v) in (int, float, type(None)) for v in line.values()):
+    """Whether a line of metrics.jsonl is one that a training wrote: numbers by name, three of them always, and numbers
+    by name within it (durations of epochs that vary)."""
+    if not isinstance(line, dict):
         return False
+    for value in line.values():
+        if not all(_is_number(part) for part in (value.values() if isinstance(value, dict) else [value])):
+            return False
     update, stage, seconds = (line.get(name) for name in ("update", "stage", "seconds"))
     whole = type(update) is int and type(stage) is int and 0 <= update < 2**53 and 0 <= stage < 2**31
-    return whole and seconds is not None and 0 <= seconds < 1e15 and all(abs(v or 0) < 1e300 for v in line.values())
+    return whole and seconds is not None and not isinstance(seconds, dict) and 0 <= seconds < 1e15
+
+
+def _is_number(value: object) -> bool:
+    return value is None or (type(value) in (int, float) and (value != value or abs(value) < 1e300))
 
 
 def _hard(tensors: dict[str, Tensor], model: Model, source: Path) -> dict[str, Tensor]:
