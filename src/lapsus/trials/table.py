@@ -6,7 +6,7 @@ import pandas as pd
 from lapsus.circular import difference, wrap
 from lapsus.errors import LapsusError
 from lapsus.trials.checks import find_problems, raise_problems, warn_of_half_circle
-from lapsus.trials.columns import UNITS, infer_unit, item_columns, rename
+from lapsus.trials.columns import UNITS, from_errors, infer_unit, item_columns, number_to_angle, rename, select
 
 __all__ = ["Trials"]
 
@@ -60,10 +60,25 @@ class Trials:
         self._set(table, "radians", "radians", source)
 
     @classmethod
-    def from_table(cls, table: pd.DataFrame, unit: str | None = None, probe_unit: str | None = None, source="table"):
-        """From a pandas table with the columns of docs/trials.md (mixtur's names are understood too)."""
+    def from_table(
+        cls,
+        table: pd.DataFrame,
+        unit: str | None = None,
+        probe_unit: str | None = None,
+        source: str = "table",
+        *,
+        columns: dict[str, str] | None = None,
+        where: dict[str, str] | None = None,
+        probe_positions: int | None = None,
+    ) -> "Trials":
+        """From a pandas table with the columns of docs/trials.md (mixtur's, MemToolbox's and bmm's names are
+        understood too); columns, where and probe_positions as in read_trials."""
         trials = cls.__new__(cls)
-        trials._set(rename(table.reset_index(drop=True), source), unit, probe_unit, source, hint=True)
+        table = select(table.reset_index(drop=True), columns, where, source)
+        table = from_errors(rename(table, source))
+        if probe_positions is not None:
+            table, probe_unit = number_to_angle(table, probe_positions, source), "degrees"
+        trials._set(table, unit, probe_unit, source, hint=True)
         return trials
 
     def _set(self, table, unit, probe_unit, source, hint=False):
