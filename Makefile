@@ -4,13 +4,13 @@ PYTHON ?= python3
 BIN := $(VENV)/bin
 SOURCES := $(shell find src native -type f -not -name '*.pyc' -not -name '*.so' 2>/dev/null)
 
-.PHONY: discover test install sanitize bench clean
+.PHONY: discover check test fast long install sanitize neon wheel-test wheels lowest docs version-check bench clean
 
 # The package itself is installed last and alone, so that a change of ours does not look for dependencies again.
 $(VENV)/.installed: pyproject.toml constraints.txt CMakeLists.txt $(SOURCES)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt "torch==2.13.0"
-	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt ".[test]"
+	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt ".[test,dev]"
 	@touch $@
 
 install: $(VENV)/.installed
@@ -22,12 +22,48 @@ discover: install
 test: install
 	$(BIN)/python -m pytest
 
+fast: install
+	$(BIN)/python -m pytest -m "not slow and not long"
+
+long: install
+	$(BIN)/python -m pytest -m long
+
+# What needs no test to be seen: style, which room may import which, types.
+check: install
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	PYTHONPATH=src $(BIN)/lint-imports
+	$(BIN)/mypy
+
 # The kernel under the address, undefined-behaviour and thread sanitizers.
 sanitize:
 	sh native/sanitize.sh
+
+# The kernel for 64-bit ARM, cross-compiled and run under an emulator.
+neon:
+	sh native/neon.sh
+
+# Source archive and wheel, and the wheel in an environment that has no compiler.
+wheel-test:
+	PYTHON=$(PYTHON) sh .ci/wheel.sh
+
+# Wheels of this system for every Python, in dist/ (needs Docker on Linux).
+wheels:
+	$(PYTHON) -m pip install -q "cibuildwheel==4.3.3"
+	$(PYTHON) -m cibuildwheel --output-dir dist
+
+# The quick tests with the oldest versions that pyproject.toml allows, as far as this Python has wheels of them.
+lowest:
+	test -x $(VENV)-lowest/bin/python || $(PYTHON) -m venv $(VENV)-lowest
+	$(VENV)-lowest/bin/python -m pip install -q --disable-pip-version-check -c .ci/lowest.txt ".[test]"
+	$(VENV)-lowest/bin/python -m pytest -m "not slow and not long"
+
+# A tag must be the version that the package, CITATION.cff, codemeta.json and the changelog name.
+version-check:
+	$(PYTHON) .ci/version.py $(TAG)
 
 bench: install
 	$(BIN)/lapsus bench engine
 
 clean:
-	rm -rf $(VENV) build
+	rm -rf $(VENV) build dist site

@@ -6,7 +6,7 @@ The same as `lapsus bench engine`; docs/performance.md keeps what it printed.
 import argparse
 import json
 
-from lapsus.engine import bench
+from lapsus.training import bench
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)

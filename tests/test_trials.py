@@ -284,13 +284,14 @@ def test_text_files_of_other_programs(tmp_path):
     for decimal in ",.":
         frame.to_csv(tmp_path / "excel.csv", sep=";", decimal=decimal, index=False)
         np.testing.assert_allclose(read_trials(tmp_path / "excel.csv").response, expected)
-    lines = frame.to_csv(sep="\t").split("\n")
-    (tmp_path / "r.tsv").write_text(
-        "\n".join([lines[0].lstrip("\t"), *lines[1:]])
-    )  # row names, as R's write.table has them
+    text = frame.to_csv(sep="\t")  # row names under an empty name, as R's write.csv has them
+    (tmp_path / "r.tsv").write_text(text)
     np.testing.assert_allclose(read_trials(tmp_path / "r.tsv").response, expected)
+    (tmp_path / "r.tsv").write_text(text.lstrip("\t"))  # under none, as write.table has them: they may be anything
+    with pytest.raises(LapsusError, match="row 1 has 10 fields, the header has 9"):
+        read_trials(tmp_path / "r.tsv")
     (tmp_path / "shifted.csv").write_text("response,target\n" + "".join(f"{x},1,2\n" for x in (0.3, 0.2, 0.5)))
-    with pytest.raises(LapsusError, match="more fields than the header"):
+    with pytest.raises(LapsusError, match="row 1 has 3 fields, the header has 2"):
         read_trials(tmp_path / "shifted.csv")
 
 

@@ -8,6 +8,7 @@ import torch
 from lapsus import LapsusError, Run, load, read_experiment, simulate, train
 from lapsus.library.shipped import load_shipped, shipped, shipped_name, summary, weights_folder
 from lapsus.study.ship import ship
+from lapsus.study.verdict import LIMITS
 from lapsus.sweep.one_by_one import jobs_of, train_all
 from lapsus.training.experiment import set_of, shipped_experiments, to_toml
 
@@ -119,13 +120,6 @@ def test_architecture_controls_have_the_stages_of_the_tree(name):
     durations = {"task": {key: preamble.task[key] for key in ("denoise", "delay")}}
     assert control == [*(stage.model_copy(update=durations) for stage in preamble.stage), *tree.stage]
     assert all(getattr(read_experiment(name), part) == getattr(tree, part) for part in ("behaviour", "task", "noise"))
-
-
-# As in docs/recipe.md. A task-optimal network's target has no swaps: its curve is its swap rate.
-LIMITS = {
-    "diffusion": {"swap_curve_mad": 0.02, "swap_curve_max": 0.05, "median_error": 0.15, "away": 0.03, "excess": 0.08},
-    "task-optimal": {"median_error": 0.10, "swap_curve_mad": 0.005},
-}
 
 
 def _of_the_paper(facts: dict) -> bool:

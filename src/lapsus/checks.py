@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from lapsus import streams
 from lapsus.errors import LapsusError
+from lapsus.protocols import Behaviour, Conditions, HasMixture, HasOptimum, Network, Task
 
 __all__ = ["check_behaviour", "check_network", "check_task"]
 
@@ -21,18 +22,21 @@ def _need(condition: bool, sentence: str) -> None:
         raise LapsusError(sentence)
 
 
-def _attributes(thing, kind: str, names: tuple[str, ...]) -> None:
+def _satisfies(thing: object, kind: type) -> None:
+    """That a thing has every member of its protocol."""
+    names = sorted(name for name in {**vars(kind), **kind.__annotations__} if not name.startswith("_"))
     missing = [name for name in names if not hasattr(thing, name)]
-    _need(not missing, f"A {kind} needs {', '.join(names)}; {type(thing).__name__} has no {', '.join(missing)}.")
+    what = f"A {kind.__name__.lower()} needs {', '.join(names)}"
+    _need(not missing, f"{what}; {type(thing).__name__} has no {', '.join(missing)}.")
 
 
-def _conditions(task) -> dict[str, Tensor]:
+def _conditions(task: Task) -> Conditions:
     return task.sample(_COUNT, streams.generator("check"))
 
 
-def check_task(task) -> None:
+def check_task(task: Task) -> None:
     """Epochs, sampling of conditions, stimuli, encoder and table of a task."""
-    _attributes(task, "task", ("epochs", "stimulus_size", "response_size", "sample", "stimuli", "encoder", "table"))
+    _satisfies(task, Task)
     epochs = task.epochs
     _need(
         isinstance(epochs, dict) and len(epochs) > 0,
@@ -82,9 +86,9 @@ def check_task(task) -> None:
     _need(len(task.table(first)) == _COUNT, "task.table must have one row a condition.")
 
 
-def check_behaviour(behaviour, task) -> None:
+def check_behaviour(behaviour: Behaviour, task: Task) -> None:
     """Samples of a behaviour on conditions of a task and, where it has a closed form, that they follow its density."""
-    _attributes(behaviour, "behaviour", ("response_size", "sample", "measures"))
+    _satisfies(behaviour, Behaviour)
     conditions, trials = _conditions(task), 5
     x_T = behaviour.sample(conditions, trials, streams.generator("check"))
     shape = (behaviour.response_size, _COUNT, trials)
@@ -100,13 +104,13 @@ def check_behaviour(behaviour, task) -> None:
         isinstance(behaviour.measures(conditions, x_T), dict),
         "behaviour.measures(conditions, x_T) must return a dictionary.",
     )
-    if hasattr(behaviour, "optimal"):
+    if isinstance(behaviour, HasOptimum):
         shape = (_COUNT, behaviour.response_size)
         _need(
             behaviour.optimal(conditions).shape == shape,
             f"behaviour.optimal(conditions) must have shape {list(shape)}.",
         )
-    if hasattr(behaviour, "mixture"):
+    if isinstance(behaviour, HasMixture):
         mixture = behaviour.mixture(conditions)
         sums = mixture.weights.sum(1)
         _need(
@@ -129,9 +133,9 @@ def check_behaviour(behaviour, task) -> None:
         )
 
 
-def check_network(network, stimulus_size: int) -> None:
+def check_network(network: Network, stimulus_size: int) -> None:
     """Shapes, readout, and that conditions and trials do not leak into each other."""
-    _attributes(network, "network", ("units", "alpha", "readout", "drive_size", "drive", "biases", "F"))
+    _satisfies(network, Network)
     _need(isinstance(network, nn.Module), "A network must be a torch.nn.Module, so that its weights are found.")
     W_x = network.readout
     _need(

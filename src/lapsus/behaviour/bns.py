@@ -15,7 +15,7 @@ from torch import Tensor
 
 from lapsus import circular
 from lapsus.behaviour.measures import swap_measures
-from lapsus.behaviour.swap import NoSwap
+from lapsus.behaviour.swap import ConstantSwap, NoSwap, SmoothSwap
 from lapsus.diffusion import Mixture
 from lapsus.errors import LapsusError
 
@@ -45,8 +45,20 @@ class BNS:
         if not 0 <= self.uniform < 1:
             raise LapsusError(f"behaviour.uniform is a probability below 1, not {self.uniform}.")
         for name in ("radius", "spread"):
-            if not getattr(self, name) > 0:
+            if not 0 < getattr(self, name) < math.inf:
                 raise LapsusError(f"behaviour.{name} must be positive, not {getattr(self, name)}.")
+        if not math.isfinite(self.pi_correct):
+            raise LapsusError(f"behaviour.pi_correct must be a finite number, not {self.pi_correct}.")
+        if self.pi_correct and isinstance(self.swap, (NoSwap, ConstantSwap)):
+            raise LapsusError(
+                f"behaviour.pi_correct = {self.pi_correct} means nothing with this swap function: leave it out, and say"
+                " with swap.p how often there are swaps."
+            )
+        if self.pi_correct < 0 and isinstance(self.swap, SmoothSwap):
+            raise LapsusError(
+                f"behaviour.pi_correct = {self.pi_correct} would make the cued item less likely than another at its own"
+                " place; it cannot be negative."
+            )
 
     def weights(self, conditions: dict[str, Tensor]) -> Tensor:
         """Probability that each item is the one reported: [C, N]; rows sum to 1 - uniform."""

@@ -8,8 +8,7 @@ from torch import Tensor
 
 from lapsus import circular
 from lapsus.statistics.intervals import median_interval, rate_interval
-from lapsus.statistics.swaps import AWAY, distance_edges
-from lapsus.statistics.swaps import swap_curve as curve_of
+from lapsus.statistics.swaps import AWAY, distance_edges, swap_curve as curve_of
 
 __all__ = ["swap_curve", "swap_measures"]
 

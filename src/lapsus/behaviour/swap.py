@@ -47,7 +47,7 @@ class SmoothSwap:
     width: float = 3.0
 
     def __post_init__(self):
-        if not self.width > 0:
+        if not 0 < self.width < math.inf:
             raise LapsusError(f"swap.width must be positive (it is {self.width}).")
 
     def __call__(self, distance: Tensor) -> Tensor:

@@ -3,18 +3,47 @@
 The modules import torch and friends only inside their function, so that `lapsus --help` is instant.
 """
 
+import os
 import sys
 import warnings
+from contextlib import suppress
 from importlib import import_module
 from importlib.util import find_spec
 
 import typer
+from typer.core import TyperGroup
 
 from lapsus.errors import LapsusError, LapsusWarning
 
 __all__ = ["app", "main"]
 
+
+class _Commands(TyperGroup):
+    """Runs a command, and ends it with a sentence and a code whatever happens to it."""
+
+    def invoke(self, ctx):
+        try:
+            super().invoke(ctx)
+            sys.stdout.flush()
+        except LapsusError as error:
+            _say(str(error))
+            sys.exit(2)
+        except KeyboardInterrupt:
+            _say("stopped. What was saved before is whole; the same command starts again.")
+            sys.exit(130)
+        except BrokenPipeError:
+            sys.exit(_leave())
+        except OSError as error:
+            # What we read and write has its own sentence; this is a terminal, a pipe or a library's own file.
+            _say(f"{error.filename or 'The output'}: {error.strerror or error}.")
+            sys.exit(_leave(2))
+        except MemoryError:
+            _say("there is not enough memory for this; fewer trials, conditions or units need less.")
+            sys.exit(2)
+
+
 app = typer.Typer(
+    cls=_Commands,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
@@ -80,11 +109,18 @@ def main() -> None:
     warnings.showwarning = _show_warning
     try:
         app(standalone_mode=True)
-    except LapsusError as error:
-        print(f"lapsus: {error}", file=sys.stderr)
+    except LapsusError as error:  # from the callbacks of options
+        _say(str(error))
         sys.exit(2)
-    except KeyboardInterrupt:
-        print("lapsus: stopped.", file=sys.stderr)
-        sys.exit(130)
-    except BrokenPipeError:
-        sys.exit(0)
+
+
+def _say(text: str) -> None:
+    with suppress(OSError):
+        print(f"lapsus: {text}", file=sys.stderr)
+
+
+def _leave(code: int = 0) -> int:
+    """Nothing more can be printed: what is left in the buffer would only fail again when the interpreter ends."""
+    with suppress(OSError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    return code

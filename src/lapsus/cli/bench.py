@@ -23,7 +23,7 @@ def engine(
     """Fused kernel against torch: training, simulation, arithmetic, memory, scaling."""
     import json
 
-    from lapsus.engine import bench
+    from lapsus.training import bench
 
     report = bench.measure(quick=quick, plain=plain)
     typer.echo(json.dumps(report, indent=2) if json_ else bench.tables(report))

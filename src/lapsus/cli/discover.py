@@ -36,7 +36,10 @@ def command(
     ] = None,
     start_from: Annotated[
         str | None,
-        typer.Option(help="A run folder or shipped network to start from.", show_default="the nearest shipped one"),
+        typer.Option(
+            help="A run folder or shipped network to start from.",
+            show_default="one that never swaps, of another seed for each network",
+        ),
     ] = None,
     unit: Annotated[
         str | None, typer.Option(help="degrees, degrees_180 or radians.", show_default="read off the values")

@@ -41,15 +41,17 @@ def command(
 ):
     """Measure how close a trained network comes to its target, on fresh conditions; with several delays, at each."""
     from lapsus.errors import LapsusError
-    from lapsus.library import load
+    from lapsus.library import open_network
     from lapsus.study import evaluate
-    from lapsus.study.evaluation import evaluate_delays, norm_ratio
+    from lapsus.study.memory import evaluate_delays, norm_ratio
+    from lapsus.study.verdict import verdict
 
     if conditions < 2 or trials < 1 or seed < 0:
         raise LapsusError(
             "evaluate needs --conditions of at least 2, --trials of at least 1 and a --seed that is not negative."
         )
-    model, delays = load(run, trust), delays_of(delay)
+    network = open_network(run, trust)
+    model, delays = network.model(), delays_of(delay)
     if len(delays) > 1:
         rows = evaluate_delays(model, tuple(delays), conditions, trials, seed, engine=engine)
         result = {"conditions": conditions, "trials": trials, "seed": seed, "delays": rows}
@@ -58,7 +60,11 @@ def command(
         return
     model = model.at(delay=delays[0]) if delays else model
     result = evaluate(model, conditions, trials, seed, engine=engine)
-    typer.echo(json_module.dumps(result) if json else describe(result))
+    said = verdict(result, network.experiment.stage[-1].objective["kind"])
+    if json:
+        typer.echo(json_module.dumps(result | {"verdict": said.kind, "verdict_sentence": str(said)}))
+    else:
+        typer.echo(f"{describe(result)}\n{said}")
 
 
 def describe_delays(result: dict) -> str:

@@ -60,7 +60,9 @@ def command(
         table = table[table.set_size == set_size]
     result = fit(table, model, emission, uniform, even, by, seed)
     if output is not None:
-        result.save(output)
+        from lapsus.plots.fits import save_all
+
+        save_all(result, result.save(output))
     typer.echo(json_module.dumps(result.to_dict()) if json else result.summary())
     if output is not None and not json:
         typer.echo(f"\nWritten to {output}.")

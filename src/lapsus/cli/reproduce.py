@@ -52,7 +52,8 @@ def figures(
 ):
     """The paper's figures (PDF, PNG, numbers as CSV) and a table of its claims: this is what `lapsus reproduce` does.
 
-    Figures: task, fig2, fig3, fig4, table1, windows, unimodal, cyclic, schedule, prediction, cue-combination.
+    Figures: task, fig2, fig3, fig4, table1, windows, unimodal, cyclic, schedule, prediction, memory,
+    cue-combination.
     """
     import matplotlib
 
@@ -78,15 +79,10 @@ def _progress(name: str) -> None:
 
 
 def _open(path: Path):
-    import xarray as xr
-
     from lapsus.analysis.activity import items
-    from lapsus.errors import LapsusError
+    from lapsus.files import read_netcdf
 
-    try:
-        dataset = xr.load_dataset(path, engine="h5netcdf")
-    except (OSError, ValueError) as error:
-        raise LapsusError(f"--recording {path} cannot be read as netCDF: {error}.") from error
+    dataset = read_netcdf(path)
     items(dataset)
     return dataset
 

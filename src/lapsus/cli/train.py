@@ -19,7 +19,12 @@ MicroBatch = Annotated[
     typer.Option("--micro-batch", help="Conditions simulated at a time: less memory, same result.", show_default="all"),
 ]
 
-Trust = Annotated[bool, typer.Option("--trust", help="Import classes outside of lapsus that the run's config names.")]
+# Conditions and trials from which the verdict after a training is made: a second or two.
+_JUDGED = (1024, 16)
+
+Trust = Annotated[
+    bool, typer.Option("--trust", help="Import classes outside of lapsus that it names: this runs their code.")
+]
 
 
 def command(
@@ -41,11 +46,14 @@ def command(
     engine: Engine = "auto",
     threads: Threads = None,
     micro_batch: MicroBatch = None,
+    trust: Trust = False,
 ):
     """Train a network as an experiment file says, in a new run folder."""
+    from lapsus.files import file_name
     from lapsus.library import Run
     from lapsus.library.runs import first_model
     from lapsus.training import read_experiment
+    from lapsus.training.kinds import check_trust
     from lapsus.training.rehearsal import rehearse
     from lapsus.training.trainer import check_options
 
@@ -53,8 +61,9 @@ def command(
     described = read_experiment(experiment, overrides)
     options = {"steps": steps, "minutes": minutes, "engine": engine, "threads": threads, "micro_batch": micro_batch}
     check_options(**options)
-    output = output or Path("runs") / f"{described.name}-{described.seed}"
-    rehearse(described, first_model(described, output.parent, trust=True), engine, threads)
+    check_trust(described.model_dump(), experiment, trust, own=True)
+    output = output or Path("runs") / f"{file_name(described.name)}-{described.seed}"
+    rehearse(described, first_model(described, output.parent, trust), engine, threads)
     run = Run.create(output, described)
     go(run, **options)
 
@@ -67,9 +76,15 @@ def go(run, **options) -> None:
     outcome = train(run, say=lambda line: typer.echo(line, err=True), **options)
     place = f"update {outcome.update:,} of {outcome.updates:,}"
     if outcome.reason == "done":
-        typer.echo(f"Trained in {outcome.seconds / 60:.1f} min. `lapsus evaluate {run.path}` measures it.")
+        typer.echo(f"Trained in {outcome.seconds / 60:.1f} min. `lapsus evaluate {run.path}` measures it in full.")
     else:
         why = {"interrupted": "Interrupted", "minutes": "Time is up", "steps": "Stopped"}[outcome.reason]
         typer.echo(f"{why} at {place}; all is saved. `lapsus resume {run.path}` goes on.")
     if outcome.reason == "interrupted":
         raise typer.Exit(130)
+    if outcome.reason in ("done", "minutes"):
+        from lapsus.study import evaluate
+        from lapsus.study.verdict import verdict
+
+        found = evaluate(run.model(), *_JUDGED, engine=options.get("engine", "auto"))
+        typer.echo(str(verdict(found, run.experiment.stage[-1].objective["kind"], outcome.reason == "minutes")))

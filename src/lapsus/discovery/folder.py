@@ -6,12 +6,13 @@ done again; nothing that is done is repeated, and a folder that holds anything e
 
 import hashlib
 import json
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
 
 from lapsus.errors import LapsusError
-from lapsus.files import check_place, make_folder, short, sweep, write_json
+from lapsus.files import Damaged, check_place, make_folder, read_bytes, read_json, short, sweep, write_json
 
 __all__ = ["STAGES", "Folder", "fingerprint"]
 
@@ -26,6 +27,19 @@ STAGES = {
     "analyse": "looking for the mechanism",
     "report": "writing the report",
 }
+
+
+# First part of the name of a file → the stage that writes it.
+FILES = {
+    "trials.csv": "trials",
+    "notes.json": "trials",
+    "fit": "fit",
+    "target.json": "target",
+    "evaluation.json": "evaluate",
+    "analysis.json": "analyse",
+    "analysis": "analyse",
+}
+_SETTINGS = {"source", "example", "set_size", "cueing", "minutes", "networks", "start_from", "seed"}
 
 
 def fingerprint(trials, settings: dict) -> str:
@@ -59,18 +73,30 @@ class Folder:
             return cls(path, table)
         make_folder(path)
         sweep(path)
-        folder = cls(path, {"format": FORMAT, "identity": identity, "settings": settings, "done": {}})
+        folder = cls(path, {"format": FORMAT, "identity": identity, "settings": settings, "done": {}, "files": {}})
         folder._write()
         return folder
 
     @staticmethod
     def read(path: Path) -> dict | None:
-        """stages.json of a discovery, or None if the folder is not one."""
-        try:
-            table = json.loads((Path(path) / "stages.json").read_text())
-        except (OSError, ValueError):
+        """stages.json of a discovery, or None if the folder is not one; Damaged if it is one that cannot be read."""
+        file = Path(path) / "stages.json"
+        if not file.is_file():
             return None
-        return table if isinstance(table, dict) and table.get("format") == FORMAT else None
+        table = read_json(file)
+        if table.get("format") != FORMAT:
+            return None
+        right = (
+            isinstance(table.get("identity"), str)
+            and isinstance(table.get("settings"), dict)
+            and set(table["settings"]) >= _SETTINGS
+            and isinstance(table.get("done"), dict)
+            and all(type(seconds) in (int, float) for seconds in table["done"].values())
+            and isinstance(table.setdefault("files", {}), dict)
+        )
+        if not right:
+            raise Damaged(f"{short(file)} is damaged: it does not say what a discovery's does.")
+        return table
 
     def _write(self) -> None:
         write_json(self.path / "stages.json", self._table)
@@ -87,9 +113,38 @@ class Folder:
         """Seconds that each finished stage took."""
         return self._table["done"]
 
-    def finish(self, stage: str, seconds: float) -> None:
+    def finish(self, stage: str, seconds: float, names: Iterable[str] = ()) -> None:
+        """Enter a stage as done, with the hashes of the files that later stages read."""
+        self._table["files"] |= {name: self._hash(name) for name in names}
         self.done[stage] = round(seconds, 2)
         self._write()
 
-    def json(self, name: str) -> dict:
-        return json.loads((self.path / name).read_text())
+    def _hash(self, name: str) -> str:
+        return hashlib.sha256(read_bytes(self.path / name)).hexdigest()
+
+    def check(self, name: str) -> Path:
+        """The path of a file of a stage that is done, after a look at its hash (version 0.1 wrote none)."""
+        known = self._table["files"].get(name)
+        if known is not None and self._hash(name) != known:
+            raise Damaged(f"{short(self.path / name)} is damaged: its contents do not match its hash.")
+        return self.path / name
+
+    def mend(self) -> list[str]:
+        """Stages to be done again, because a file of theirs is gone or damaged; entered as not done, with all that
+        comes after them."""
+        broken = set()
+        for name in self._table["files"]:
+            try:
+                self.check(name)
+            except LapsusError:
+                broken.add(FILES.get(name.split("/")[0], "trials"))
+        order = list(STAGES)
+        first = min((order.index(stage) for stage in broken), default=len(order))
+        again = [stage for stage in order[first:] if stage in self.done and stage != "train"]
+        for stage in again:
+            del self.done[stage]
+        return again
+
+    def json(self, name: str, kind: type = dict):
+        """A JSON file of the folder."""
+        return read_json(self.check(name), kind)

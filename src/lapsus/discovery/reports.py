@@ -5,7 +5,7 @@ from pathlib import Path
 from lapsus.discovery.folder import Folder
 from lapsus.discovery.result import Discovery
 from lapsus.errors import LapsusError
-from lapsus.files import write_text
+from lapsus.files import read_bytes, understood, write_text
 from lapsus.library import open_network
 from lapsus.report.networks import networks_page
 from lapsus.report.page import MARK
@@ -28,6 +28,8 @@ def write_report(
 
     output: the HTML file (report.html in the folder, or here for several); seed: of fresh conditions and noise.
     """
+    if seed is not None and seed < 0:
+        raise LapsusError(f"--seed must not be negative (it is {seed}).")
     if not sources:
         raise LapsusError("A report needs at least one run folder or network that ships with lapsus.")
     one = Path(sources[0])
@@ -40,7 +42,8 @@ def write_report(
                 f"{shortened(one)} is a discovery that is not done; `lapsus discover` with the same arguments goes on"
                 " with it."
             )
-        return discovery.write_report(None if output is None else _place(Path(output)))
+        with understood(one):
+            return discovery.write_report(None if output is None else _place(Path(output)))
     inside = len(sources) == 1 and one.is_dir()
     path = _place(Path(output) if output is not None else one / "report.html" if inside else Path("report.html"))
     found = []
@@ -57,6 +60,6 @@ def _place(path: Path) -> Path:
     """Where a page may be written: nothing is there, or one of our own pages."""
     if path.is_dir():
         raise LapsusError(f"{path} is a folder; -o names the HTML file to write.")
-    if path.exists() and MARK not in path.read_text(errors="replace"):
+    if path.exists() and MARK.encode() not in read_bytes(path):
         raise LapsusError(f"{path} is there already and is not a report of ours; -o names another file.")
     return path

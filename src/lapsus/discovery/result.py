@@ -8,7 +8,7 @@ import numpy as np
 from lapsus.discovery.folder import STAGES, Folder
 from lapsus.discovery.target import fitted_behaviour
 from lapsus.errors import LapsusError
-from lapsus.files import from_plain, write_json, write_text
+from lapsus.files import from_plain, inside, read_arrays, understood, write_json, write_text
 from lapsus.inference import Fit
 from lapsus.library import Run
 from lapsus.report import DiscoveryContent, discovery_page
@@ -68,7 +68,7 @@ class Discovery:
     @cached_property
     def fit(self):
         self._part("fit/summary.json", "fit")
-        return Fit.load(self.path / "fit")
+        return Fit.load(self._folder.check("fit/fit.nc"))
 
     @property
     def trials(self):
@@ -84,7 +84,11 @@ class Discovery:
 
     @cached_property
     def runs(self) -> list:
-        return [Run(self.path / "networks" / name) for name in self.plan["networks"]]
+        with understood(self.path / "target.json"):
+            names = [str(name) for name in self.plan["networks"]]
+            if not names or any(Path(name).name != name for name in names):
+                raise ValueError("networks are not names")
+        return [Run(inside(self.path, "networks", name)) for name in names]
 
     @cached_property
     def models(self) -> list:
@@ -96,16 +100,17 @@ class Discovery:
 
     @cached_property
     def matches(self) -> list[Match]:
-        return [from_plain(Match, one) for one in self._part("evaluation.json", "evaluate")["matches"]]
+        with understood(self.path / "evaluation.json"):
+            return [from_plain(Match, one) for one in self._part("evaluation.json", "evaluate")["matches"]]
 
     @cached_property
     def mechanisms(self) -> list[Mechanism]:
-        return [from_plain(Mechanism, one) for one in self._part("analysis.json", "analyse")["mechanisms"]]
+        with understood(self.path / "analysis.json"):
+            return [from_plain(Mechanism, one) for one in self._part("analysis.json", "analyse")["mechanisms"]]
 
     def arrays(self, network: int = 0) -> dict[str, np.ndarray]:
         """Arrays behind the mechanism's figures."""
-        with np.load(self.path / "analysis" / f"network-{network + 1}.npz", allow_pickle=False) as stored:
-            return dict(stored)
+        return read_arrays(self._folder.check(f"analysis/network-{network + 1}.npz"))
 
     @cached_property
     def facts(self) -> dict:
@@ -180,7 +185,7 @@ class Discovery:
             sentences,
             checks,
             self.settings,
-            self._folder.json("notes.json"),
+            self._folder.json("notes.json", list),
             self.done,
             observer_f if self.settings["example"] else None,
         )

@@ -3,6 +3,7 @@
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -10,15 +11,25 @@ import pandas as pd
 import torch
 from tqdm import tqdm
 
+from lapsus import streams
 from lapsus.behaviour import BNS
 from lapsus.discovery.folder import STAGES, Folder, fingerprint
 from lapsus.discovery.result import Discovery
-from lapsus.discovery.target import LEAST_GUESS, experiment, fitted_behaviour, nearest_start, task_like, updates_within
+from lapsus.discovery.target import (
+    LEAST_GUESS,
+    ROUND_NAME,
+    experiment,
+    fitted_behaviour,
+    memory_variance,
+    starts,
+    task_like,
+    updates_within,
+)
 from lapsus.errors import LapsusError
-from lapsus.files import subfolder, write_arrays, write_json, write_text
+from lapsus.files import locked, subfolder, write_arrays, write_json, write_text
 from lapsus.inference import fit as fit_trials
 from lapsus.library import Run
-from lapsus.study.evaluation import evaluate
+from lapsus.study.evaluation import evaluate, excess
 from lapsus.study.findings import LEAST_APART
 from lapsus.study.match import Match, match
 from lapsus.study.mechanism import study_mechanism
@@ -29,6 +40,7 @@ from lapsus.trials.observer import NAME, observer_path
 
 __all__ = ["Interrupted", "discover"]
 
+_MOST_NETWORKS = 1000
 _MINIMUM = 30
 
 
@@ -61,8 +73,10 @@ def discover(
     say = _default_say if say is None else say
     if not 0 < minutes < float("inf"):
         raise LapsusError(f"--minutes must be positive, not {minutes}.")
-    if networks < 1:
-        raise LapsusError(f"--networks must be at least 1, not {networks}.")
+    if not 1 <= networks <= _MOST_NETWORKS:
+        raise LapsusError(f"--networks must be 1 to {_MOST_NETWORKS}, not {networks}.")
+    if not 0 <= seed < 2**31 - networks:
+        raise LapsusError(f"--seed must be a whole number from 0 to about two billion, not {seed}.")
     if cueing not in ("auto", "feature", "index"):
         raise LapsusError(f"--cueing is feature, index or auto, not {cueing}.")
     example = trials is None
@@ -81,21 +95,38 @@ def discover(
     folder = Folder.open(
         output if output is not None else _default_folder(source), fingerprint(used, settings), settings
     )
+    with locked(folder.path, "is being worked on"):
+        return _stages(folder, used, notes, say, sizes)
+
+
+def _stages(folder: Folder, used: Trials, notes: list[str], say: Callable[[str], None], sizes: Sizes) -> Discovery:
+    """Every stage that is not done, in turn."""
+    for stage in folder.mend():
+        say(f"      A file of the stage “{STAGES[stage]}” is damaged or gone: it is done again.")
     discovery = Discovery(folder.path)
+    discovery._folder = folder
     work = _Work(discovery, used, notes, say, sizes)
     for number, stage in enumerate(STAGES, 1):
-        if stage in folder.done and (stage != "report" or discovery.report.is_file()):
+        if stage in folder.done and (stage != "report" or _reported(discovery)):
             continue
         work.announce(number, stage)
         began = time.monotonic()
-        getattr(work, stage)()
-        discovery._folder.finish(stage, time.monotonic() - began)
+        names = getattr(work, stage)() or ()
+        folder.finish(stage, time.monotonic() - began, names)
         if stage == "report":
             write_json(
                 folder / "discovery.json",
                 folder.json("discovery.json") | {"seconds": round(sum(discovery.done.values()), 1)},
             )
     return Discovery(folder.path)
+
+
+def _reported(discovery: Discovery) -> bool:
+    """Whether the report is there with the numbers that it was made of."""
+    try:
+        return discovery.report.is_file() and "sentences" in discovery.facts
+    except LapsusError:
+        return False
 
 
 def _default_say(text: str) -> None:
@@ -174,28 +205,30 @@ class _Work:
         when = f"about {left / 60:.1f} min left in all" if left > 6 else "the budget is used up, finishing"
         self.say(f"[{number}/{len(STAGES)}] {STAGES[stage]} ({when})")
 
-    def trials(self) -> None:
+    # Each stage returns the files of its that later stages read.
+
+    def trials(self) -> list[str]:
         write_text(self.folder / "trials.csv", self.used.table.to_csv(index=False))
         write_json(self.folder / "notes.json", self.notes)
+        return ["trials.csv", "notes.json"]
 
-    def fit(self) -> None:
+    def fit(self) -> list[str]:
         found = fit_trials(self.used, seed=self.settings["seed"])
-        found.save(self.folder / "fit", plots=False)
+        found.save(self.folder / "fit")
         self.discovery.fit = found
+        return ["fit/fit.nc", "fit/summary.json"]
 
-    def target(self) -> None:
+    def target(self) -> list[str]:
         settings = self.settings
         cueing = settings["cueing"]
         fitted = fitted_behaviour(self.discovery.fit, settings["set_size"], cueing)
         task = task_like(self.used, cueing)
-        starts = nearest_start(fitted, task, cueing, settings["start_from"])
-        if not starts:
+        family = starts(fitted, task, cueing, settings["start_from"]) or [None]
+        if family == [None]:
             self.say(
                 "      No trained network ships for this task yet, so training starts from scratch; ten minutes are"
                 " short for that."
             )
-        # The nearest network and, for further networks, its other seeds.
-        family = [s for s in starts if s.config["name"] == starts[0].config["name"]] or [None]
         spent = sum(self.folder.done.values())
         # Comparison and analyses take about as long as the fit on any machine; never less than a third is left for
         # training.
@@ -206,10 +239,10 @@ class _Work:
         for k in range(settings["networks"]):
             start = family[k % len(family)]
             name = f"network-{k + 1}"
-            described = experiment(fitted, task, start, settings["seed"] + k, name, 1000)
-            updates = updates_within(described, share)
-            described = experiment(fitted, task, start, settings["seed"] + k, name, updates)
-            path = self.folder / "networks" / name
+            memory = 0.0 if start is None else memory_variance(start)
+            describe = partial(experiment, fitted, task, start, settings["seed"] + k, name, memory=memory)
+            described = describe(updates_within(describe(1000), share))
+            path = subfolder(self.folder.path, "networks") / name
             if not (path / "config.toml").is_file():
                 Run.create(path, described)
             names.append(name)
@@ -226,34 +259,62 @@ class _Work:
                 "uniform_target": fitted.uniform if fitted.uniform >= LEAST_GUESS else 0.0,
             },
         )
+        return ["target.json"]
 
     def train(self) -> None:
         plan = self.discovery.plan
         for number, run in enumerate(self.discovery.runs, 1):
-            # Only what this network has left of its share: a resumed discovery does not start its clock again.
-            used = (run.metrics() or [{"seconds": 0.0}])[-1]["seconds"]
-            left = plan["seconds"] - used
-            if run.update >= run.experiment.updates or (left <= 1 and run.update > 0):
-                continue
-            self.say(
-                f"      network {number} of {len(plan['networks'])}: up to {run.experiment.updates:,} updates in"
-                f" {max(left, 1) / 60:.1f} min"
-            )
-            outcome = train(run, minutes=max(left, 1) / 60)
-            if outcome.reason == "interrupted":
-                raise Interrupted
+            looks, stages = self._looks(run.path.name), run.experiment.stage
+            for stage, end in zip(stages, np.cumsum([stage.updates for stage in stages])):
+                # Only what this network has left of its share: a resumed discovery does not start its clock again.
+                used = (run.metrics() or [{"seconds": 0.0}])[-1]["seconds"]
+                left = plan["seconds"] - used
+                if (looks and looks[-1]["settled"]) or (left <= 1 and run.update > 0):
+                    break
+                if run.update >= end:
+                    continue
+                if run.update == 0:
+                    self.say(
+                        f"      network {number} of {len(plan['networks'])}: up to {run.experiment.updates:,} updates"
+                        f" in {max(left, 1) / 60:.1f} min"
+                    )
+                outcome = train(run, steps=int(end) - run.update, minutes=max(left, 1) / 60)
+                if outcome.reason == "interrupted":
+                    raise Interrupted
+                if stage.name == ROUND_NAME and run.update == end < run.experiment.updates:
+                    looks = self._look(run, looks)
 
-    def evaluate(self) -> None:
+    def _looks(self, name: str) -> list[dict]:
+        """What was seen of a network after each round of its training."""
+        path = self.folder / "networks" / f"{name}.json"
+        return self.folder.json(f"networks/{name}.json")["looks"] if path.is_file() else []
+
+    def _look(self, run: Run, looks: list[dict]) -> list[dict]:
+        """See whether the network matches with a margin and its excess no longer falls by more than a twentieth."""
+        model, seed = run.model(), self.settings["seed"]
+        conditions = model.task.sample(512, streams.generator(seed, "look"))
+        found = excess(model, conditions, 8, seed)["excess"]
+        margin = bool(self._match(model).with_margin)
+        level = bool(looks) and found > 0.95 * min(look["excess"] for look in looks)
+        looks = [*looks, {"update": run.update, "excess": found, "margin": margin, "settled": margin and level}]
+        write_json(self.folder / "networks" / f"{run.path.name}.json", {"looks": looks})
+        return looks
+
+    def _match(self, model) -> Match:
+        fit, fitted, settings = self.discovery.fit, self.discovery.fitted, self.settings
+        return match(model, self.used, fit, fitted, settings["cueing"], seed=settings["seed"], sizes=self.sizes)
+
+    def evaluate(self) -> list[str]:
         settings, sizes = self.settings, self.sizes
         evaluations, matches = [], []
         for model in self.discovery.models:
             conditions, trials = sizes.evaluation_conditions, sizes.evaluation_trials
             evaluations.append(evaluate(model, conditions, trials, seed=settings["seed"]))
-            fit, fitted = self.discovery.fit, self.discovery.fitted
-            matches.append(match(model, self.used, fit, fitted, settings["cueing"], seed=settings["seed"], sizes=sizes))
+            matches.append(self._match(model))
         write_json(self.folder / "evaluation.json", {"evaluations": evaluations, "matches": matches})
+        return ["evaluation.json"]
 
-    def analyse(self) -> None:
+    def analyse(self) -> list[str]:
         place = subfolder(self.folder.path, "analysis")
         mechanisms = []
         for number, (model, found) in enumerate(zip(self.discovery.models, self.discovery.matches), 1):
@@ -262,6 +323,7 @@ class _Work:
             write_arrays(place / f"network-{number}.npz", arrays)
             mechanisms.append(mechanism)
         write_json(self.folder / "analysis.json", {"mechanisms": mechanisms})
+        return ["analysis.json", *(f"analysis/network-{number}.npz" for number in range(1, len(mechanisms) + 1))]
 
     def report(self) -> None:
         self.discovery.write_report()

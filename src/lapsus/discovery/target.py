@@ -2,7 +2,7 @@
 
 import math
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -11,52 +11,23 @@ from scipy.special import ive
 from torch import Tensor
 
 from lapsus import circular, streams
-from lapsus.behaviour import BNS, ConstantSwap, TabulatedSwap
+from lapsus.behaviour import BNS, ConstantSwap
 from lapsus.errors import LapsusError
 from lapsus.library import load, open_network, shipped
 from lapsus.study.evaluation import respond
-from lapsus.tasks import FeatureCued
 from lapsus.training import Experiment, Model
-from lapsus.training.build import build
+from lapsus.training.build import build, describe
+from lapsus.training.experiment import SETS
 from lapsus.training.loop import Training
 
-__all__ = [
-    "FeatureCuedLike",
-    "Start",
-    "behaviour_table",
-    "experiment",
-    "fitted_behaviour",
-    "nearest_start",
-    "task_like",
-    "updates_within",
-]
+__all__ = ["Start", "experiment", "fitted_behaviour", "starts", "task_like", "updates_within"]
 
 RADIUS, LEAST_SPREAD = 2.5, 0.2
 # Guesses rarer than this are left out of the target: the uniform component costs a quarter of the training time.
 LEAST_GUESS = 0.01
+# Updates after which the network is looked at: it is done when it matches with a margin and gets no better.
+ROUND, ROUND_NAME = 500, "fitted target"
 _DISTANCES = 48
-
-
-@dataclass(frozen=True)
-class FeatureCuedLike(FeatureCued):
-    """Two feature-cued items whose distances, in each feature, are drawn from a list: those that an experiment used."""
-
-    probe_distances: tuple[float, ...] = field(default=(math.pi,), kw_only=True)
-    report_distances: tuple[float, ...] = field(default=(math.pi,), kw_only=True)
-
-    def __post_init__(self):
-        super().__post_init__()
-        if self.items != 2:
-            raise LapsusError(f"task.items must be 2 where distances are given (it is {self.items}).")
-
-    def sample(self, count: int, generator: torch.Generator) -> dict[str, Tensor]:
-        pairs = {}
-        for name, distances in (("report", self.report_distances), ("probe", self.probe_distances)):
-            gap = torch.tensor(distances)[torch.randint(len(distances), (count,), generator=generator)]
-            start = torch.rand(count, generator=generator) * 2 * math.pi - math.pi
-            sign = 2.0 * torch.randint(2, (count,), generator=generator) - 1
-            pairs[name] = circular.wrap(torch.stack([start, start + sign * gap], 1))
-        return pairs | {"cued": torch.randint(2, (count,), generator=generator)}
 
 
 def _listed(distances: np.ndarray) -> list[float]:
@@ -74,7 +45,7 @@ def task_like(trials, cueing: str) -> dict:
         least = float(np.nanmin(np.abs(report)))
         return {"kind": "index-cued", "report_margin": round(min(math.pi / 4, least), 5)}
     return {
-        "kind": "lapsus.discovery.target:FeatureCuedLike",
+        "kind": "feature-cued-like",
         "probe_distances": _listed(trials.distance("probe")[:, 1:]),
         "report_distances": _listed(report),
     }
@@ -114,26 +85,6 @@ def _planar_scatter(circular_sd: float) -> float:
     return brentq(lambda scatter: resultant(scatter) - wanted, 1e-3, 50.0)
 
 
-def behaviour_table(behaviour: BNS) -> dict:
-    """The behaviour as the table of an experiment file."""
-    swap = behaviour.swap
-    if isinstance(swap, TabulatedSwap):
-        rows = [list(row) if isinstance(row, tuple) else row for row in swap.logits]
-        table = {"kind": "tabulated", "distances": list(swap.distances), "logits": rows}
-    elif isinstance(swap, ConstantSwap):
-        table = {"kind": "constant", "p": swap.p}
-    else:
-        table = {"kind": "none"}
-    return {
-        "kind": "bns",
-        "swap": table,
-        "feature": behaviour.feature,
-        "uniform": behaviour.uniform,
-        "radius": behaviour.radius,
-        "spread": behaviour.spread,
-    }
-
-
 # --- Where to start ---
 
 
@@ -157,39 +108,48 @@ def _swap_probability(behaviour: BNS, conditions: dict[str, Tensor]) -> Tensor:
     return 1 - weights.gather(1, conditions["cued"].long()[:, None])[:, 0] - behaviour.uniform
 
 
-def nearest_start(fitted: BNS, task: dict, cueing: str, start_from: str | None = None) -> list[Start]:
-    """Trained networks for this cueing by how near their own target's swap curve is, nearest first; none ships: an
-    empty list."""
+def starts(fitted: BNS, task: dict, cueing: str, start_from: str | None = None) -> list[Start]:
+    """Where networks may start: what was asked for, or neutral networks for this cueing, which never swap, so that how
+    they come to swap is their own; one a seed. Those that hold their memory at any delay come before those of the
+    paper's set; none ships: an empty list."""
     if start_from is not None:
         candidates = {str(start_from): open_network(start_from).experiment.model_dump(exclude_none=True)}
-    else:
-        # Architecture controls are no start unless one is asked for.
-        candidates = {
-            name: facts["config"]
-            for name, facts in shipped("paper").items()
-            if facts["config"].get("network", {}).get("kind", "dendritic") == "dendritic"
-        }
-    conditions = build("task", task).sample(2000, streams.generator("nearest start"))
-    wanted = _swap_probability(fitted, conditions)
-    found = []
-    for name, config in candidates.items():
-        last = config["stage"][-1]
-        target = config["behaviour"]
-        right = config["task"].get("kind") == f"{cueing}-cued" and target.get("kind", "bns") == "bns"
-        if not right or (last.get("objective") or {"kind": "diffusion"})["kind"] != "diffusion":
-            if start_from is not None:
+        for name, config in candidates.items():
+            if not _trained_by_diffusion(config, cueing):
                 kind = config["task"].get("kind")
                 raise LapsusError(
                     f"{name} cannot be the start: it is a {kind} network; this needs a {cueing}-cued one trained by"
                     " diffusion."
                 )
-            continue
-        gap = float((_swap_probability(build("behaviour", target), conditions) - wanted).abs().mean())
+    else:
+        for which in reversed(SETS):
+            configs = {name: facts["config"] for name, facts in shipped(which).items()}
+            candidates = {name: config for name, config in configs.items() if _neutral(config, cueing)}
+            if candidates:
+                break
+    conditions = build("task", task).sample(2000, streams.generator("nearest start"))
+    wanted = _swap_probability(fitted, conditions)
+    found = []
+    for name, config in candidates.items():
+        gap = float((_swap_probability(build("behaviour", config["behaviour"]), conditions) - wanted).abs().mean())
         found.append(Start(name, name.rstrip("/").rsplit("/", 1)[-1], config, gap))
-    return sorted(found, key=lambda start: (round(start.distance, 6), start.name))
+    return sorted(found, key=lambda start: start.name)
 
 
-def _memory_variance(start: Start) -> float:
+def _trained_by_diffusion(config: dict, cueing: str) -> bool:
+    last = config["stage"][-1]
+    right = config["task"].get("kind") == f"{cueing}-cued" and config["behaviour"].get("kind", "bns") == "bns"
+    return right and (last.get("objective") or {"kind": "diffusion"})["kind"] == "diffusion"
+
+
+def _neutral(config: dict, cueing: str) -> bool:
+    """Trees that never swap; architecture controls are no start unless one is asked for."""
+    tree = config.get("network", {}).get("kind", "dendritic") == "dendritic"
+    never = config["behaviour"].get("swap", {"kind": "none"})["kind"] == "none"
+    return tree and never and _trained_by_diffusion(config, cueing)
+
+
+def memory_variance(start: Start) -> float:
     """Variance of the start's responses around the reported item beyond its own target's: what its memory adds
     (rad²)."""
     model = load(start.source)
@@ -200,15 +160,17 @@ def _memory_variance(start: Start) -> float:
     return max(0.0, robust**2 - (start.spread / RADIUS) ** 2)
 
 
-def experiment(fitted: BNS, task: dict, start: Start | None, seed: int, name: str, updates: int) -> Experiment:
+def experiment(
+    fitted: BNS, task: dict, start: Start | None, seed: int, name: str, updates: int, memory: float = 0.0
+) -> Experiment:
     """The experiment of one network: from a trained one, straight to the target; from scratch, by way of easier
-    stages."""
-    memory = 0.0 if start is None else _memory_variance(start)
+    stages. memory: the variance (rad²) that the start's memory adds to its responses (`memory_variance`)."""
     # The network's own memory scatters responses too, so the target scatters less: together they should scatter as the
     # subject does.
     spread = RADIUS * math.sqrt(max((LEAST_SPREAD / RADIUS) ** 2, (fitted.spread / RADIUS) ** 2 - memory))
     target = BNS(
         swap=fitted.swap,
+        pi_correct=fitted.pi_correct,
         feature=fitted.feature,
         uniform=fitted.uniform if fitted.uniform >= LEAST_GUESS else 0.0,
         radius=RADIUS,
@@ -221,29 +183,36 @@ def experiment(fitted: BNS, task: dict, start: Start | None, seed: int, name: st
     # (docs/recipe.md). On samples both would follow the luck of the draw; they were not tried there.
     if regress == "expectation":
         diffusion, hard = diffusion | {"early_weight": 1.5, "early_floor": 0.035, "base_penalty": 0.1}, 0.25
-    average = max(0.9, min(0.998, 1 - 8 / max(updates, 1)))
+    rounds = max(1, round(updates / ROUND))
+    each = -(-updates // rounds)
+    average = max(0.9, min(0.998, 1 - 8 / max(each, 1)))
     last = {
-        "name": "fitted target",
-        "updates": updates,
+        "name": ROUND_NAME,
+        "updates": each,
         "conditions": 64,
         "trials": 8,
         "hard": hard,
         "objective": diffusion,
         "learning_rate": 3e-3,
         "final_learning_rate": 1e-4,
-        "warmup": min(100, updates // 10),
+        "warmup": min(100, each // 10),
         "clip": 5.0,
         "beta_2": 0.999,
         "axes": 0.99,
         "average": average,
     }
-    stages = [last] if start is not None else [*_from_scratch(updates), last | {"updates": int(0.35 * updates)}]
+    if start is not None:
+        last |= _as_it_was_trained(start)
+        # Later rounds start lower: they refine what the first one found.
+        stages = [last, *[last | {"learning_rate": 1e-3}] * (rounds - 1)]
+    else:
+        stages = [*_from_scratch(updates), last | {"updates": int(0.35 * updates)}]
     table = {
         "name": name,
         "description": "Made by lapsus discover.",
         "seed": seed,
         "task": task,
-        "behaviour": behaviour_table(target),
+        "behaviour": describe("behaviour", target),
         "stage": stages,
     }
     if start is not None:
@@ -255,6 +224,13 @@ def experiment(fitted: BNS, task: dict, start: Start | None, seed: int, name: st
     elif task["kind"] == "index-cued":
         table["network"] = {"kind": "dendritic", "input_scale": 30.0}  # as in index-preamble
     return Experiment.model_validate(table)
+
+
+def _as_it_was_trained(start: Start) -> dict:
+    """What keeps a network that holds its memory from losing it: the delays and the rate budget of its own training."""
+    last = start.config["stage"][-1]
+    kept = {"task": {name: value for name, value in last.get("task", {}).items() if isinstance(value, dict)}}
+    return kept | ({"rate_budget": last["rate_budget"]} if last.get("rate_budget") else {})
 
 
 def _from_scratch(updates: int) -> list[dict]:

@@ -7,6 +7,7 @@ order that depends neither on the number of threads nor on who finishes first. S
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from importlib import import_module
 
 import torch
@@ -137,34 +138,45 @@ def rollout(
     *,
     threads: int | None = None,
     group: int | None = None,
+    meanwhile: Callable[[], None] | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The trajectory [S+1, n, C, K], x [S+1, d, C, K] and power [C, K]; see lapsus.engine for the arguments."""
-    leaves = network.leaf_weight.shape[0]
-    if drives.shape[0] and drives.shape[2] != leaves:
-        raise LapsusError(f"drives has {drives.shape[2]} entries a condition; the tree has {leaves} leaves")
+    count = network.leaf_weight.shape[0]
+    if drives.shape[0] and drives.shape[2] != count:
+        raise LapsusError(f"drives has {drives.shape[2]} entries a condition; the tree has {count} leaves")
     weights, tables = list(network.branch_weights), list(biases)
     if not weights and network.nonlinearity == "relu":
         # A point neuron is a soma with one leaf: the ReLU of a ReLU is that ReLU.
         weights = [r0.new_ones(network.units, 1)]
         tables.append(tables[0].new_zeros(tables[0].shape))
-    nodes = [leaves] + [weight.shape[0] for weight in weights]
+    nodes = [count] + [weight.shape[0] for weight in weights]
     if [table.shape[-1] for table in tables] != nodes:
         raise LapsusError(f"the bias tables have {[table.shape[-1] for table in tables]} nodes; the tree has {nodes}")
     # Under `group` the kernel itself adds to .grad: autograd would add one sum a micro-batch, in another order.
     leaves = [t if group and t.is_leaf and t.requires_grad else None for t in (network.leaf_weight, *weights, *tables)]
-    call = _Call(network, nodes, [0] + [weight.shape[1] for weight in weights], timeline, resolve(threads), group)
-    call.leaves = leaves
+    children = [0] + [weight.shape[1] for weight in weights]
+    call = _Call(network, nodes, children, timeline, resolve(threads), group, leaves, meanwhile)
     return _Rollout.apply(call, r0, drives, noise, forcing, network.readout, network.leaf_weight, *weights, *tables)
 
 
 class _Call:
     """Everything about one rollout that is not a tensor."""
 
-    def __init__(self, network, nodes: list[int], children: list[int], timeline: Timeline, threads: int, group):
+    def __init__(
+        self,
+        network,
+        nodes: list[int],
+        children: list[int],
+        timeline: Timeline,
+        threads: int,
+        group: int | None,
+        leaves: list[Tensor | None],
+        meanwhile: Callable[[], None] | None,
+    ):
         self.softplus = network.nonlinearity == "softplus"
         self.alpha = float(network.alpha)
         self.nodes, self.children, self.timeline, self.threads, self.group = nodes, children, timeline, threads, group
-        self.isa = instruction_set()
+        self.leaves, self.meanwhile, self.isa = leaves, meanwhile, instruction_set()
 
     def native(self, trajectory, x, power, r0, drives, noise, forcing, readout, leaf_weight, *rest):
         """The kernel's view of the arrays; it keeps none of them alive."""
@@ -218,6 +230,8 @@ class _Rollout(torch.autograd.Function):
         if any(ctx.needs_input_grad) and not call.softplus:
             masks = torch.empty(native.mask_words, dtype=torch.int64)
             native.set_masks(masks.data_ptr(), masks.nbytes)
+        if call.meanwhile:
+            call.meanwhile()
         native.forward(call.isa, call.threads)
         ctx.call = call
         ctx.save_for_backward(masks, trajectory, *tensors)

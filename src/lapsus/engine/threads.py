@@ -10,6 +10,8 @@ from lapsus.errors import LapsusError
 
 __all__ = ["available", "resolve"]
 
+_MOST = 1024
+
 
 def available() -> int:
     """The cores that this process may run on: its affinity, and the share that a container allows it."""
@@ -28,9 +30,9 @@ def resolve(threads: int | None) -> int:
         text = os.environ.get("LAPSUS_THREADS")
         if not text:
             return available()
-        if not text.isdigit() or int(text) < 1:
-            raise LapsusError(f"LAPSUS_THREADS is {text!r}; it must be a whole number of at least 1")
+        if not text.isdecimal() or not 1 <= int(text[:9]) <= _MOST:
+            raise LapsusError(f"LAPSUS_THREADS is {text[:20]!r}; it must be a whole number from 1 to {_MOST}")
         return int(text)
-    if threads < 1:
-        raise LapsusError(f"threads is {threads}; it must be at least 1")
+    if not 1 <= threads <= _MOST:
+        raise LapsusError(f"threads is {threads}; it must be 1 to {_MOST}")
     return threads

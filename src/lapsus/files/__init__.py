@@ -5,9 +5,9 @@ after a kill, a full disk or a power cut there is the old file or the new one, n
 another is made the same way. No link is followed, and only ordinary files are replaced.
 """
 
-from lapsus.files.folders import check_place, file_name, locked, make_folder, new_folder, subfolder, sweep
+from lapsus.files.folders import check_place, file_name, inside, locked, make_folder, new_folder, subfolder, sweep
 from lapsus.files.plain import from_plain, to_plain
-from lapsus.files.reading import Damaged, read_bytes, read_json, read_netcdf, read_text, short
+from lapsus.files.reading import Damaged, read_arrays, read_bytes, read_json, read_netcdf, read_text, short, understood
 from lapsus.files.writing import (
     append_line,
     remove,
@@ -26,9 +26,11 @@ __all__ = [
     "check_place",
     "file_name",
     "from_plain",
+    "inside",
     "locked",
     "make_folder",
     "new_folder",
+    "read_arrays",
     "read_bytes",
     "read_json",
     "read_netcdf",
@@ -39,6 +41,7 @@ __all__ = [
     "subfolder",
     "sweep",
     "to_plain",
+    "understood",
     "write_arrays",
     "write_bytes",
     "write_figure",

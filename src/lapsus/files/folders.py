@@ -15,7 +15,7 @@ from lapsus.errors import LapsusError
 from lapsus.files.reading import short
 from lapsus.files.writing import ENDING, beside, failure, host, step, sync_folder
 
-__all__ = ["check_place", "file_name", "locked", "make_folder", "new_folder", "subfolder", "sweep"]
+__all__ = ["check_place", "file_name", "inside", "locked", "make_folder", "new_folder", "subfolder", "sweep"]
 
 # What the file of each kind of folder is called that makes it one of ours.
 _MARKERS = {"run": "config.toml", "discovery": "stages.json", "fit": "summary.json"}
@@ -43,15 +43,19 @@ def make_folder(folder: str | Path) -> Path:
     return folder
 
 
-def subfolder(folder: str | Path, *names: str) -> Path:
-    """A folder within one of ours, made if it is not there; a link to elsewhere is refused."""
+def inside(folder: str | Path, *names: str) -> Path:
+    """A path within one of our folders; a link on the way, which would lead elsewhere, is refused."""
     place = Path(folder)
     for name in names:
         place = place / name
         if place.is_symlink():
-            raise LapsusError(f"{short(place)} is a link; nothing is written through it.")
-        make_folder(place)
+            raise LapsusError(f"{short(place)} is a link; nothing is read or written through it.")
     return place
+
+
+def subfolder(folder: str | Path, *names: str) -> Path:
+    """A folder within one of ours, made if it is not there."""
+    return make_folder(inside(folder, *names))
 
 
 def sweep(folder: str | Path, name: str = "") -> None:

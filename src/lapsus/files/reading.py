@@ -1,8 +1,11 @@
 """Reading with a limit, of ordinary files alone; what is damaged is told from what cannot be read."""
 
+import io
 import json
 import os
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,9 +13,10 @@ from lapsus.errors import LapsusError
 from lapsus.files.plain import from_plain
 
 if TYPE_CHECKING:
+    import numpy as np
     import xarray as xr
 
-__all__ = ["Damaged", "read_bytes", "read_json", "read_netcdf", "read_text", "short"]
+__all__ = ["Damaged", "read_arrays", "read_bytes", "read_json", "read_netcdf", "read_text", "short", "understood"]
 
 _MOST = 1 << 30
 
@@ -27,6 +31,34 @@ def short(path: str | Path) -> str:
     return text if len(text) <= 200 else text[:100] + "…" + text[-99:]
 
 
+@contextmanager
+def understood(path: str | Path) -> Iterator[None]:
+    """Around code that takes what it read apart: where that does not have its form, the file is damaged."""
+    try:
+        yield
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, AssertionError, RuntimeError) as error:
+        reason = f"{type(error).__name__}: {error}".splitlines()[0][:200]
+        raise Damaged(f"{short(path)} is damaged, or was written by another version of lapsus ({reason}).") from error
+
+
+def read_arrays(path: str | Path) -> "dict[str, np.ndarray]":
+    """Arrays by name from a .npz; nothing in it is executed."""
+    import zipfile
+
+    import numpy as np
+
+    data = read_bytes(path)
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            unpacked = sum(entry.file_size for entry in archive.infolist())
+        if unpacked > max(1 << 26, 100 * len(data)):
+            raise ValueError(f"{len(data):,} bytes would become {unpacked:,}")
+        with np.load(io.BytesIO(data), allow_pickle=False) as stored:
+            return dict(stored)
+    except Exception as error:  # zip, zlib and numpy each have their own
+        raise Damaged(f"{short(path)} is damaged: {str(error).splitlines()[:1]}.") from error
+
+
 def _open(path: Path, keep: bool = False) -> tuple[int, int]:
     """A handle of an ordinary file (closed again unless it is kept) and its size; a pipe is refused, not waited for."""
     try:
@@ -38,7 +70,7 @@ def _open(path: Path, keep: bool = False) -> tuple[int, int]:
     if not (ordinary and keep):
         os.close(handle)
     if not ordinary:
-        raise LapsusError(f"{short(path)} is not an ordinary file.")
+        raise Damaged(f"{short(path)} is not an ordinary file.")
     return handle, status.st_size
 
 
@@ -48,7 +80,7 @@ def read_bytes(path: str | Path, most: int = _MOST) -> bytes:
     try:
         with open(handle, "rb") as file:
             if size > most:
-                raise LapsusError(f"{short(path)} has {size:,} bytes; at most {most:,} are read.")
+                raise Damaged(f"{short(path)} has {size:,} bytes; at most {most:,} are read.")
             return file.read(most + 1)
     except OSError as error:
         raise LapsusError(f"Cannot read {short(path)}: {error.strerror}.") from error

@@ -6,23 +6,57 @@ flushed to disk and renamed, the JSON last, so that a checkpoint either is whole
 
 import hashlib
 import json
+import math
+import os
 import platform
 import re
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
-from lapsus import __version__
+from lapsus import __version__, streams
 from lapsus.errors import LapsusError, LapsusWarning
-from lapsus.files import append_line, check_place, make_folder, remove, sweep, write_bytes, write_json, write_text
+from lapsus.files import (
+    Damaged,
+    append_line,
+    check_place,
+    locked,
+    make_folder,
+    read_bytes,
+    read_json,
+    remove,
+    set_aside,
+    sweep,
+    write_bytes,
+    write_json,
+    write_text,
+)
 from lapsus.library.shipped import load_shipped, shipped, shipped_name
 from lapsus.training.experiment import Experiment, read_experiment, to_toml
+from lapsus.training.kinds import check_trust
 from lapsus.training.loop import Training
 from lapsus.training.model import Model, set_weights
 
 __all__ = ["Run", "first_model"]
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """The JSON beside a checkpoint's tensors; seconds of training, and of processor time where it was measured."""
+
+    update: int
+    adam_updates: int
+    trials_seen: int
+    seconds: float
+    sha256: str
+    core_seconds: float | None = None
+    rate_price: float | None = None
+
 
 _NAME = re.compile(r"checkpoint-(\d{8})\.json")
 _KEPT = 2
@@ -50,16 +84,8 @@ class Run:
         if not config.is_file():
             what = "is not a run folder: it has no config.toml" if self.path.is_dir() else "does not exist"
             raise LapsusError(f"{self.path} {what}. `lapsus train EXPERIMENT -o {self.path.name}` makes a run.")
-        try:
-            self.experiment = read_experiment(config)
-        except PermissionError as error:
-            raise LapsusError(f"Cannot read {config}: {error.strerror}.") from error
-        foreign = sorted(set(_foreign_kinds(self.experiment.model_dump())))
-        if foreign and not trust:
-            raise LapsusError(
-                f"{config} names classes outside of lapsus ({', '.join(foreign)}); importing them would run their code."
-                " If you trust this folder, open it with --trust (trust=True in Python)."
-            )
+        self.experiment = read_experiment(config)
+        check_trust(self.experiment.model_dump(), config, trust)
 
     @classmethod
     def create(cls, path: str | Path, experiment: Experiment) -> "Run":
@@ -100,15 +126,15 @@ class Run:
             | {name: tensor for name, tensor in training.tensors().items() if name != "flat"}
             | training.hard_tensors()
         )
-        facts = {
-            "update": training.update,
-            "adam_updates": training.optimiser.updates,
-            "trials_seen": training.trials_seen,
-            "seconds": seconds,
-            "core_seconds": training.core_seconds,
-            "rate_price": training.price,
-            "sha256": hashlib.sha256(data).hexdigest(),
-        }
+        facts = Checkpoint(
+            update=training.update,
+            adam_updates=training.optimiser.updates,
+            trials_seen=training.trials_seen,
+            seconds=seconds,
+            sha256=hashlib.sha256(data).hexdigest(),
+            core_seconds=training.core_seconds,
+            rate_price=training.price,
+        )
         name = f"checkpoint-{training.update:08d}"
         write_bytes(self.path / f"{name}.safetensors", data)
         write_json(self.path / f"{name}.json", facts)
@@ -118,37 +144,74 @@ class Run:
 
     def _checkpoints(self) -> list[Path]:
         """JSON files of checkpoints, newest first."""
-        return sorted((p for p in self.path.iterdir() if _NAME.fullmatch(p.name)), reverse=True)
+        try:
+            return sorted((p for p in self.path.iterdir() if _NAME.fullmatch(p.name)), reverse=True)
+        except OSError as error:
+            raise LapsusError(f"Cannot read {self.path}: {error.strerror}.") from error
 
-    def _newest(self) -> tuple[dict, dict[str, Tensor]] | None:
-        """Facts and tensors of the newest whole checkpoint, warning of damaged ones; None if there never was one."""
+    def _facts(self, path: Path) -> "tuple[Checkpoint, bytes]":
+        """What the JSON of a checkpoint says and its tensors' bytes; Damaged if either is not what was written."""
+        facts = read_json(path, Checkpoint)
+        if f"checkpoint-{facts.update:08d}" != path.stem or facts.update > self.experiment.updates:
+            raise Damaged(f"it says that it is at update {facts.update}")
+        if min(facts.adam_updates, facts.trials_seen) < 0 or not 0 <= facts.seconds < math.inf:
+            raise Damaged("its counts are not right")
+        try:
+            data = read_bytes(path.with_suffix(".safetensors"))
+        except LapsusError as error:
+            if isinstance(error.__cause__, FileNotFoundError):
+                raise Damaged("its tensors are gone") from error
+            raise
+        if hashlib.sha256(data).hexdigest() != facts.sha256:
+            raise Damaged("its contents do not match its hash")
+        return facts, data
+
+    def _newest(self, warn: bool = False) -> "tuple[Checkpoint, dict[str, Tensor]] | None":
+        """Facts and tensors of the newest whole checkpoint, past damaged ones; None if there never was one."""
         from safetensors import SafetensorError
         from safetensors.torch import load as load_tensors
 
         found = self._checkpoints()
         for path in found:
             try:
-                facts = json.loads(path.read_text())
-                data = path.with_suffix(".safetensors").read_bytes()
-                if hashlib.sha256(data).hexdigest() != facts["sha256"]:
-                    raise ValueError("its contents do not match its hash")
+                facts, data = self._facts(path)
                 return facts, load_tensors(data)
-            except (OSError, ValueError, KeyError, SafetensorError) as error:
-                reason = "it lacks " + str(error) if isinstance(error, KeyError) else error
-                warnings.warn(
-                    f"{path.stem} in {self.path} is damaged ({reason}); trying the one before.",
-                    LapsusWarning,
-                    stacklevel=3,
-                )
+            except (Damaged, SafetensorError) as error:
+                if warn:
+                    warnings.warn(
+                        f"{path.stem} in {self.path} is damaged ({str(error).rstrip('.')}); trying the one before.",
+                        LapsusWarning,
+                        stacklevel=3,
+                    )
         if found:
             raise LapsusError(
                 f"Every checkpoint in {self.path} is damaged; train again with `lapsus train {self.path}/config.toml`."
             )
         return None
 
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Have the folder alone, rid of what dead writers left, with damaged checkpoints under other names: what
+        cannot be loaded must not count as saved."""
+        with locked(self.path, "is being trained"):
+            sweep(self.path)
+            damaged, whole = [], False
+            for path in self._checkpoints():
+                try:
+                    self._facts(path)
+                    whole = True
+                except Damaged:
+                    damaged.append(path)
+            for path in damaged if whole else []:
+                warnings.warn(f"{path.stem} in {self.path} is damaged; it is set aside.", LapsusWarning, stacklevel=3)
+                for part in (path, path.with_suffix(".safetensors")):
+                    if os.path.lexists(part):
+                        set_aside(part)
+            yield
+
     def training(self, **options) -> tuple[Training, float]:
         """The training as the newest checkpoint left it (or at its very start), and the seconds it has taken so far."""
-        newest = self._newest()
+        newest = self._newest(warn=True)
         if newest is None:
             return Training(self.experiment, first_model(self.experiment, self.path.parent, self.trust), **options), 0.0
         model = Model.of(self.experiment)
@@ -156,19 +219,22 @@ class Run:
         set_weights(
             model, {k.removeprefix("weights."): v for k, v in tensors.items() if k.startswith("weights.")}, self.path
         )
-        training = Training(self.experiment, model, update=facts["update"], trials_seen=facts["trials_seen"], **options)
+        training = Training(self.experiment, model, update=facts.update, trials_seen=facts.trials_seen, **options)
         # Older checkpoints do not hold it: at most all of two cores, which is what they were made with.
-        training.core_seconds = facts.get("core_seconds", 2 * facts["seconds"])
-        training.optimiser.updates = facts["adam_updates"]
-        training.price = facts.get("rate_price", training.price)  # older checkpoints know of no budget
+        training.core_seconds = 2 * facts.seconds if facts.core_seconds is None else facts.core_seconds
+        training.optimiser.updates = facts.adam_updates
+        if facts.rate_price is not None:  # older checkpoints know of no budget
+            training.price = facts.rate_price
         for name, tensor in training.tensors().items():
             if name == "flat" or (name in ("covariance", "axes") and name not in tensors):
                 continue  # the weights themselves; and runs of older versions, whose Adam had no axes
-            if tensors[name].shape != tensor.shape:
+            if name not in tensors or tensors[name].shape != tensor.shape or tensors[name].dtype != tensor.dtype:
                 raise LapsusError(f"The checkpoint in {self.path} belongs to another network: {name} does not fit.")
+            if not bool(torch.isfinite(tensors[name]).all()):
+                raise LapsusError(f"The checkpoint in {self.path} holds values in {name} that are not finite numbers.")
             tensor.copy_(tensors[name])
-        training.set_hard(tensors)
-        return training, facts["seconds"]
+        training.set_hard(_hard(tensors, model, self.path))
+        return training, facts.seconds
 
     def model(self) -> Model:
         """The trained model, with averaged weights where the last stage averages them."""
@@ -185,18 +251,26 @@ class Run:
 
     @property
     def update(self) -> int:
-        """Of the newest checkpoint."""
-        found = self._checkpoints()
-        return int(_NAME.fullmatch(found[0].name).group(1)) if found else 0
+        """Of the newest checkpoint that is whole; 0 if there is none."""
+        for path in self._checkpoints():
+            try:
+                return self._facts(path)[0].update
+            except Damaged:
+                continue
+        return 0
 
     def metrics(self) -> list[dict]:
-        """All lines of metrics.jsonl that are whole."""
+        """All lines of metrics.jsonl that are whole: what became of the rest changes no weight."""
         path, lines = self.path / "metrics.jsonl", []
-        for line in path.read_text().splitlines() if path.is_file() else []:
+        if not path.exists():
+            return []
+        for line in read_bytes(path).split(b"\n"):
             try:
-                lines.append(json.loads(line))
-            except json.JSONDecodeError:
+                found = json.loads(line)
+            except (ValueError, RecursionError):
                 continue
+            if _is_metrics(found):
+                lines.append(found)
         return lines
 
     def cut_metrics(self, update: int) -> None:
@@ -207,6 +281,29 @@ class Run:
     def log(self, line: dict) -> None:
         """One more line of metrics.jsonl."""
         append_line(self.path / "metrics.jsonl", json.dumps(line))
+
+
+def _is_metrics(line: object) -> bool:
+    """Whether a line of metrics.jsonl is one that a training wrote: numbers by name, three of them always."""
+    if not isinstance(line, dict) or not all(type(v) in (int, float, type(None)) for v in line.values()):
+        return False
+    update, stage, seconds = (line.get(name) for name in ("update", "stage", "seconds"))
+    whole = type(update) is int and type(stage) is int and 0 <= update < 2**53 and 0 <= stage < 2**31
+    return whole and seconds is not None and 0 <= seconds < 1e15 and all(abs(v or 0) < 1e300 for v in line.values())
+
+
+def _hard(tensors: dict[str, Tensor], model: Model, source: Path) -> dict[str, Tensor]:
+    """The hard conditions among a checkpoint's tensors, if they are conditions of this task."""
+    expected = model.task.sample(1, streams.generator("hard"))
+    found = {name: tensor for name, tensor in tensors.items() if name.startswith("hard.")}
+    for name, tensor in found.items():
+        _, _, rest = name.partition(".")
+        update, _, field = rest.partition(".")
+        like = expected.get(field)
+        right = like is not None and update.isdecimal() and tensor.dtype == like.dtype
+        if not (right and tensor.shape[1:] == like.shape[1:] and bool(torch.isfinite(tensor.double()).all())):
+            raise LapsusError(f"The checkpoint in {source} belongs to another task: {name[:80]} does not fit.")
+    return found
 
 
 def first_model(experiment: Experiment, folder: Path, trust: bool = False) -> Model:
@@ -225,12 +322,3 @@ def _start(experiment: Experiment, folder: Path, trust: bool) -> Model:
             return Run(path, trust).model()
     own = shipped_name(name, seed)
     return load_shipped(own if own in shipped() else name)
-
-
-def _foreign_kinds(table) -> list[str]:
-    """Every kind = "module:Class" anywhere in a config whose module is not one of lapsus."""
-    if isinstance(table, dict):
-        kind = str(table.get("kind", ""))
-        own = [kind] if ":" in kind and not kind.startswith("lapsus.") else []
-        return own + [kind for value in table.values() for kind in _foreign_kinds(value)]
-    return [kind for value in table for kind in _foreign_kinds(value)] if isinstance(table, list) else []

@@ -71,7 +71,7 @@ def load_shipped(name: str) -> Model:
 
 def core_minutes(facts: dict) -> float:
     """Processor time of a network's training; where it was not recorded, all of two cores."""
-    return facts.get("Shipped", "core_minutes", 2 * facts["minutes"])
+    return facts.get("core_minutes", 2 * facts["minutes"])
 
 
 def summary() -> list[dict]:

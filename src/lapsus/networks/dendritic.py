@@ -16,14 +16,30 @@ from lapsus.errors import LapsusError
 from lapsus.networks.readout import orthonormal_rows
 from lapsus.networks.time import TimeBias
 
-__all__ = ["NONLINEARITIES", "DendriticTree", "PointNeurons", "he_normal"]
+__all__ = ["NONLINEARITIES", "DendriticTree", "PointNeurons", "check_size", "he_normal"]
 
+MOST_UNITS, MOST_WEIGHTS = 4_096, 2**25
 NONLINEARITIES = {"relu": functional.relu, "softplus": functional.softplus}
 
 
 def he_normal(shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
     """Gaussian weights that keep the scale of ReLU layers; the last axis is summed over."""
     return math.sqrt(2 / max(shape[-1], 1)) * torch.randn(shape, generator=generator)
+
+
+def check_size(
+    units: int, nodes: int, stimulus_size: int, time_code: int, time_shared: int, input_scale: float
+) -> None:
+    """Refuse a network whose weights would fill the memory, or whose sizes make no network."""
+    if units > MOST_UNITS:
+        raise LapsusError(f"network.units must be at most {MOST_UNITS:,} (it is {units}).")
+    weights = nodes * (units + stimulus_size)
+    if weights > MOST_WEIGHTS:
+        raise LapsusError(f"The network would have {weights:,} weights; at most {MOST_WEIGHTS:,} are possible.")
+    if not (2 <= time_code <= 1024 and 1 <= time_shared <= 1024):
+        raise LapsusError("network.time_code must be 2 to 1024 and network.time_shared 1 to 1024.")
+    if not math.isfinite(input_scale):
+        raise LapsusError(f"network.input_scale must be a finite number (it is {input_scale}).")
 
 
 class DendriticTree(nn.Module):
@@ -49,6 +65,7 @@ class DendriticTree(nn.Module):
         super().__init__()
         if units < 1 or any(count < 1 for count in branching):
             raise LapsusError("network.units and every number in network.branching must be at least 1.")
+        check_size(units, units * math.prod(branching), stimulus_size, time_code, time_shared, input_scale)
         if not 0 < alpha <= 1:
             raise LapsusError(f"network.alpha = dt/lambda must lie in (0, 1], not {alpha}.")
         generator = streams.generator(seed, "network")

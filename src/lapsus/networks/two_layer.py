@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 from lapsus import streams
 from lapsus.errors import LapsusError
-from lapsus.networks.dendritic import NONLINEARITIES, he_normal
+from lapsus.networks.dendritic import NONLINEARITIES, check_size, he_normal
 from lapsus.networks.readout import orthonormal_rows
 from lapsus.networks.time import TimeBias
 
@@ -32,6 +32,7 @@ class TwoLayer(nn.Module):
         super().__init__()
         if units < 1 or hidden < 1:
             raise LapsusError("network.units and network.hidden must be at least 1.")
+        check_size(units, hidden, stimulus_size, time_code, time_shared, input_scale)
         if not 0 < alpha <= 1:
             raise LapsusError(f"network.alpha = dt/lambda must lie in (0, 1], not {alpha}.")
         generator = streams.generator(seed, "network")

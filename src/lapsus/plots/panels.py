@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from matplotlib import colormaps
-from matplotlib import pyplot as plt
+from matplotlib import colormaps, pyplot as plt
 
 from lapsus.analysis.decoders import ALTERNATIVES
 from lapsus.plots import fits

@@ -6,9 +6,12 @@ A thread of low priority measures the newest checkpoint now and then on a few tr
 
 import json
 import os
+import socket
+import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -17,6 +20,7 @@ import torch
 
 from lapsus import streams
 from lapsus.errors import LapsusError
+from lapsus.files import to_plain
 from lapsus.library import Run
 from lapsus.study.evaluation import respond
 
@@ -24,6 +28,8 @@ __all__ = ["Watch", "serve"]
 
 _POINTS = 400
 _CONDITIONS, _TRIALS, _CLOUD = 256, 4, 300
+# Seconds that a connection may take, and connections at a time.
+_PATIENCE, _MOST_CONNECTIONS = 8.0, 500
 _HEADERS = {
     "Cache-Control": "no-store",
     "X-Content-Type-Options": "nosniff",
@@ -62,7 +68,9 @@ class Watch:
             "quantity": key,
             "finished": last["update"] >= experiment.updates,
             "series": [
-                [line["seconds"] / 60, line[key]] for line in series[::stride] if np.isfinite(line.get(key, np.nan))
+                [line["seconds"] / 60, line[key]]
+                for line in series[::stride]
+                if line.get(key) is not None and np.isfinite(line[key])
             ],
             "trials_per_second": last.get("trials_per_second"),
             "measured": self.measured,
@@ -128,11 +136,12 @@ def _handler(watch: Watch):
     page = (Path(__file__).parent / "live.html").read_bytes()
     answers = {
         "/": lambda: (page, "text/html; charset=utf-8"),
-        "/state.json": lambda: (json.dumps(watch.state()).encode(), "application/json"),
+        "/state.json": lambda: (json.dumps(to_plain(watch.state())).encode(), "application/json"),
     }
 
     class Handler(BaseHTTPRequestHandler):
         server_version, sys_version = "lapsus", ""
+        timeout = _PATIENCE
 
         def do_GET(self):
             port = self.server.server_address[1]
@@ -158,16 +167,51 @@ def _handler(watch: Watch):
     return Handler
 
 
+class _Server(ThreadingHTTPServer):
+    """A thread a connection, so many of them at most, each for one request that must be over in ten seconds."""
+
+    daemon_threads = True
+    request_queue_size = 128
+
+    def __init__(self, *arguments):
+        self._open: dict[socket.socket, float] = {}
+        super().__init__(*arguments)
+
+    def process_request(self, request, client_address) -> None:
+        self._open[request] = time.monotonic() + _PATIENCE
+        super().process_request(request, client_address)
+
+    def verify_request(self, request, client_address) -> bool:
+        return len(self._open) < _MOST_CONNECTIONS
+
+    def shutdown_request(self, request) -> None:
+        self._open.pop(request, None)
+        super().shutdown_request(request)
+
+    def service_actions(self) -> None:
+        """Called several times a second: whoever sends nothing, or a byte now and then, has had its time."""
+        now = time.monotonic()
+        for request, end in list(self._open.items()):
+            if now > end:
+                with suppress(OSError):
+                    request.shutdown(socket.SHUT_RDWR)
+
+    def handle_error(self, request, client_address) -> None:
+        """A client that goes away is no error; anything else is told in a line."""
+        error = sys.exc_info()[1]
+        if not isinstance(error, (ConnectionError, TimeoutError, OSError)):
+            print(f"lapsus: a request failed: {error}", file=sys.stderr)
+
+
 def serve(path: str | Path, port: int = 0, ready: Callable[[str], None] | None = None, trust: bool = False) -> None:
     """Serve the live view of a run until interrupted; `ready` is called with its address. Port 0 takes a free one."""
     if not 0 <= port < 65536:
         raise LapsusError(f"--port must be 0 to 65535, not {port}.")
     watch = Watch(path, trust)
     try:
-        server = ThreadingHTTPServer(("127.0.0.1", port), _handler(watch))
+        server = _Server(("127.0.0.1", port), _handler(watch))
     except OSError as error:
         raise LapsusError(f"Port {port} cannot be used: {error.strerror}; --port 0 takes a free one.") from error
-    server.daemon_threads = True
     stop = threading.Event()
     measuring = threading.Thread(target=watch.keep_measuring, args=(stop,), daemon=True)
     measuring.start()
@@ -180,3 +224,8 @@ def serve(path: str | Path, port: int = 0, ready: Callable[[str], None] | None =
     finally:
         stop.set()
         server.server_close()
+        # A measurement that is under way is waited for: an interpreter that ends below the kernel's threads aborts.
+        try:
+            measuring.join()
+        except KeyboardInterrupt:
+            os._exit(130)

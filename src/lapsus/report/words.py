@@ -244,11 +244,7 @@ def _architecture(network: NetworkFindings) -> str:
 
 def methods(fit: dict[str, Any], networks: list[NetworkFindings], facts: Facts, version: str) -> str:
     """A paragraph to paste."""
-    origin = (
-        "the one among those that ship with lapsus whose target swap curve is nearest"
-        if facts.shipped
-        else "chosen by the user"
-    )
+    origin = "one that ships with lapsus and never swaps" if facts.shipped else "chosen by the user"
     start = (
         f"started from the trained network “{facts.start}” ({origin}; mean difference of the swap curves"
         f" {facts.start_distance:.3f}),"

@@ -7,13 +7,12 @@ import torch
 from lapsus import streams
 from lapsus.diffusion import reverse_sample
 from lapsus.engine import normal
+from lapsus.errors import LapsusError
+from lapsus.protocols import HasMixture
 from lapsus.training.model import Model
 from lapsus.training.objectives import denoising_loss, exact_loss
 
-__all__ = ["DELAYS", "evaluate", "evaluate_delays", "excess", "norm_ratio", "respond"]
-
-# Where the memory of a network is measured that was trained on delays of 3 to 40 steps, so never on the last of these.
-DELAYS = (5, 10, 15, 20, 30, 40, 80)
+__all__ = ["evaluate", "excess", "respond"]
 
 # Conditions simulated at a time: 256 × 16 trials of 68 steps are about 40 MB.
 _CHUNK = 256
@@ -30,7 +29,12 @@ def respond(model: Model, conditions: dict, trials: int, seed: int, **options) -
         part = range(start, min(start + _CHUNK, count))
         batch = model.batch(conditions, inputs, placeholder, part, seed, forced=False, **options)
         chunks.append(batch.responses(1)[0].clone())
-    return torch.cat(chunks, 1)
+    x_T = torch.cat(chunks, 1)
+    if not bool(torch.isfinite(x_T).all()):
+        raise LapsusError(
+            "The network's responses are not finite numbers: its weights are damaged or its rates explode."
+        )
+    return x_T
 
 
 @torch.no_grad()
@@ -77,37 +81,10 @@ def evaluate(model: Model, conditions: int = 4096, trials: int = 16, seed: int =
     for name, value in measures(drawn, target).items():
         if isinstance(value, float):
             result[f"{name}_target"] = value
-    if hasattr(model.behaviour, "mixture"):
+    if isinstance(model.behaviour, HasMixture):
         d, part = model.behaviour.response_size, range(conditions)
         x_0 = normal(1, d, part, trials, key=(seed, 11))[0]
         noise = normal(model.schedule.T, d, part, trials, key=(seed, 12))
         exact = measures(drawn, reverse_sample(x_0, model.schedule, model.behaviour.mixture(drawn), noise))
         result["exact_sampler"] = exact
     return result
-
-
-@torch.no_grad()
-def evaluate_delays(
-    model: Model, delays: tuple[int, ...] = DELAYS, conditions: int = 4096, trials: int = 16, seed: int = 0, **options
-) -> list[dict]:
-    """The single numbers of `evaluate` for one delay after another, the same conditions at each."""
-    rows = []
-    for delay in delays:
-        found = evaluate(model.at(delay=delay), conditions, trials, seed, **options)
-        kept = {key: value for key, value in found.items() if isinstance(value, float) and not key.endswith("_target")}
-        rows.append({"delay": delay} | kept)
-    return rows
-
-
-@torch.no_grad()
-def norm_ratio(
-    model: Model, delay: int = 40, conditions: int = 256, trials: int = 8, seed: int = 0, **options
-) -> float:
-    """How much of the norm of the rates at stimulus offset is left at the end of a delay, means over trials."""
-    model = model.at(delay=delay)
-    drawn = model.task.sample(conditions, streams.generator(seed, "evaluation"))
-    placeholder = torch.zeros(model.behaviour.response_size, conditions, trials)
-    batch = model.batch(drawn, model.inputs(drawn), placeholder, range(conditions), seed, forced=False, **options)
-    norm = batch.trajectory.norm(dim=1).mean((1, 2))
-    start = model.task.epochs["prestimulus"] + model.task.epochs["stimulus"]
-    return float(norm[start + delay] / norm[start])

@@ -74,6 +74,18 @@ class Match:
     fit_explains_data: bool | None = None
 
     @property
+    def with_margin(self) -> bool:
+        """Whether it is matched so clearly that other responses would hardly say otherwise: within six tenths of each
+        tolerance."""
+        share, (low, high) = 0.6, (bound**0.6 for bound in SCATTER)
+        return (
+            self.matched
+            and self.swap_curve_mad_fit <= share * TOLERANCE
+            and low <= self.scatter.network / max(self.scatter.fit, 1e-9) <= high
+            and abs(self.stray.network - self.stray.fit) <= share * TOLERANCE
+        )
+
+    @property
     def scatter_ratio(self) -> float:
         """Scatter of the network relative to the fitted model's."""
         return self.scatter.network / max(self.scatter.fit, 1e-9)

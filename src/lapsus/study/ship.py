@@ -7,7 +7,8 @@ from safetensors.torch import save
 from lapsus.errors import LapsusError
 from lapsus.files import write_bytes, write_json
 from lapsus.library.shipped import shipped_name, weights_folder
-from lapsus.study.evaluation import evaluate, evaluate_delays, norm_ratio
+from lapsus.study.evaluation import evaluate
+from lapsus.study.memory import evaluate_delays, noiseless_error, norm_ratio
 from lapsus.tasks.durations import varying
 
 __all__ = ["ship"]
@@ -35,7 +36,11 @@ def ship(run, folder: Path | None = None, conditions: int = 4096) -> Path:
         ],
     }
     if "delay" in varying(model.at_stage(experiment.stage[-1]).task):
-        facts |= {"delays": evaluate_delays(model, conditions=conditions, trials=8), "norm_ratio": norm_ratio(model)}
+        facts |= {
+            "delays": evaluate_delays(model, conditions=conditions, trials=8),
+            "norm_ratio": norm_ratio(model),
+            "noiseless": noiseless_error(model, conditions=min(conditions, 256)),
+        }
     target = (folder or weights_folder()) / f"{shipped_name(experiment.name, experiment.seed)}.json"
     weights = save({key: value.contiguous() for key, value in model.state_dict().items()})
     write_bytes(target.with_suffix(".safetensors"), weights)

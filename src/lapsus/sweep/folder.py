@@ -17,8 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lapsus.errors import LapsusError
-from lapsus.files import append_line, make_folder, read_json, write_json
-from lapsus.files import sweep as sweep_folder
+from lapsus.files import append_line, make_folder, read_json, sweep as sweep_folder, write_json
 from lapsus.library.runs import Run
 from lapsus.sweep.claims import live
 from lapsus.sweep.plan import Plan

@@ -4,6 +4,7 @@ Paper: appendix "Extension to cue combination tasks". Both cues are shown at onc
 number, read out along one direction of activity.
 """
 
+import math
 from dataclasses import dataclass
 
 import pandas as pd
@@ -45,7 +46,7 @@ class CueCombination:
 
     def __post_init__(self):
         for name in ("limit", "gain"):
-            if not getattr(self, name) > 0:
+            if not 0 < getattr(self, name) < math.inf:
                 raise LapsusError(f"task.{name} must be positive, not {getattr(self, name)}.")
         check_durations(self, _EPOCHS)
 

@@ -6,19 +6,21 @@ feature-cued network sees conjunctions of both features and is cued by the probe
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import pandas as pd
 import torch
 from torch import Tensor, nn
 
+from lapsus import circular
 from lapsus.errors import LapsusError
 from lapsus.tasks.durations import Duration, check_durations, steps_of
 
-__all__ = ["FeatureCued", "IndexCued", "sample_features"]
+__all__ = ["FeatureCued", "FeatureCuedLike", "IndexCued", "sample_features"]
 
 _EPOCHS = ("prestimulus", "stimulus", "delay", "cue", "denoise")
+_MOST_ITEMS, _MOST_CHANNELS = 64, 256
 
 
 def sample_features(count: int, items: int, margin: float, generator: torch.Generator) -> Tensor:
@@ -37,9 +39,13 @@ def sample_features(count: int, items: int, margin: float, generator: torch.Gene
 def _check_items(items: int, margins: dict[str, float]) -> None:
     if items < 1:
         raise LapsusError(f"task.items must be at least 1 (it is {items}).")
+    if items > _MOST_ITEMS:
+        raise LapsusError(f"task.items must be at most {_MOST_ITEMS} (it is {items}).")
     for name, margin in margins.items():
         if margin < 0:
             raise LapsusError(f"task.{name} cannot be negative (it is {margin}).")
+        if not math.isfinite(margin):
+            raise LapsusError(f"task.{name} must be a finite number (it is {margin}).")
         if items > 1 and items * margin >= 2 * math.pi:
             raise LapsusError(
                 f"task.{name} = {margin:.4g} rad is impossible for {items} items: they need {items * margin:.4g} rad "
@@ -93,6 +99,8 @@ class IndexCued:
 
     def __post_init__(self):
         _check_items(self.items, {"report_margin": self.report_margin})
+        if not 1 <= self.cue_size <= _MOST_CHANNELS:
+            raise LapsusError(f"task.cue_size must be 1 to {_MOST_CHANNELS} (it is {self.cue_size}).")
         check_durations(self, _EPOCHS)
 
     @property
@@ -186,6 +194,10 @@ class FeatureCued:
                 raise LapsusError(
                     f"task.{name} must be at least 3, a mean and two directions (it is {getattr(self, name)})."
                 )
+            if getattr(self, name) > _MOST_CHANNELS:
+                raise LapsusError(f"task.{name} must be at most {_MOST_CHANNELS} (it is {getattr(self, name)}).")
+        if not abs(self.kappa) <= 50:
+            raise LapsusError(f"task.kappa must lie within ±50 (it is {self.kappa}).")
         check_durations(self, _EPOCHS)
 
     epochs = IndexCued.epochs
@@ -218,3 +230,28 @@ class FeatureCued:
 
     def table(self, conditions: dict[str, Tensor]) -> pd.DataFrame:
         return _item_table(conditions)
+
+
+@dataclass(frozen=True)
+class FeatureCuedLike(FeatureCued):
+    """Two feature-cued items whose distances, in each feature, are drawn from a list: those that an experiment used."""
+
+    probe_distances: tuple[float, ...] = field(default=(math.pi,), kw_only=True)
+    report_distances: tuple[float, ...] = field(default=(math.pi,), kw_only=True)
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.items != 2:
+            raise LapsusError(f"task.items must be 2 where distances are given (it is {self.items}).")
+        for name in ("probe_distances", "report_distances"):
+            if not getattr(self, name) or not all(0 <= d <= 2 * math.pi for d in getattr(self, name)):
+                raise LapsusError(f"task.{name} must be a list of distances between 0 and 2 pi.")
+
+    def sample(self, count: int, generator: torch.Generator) -> dict[str, Tensor]:
+        pairs = {}
+        for name, distances in (("report", self.report_distances), ("probe", self.probe_distances)):
+            gap = torch.tensor(distances)[torch.randint(len(distances), (count,), generator=generator)]
+            start = torch.rand(count, generator=generator) * 2 * math.pi - math.pi
+            sign = 2.0 * torch.randint(2, (count,), generator=generator) - 1
+            pairs[name] = circular.wrap(torch.stack([start, start + sign * gap], 1))
+        return pairs | {"cued": torch.randint(2, (count,), generator=generator)}

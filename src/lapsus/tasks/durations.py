@@ -14,6 +14,8 @@ from lapsus.errors import LapsusError
 
 __all__ = ["Duration", "Range", "check_durations", "drawn", "fixed", "steps_of", "varying"]
 
+_MOST_STEPS = 10_000
+
 
 @dataclass(frozen=True)
 class Range:
@@ -45,6 +47,8 @@ def check_durations(task, epochs: tuple[str, ...]) -> None:
         low = duration.low if isinstance(duration, Range) else duration
         if low < 0:
             raise LapsusError(f"task.{name} is a number of steps and cannot be negative (it is {low}).")
+        if (high := duration.high if isinstance(duration, Range) else duration) > _MOST_STEPS:
+            raise LapsusError(f"task.{name} has at most {_MOST_STEPS:,} steps (not {high}).")
         if low < 1 and name == epochs[-1]:
             raise LapsusError(f"task.{name} must be at least one step.")
         object.__setattr__(task, name, duration)
@@ -68,8 +72,9 @@ def _duration(field: str, value: Any) -> int | Range:
 
 def _whole(field: str, value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or value % 1 != 0:
+        shown = repr(value) if len(repr(value)) < 200 else repr(value)[:200] + "…"
         raise LapsusError(
-            f"{field} = {value!r} is not right: it must be a whole number of steps or, where it varies,"
+            f"{field} = {shown} is not right: it must be a whole number of steps or, where it varies,"
             " a range such as { from = 3, to = 40 }."
         )
     return int(value)

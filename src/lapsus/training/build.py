@@ -1,61 +1,20 @@
 """From a table of an experiment file to the object it names: `kind` and the constructor's own arguments.
 
-`kind` is one of ours or "package.module:Class" for your own; every other key must be an argument of that class.
+Which class that is, is for `kinds` to say; every other key must be an argument of that class.
 """
 
-import importlib
+import dataclasses
 import inspect
 import typing
 from difflib import get_close_matches
+from typing import Any
 
 import pydantic
 
 from lapsus.errors import LapsusError
+from lapsus.training.kinds import KINDS, locate
 
-__all__ = ["KINDS", "build"]
-
-KINDS = {
-    "task": {
-        "index-cued": "lapsus.tasks.delayed_estimation:IndexCued",
-        "feature-cued": "lapsus.tasks.delayed_estimation:FeatureCued",
-        "cue-combination": "lapsus.tasks.cue_combination:CueCombination",
-    },
-    "behaviour": {
-        "bns": "lapsus.behaviour.bns:BNS",
-        "causal-inference": "lapsus.behaviour.causal_inference:CausalInference",
-    },
-    "behaviour.swap": {
-        "none": "lapsus.behaviour.swap:NoSwap",
-        "constant": "lapsus.behaviour.swap:ConstantSwap",
-        "smooth": "lapsus.behaviour.swap:SmoothSwap",
-        "tabulated": "lapsus.behaviour.swap:TabulatedSwap",
-    },
-    "network": {
-        "dendritic": "lapsus.networks.dendritic:DendriticTree",
-        "point": "lapsus.networks.dendritic:PointNeurons",
-        "two-layer": "lapsus.networks.two_layer:TwoLayer",
-    },
-    "objective": {
-        "diffusion": "lapsus.training.objectives:Diffusion",
-        "task-optimal": "lapsus.training.objectives:TaskOptimal",
-        "sample-mse": "lapsus.training.objectives:SampleMSE",
-    },
-}
-
-
-def _locate(section: str, kind: str) -> type:
-    path = KINDS.get(section, {}).get(kind, kind)
-    if ":" not in path:
-        known = ", ".join(KINDS.get(section, {}))
-        raise LapsusError(f'{section}.kind = "{kind}" is not known. Known: {known}, or "package.module:Class".')
-    module, _, name = path.partition(":")
-    try:
-        found = getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise LapsusError(f'{section}.kind = "{path}" cannot be imported: {error}.') from error
-    if not inspect.isclass(found):
-        raise LapsusError(f'{section}.kind = "{path}" is not a class.')
-    return found
+__all__ = ["KINDS", "build", "describe"]
 
 
 def build(section: str, table: dict, **given):
@@ -65,7 +24,7 @@ def build(section: str, table: dict, **given):
     kind = table.pop("kind", None)
     if not isinstance(kind, str):
         raise LapsusError(f"[{section}] needs a kind, one of: {', '.join(KINDS.get(section, {}))}.")
-    made = _locate(section, kind)
+    made = locate(section, kind)
     parameters = inspect.signature(made).parameters
     open_ended = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values())
     hints = typing.get_type_hints(made.__init__ if inspect.isclass(made) else made, include_extras=True)
@@ -88,7 +47,29 @@ def build(section: str, table: dict, **given):
     ]
     if missing:
         raise LapsusError(f'{section}.{missing[0]} is missing: "{kind}" needs it.')
-    return made(**arguments)
+    try:
+        return made(**arguments)
+    except (MemoryError, RuntimeError, OverflowError, ValueError, TypeError) as error:
+        reason = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
+        raise LapsusError(f"[{section}] cannot be made: {reason[:200]}.") from error
+
+
+def describe(section: str, thing: object) -> dict[str, Any]:
+    """The inverse of `build`: the table of an experiment file that makes a dataclass such as this one again."""
+    if not dataclasses.is_dataclass(thing) or isinstance(thing, type):
+        raise LapsusError(f"A {type(thing).__name__} cannot be written to an experiment file: it is no dataclass.")
+    path = f"{type(thing).__module__}:{type(thing).__qualname__}"
+    kind = next((name for name, known in KINDS.get(section, {}).items() if known == path), path)
+    table: dict[str, Any] = {"kind": kind}
+    for field in dataclasses.fields(thing):
+        value = getattr(thing, field.name)
+        nested = dataclasses.is_dataclass(value)
+        table[field.name] = describe(f"{section}.{field.name}", value) if nested else _listed(value)
+    return {key: value for key, value in table.items() if value is not None}
+
+
+def _listed(value: Any) -> Any:
+    return [_listed(part) for part in value] if isinstance(value, tuple) else value
 
 
 def _validated(field: str, value, hint):
@@ -97,4 +78,6 @@ def _validated(field: str, value, hint):
     except pydantic.PydanticSchemaGenerationError:
         return value
     except pydantic.ValidationError as error:
-        raise LapsusError(f"{field} = {value!r} is not right: {error.errors()[0]['msg']}.") from error
+        shown = repr(value)
+        shown = shown if len(shown) <= 200 else shown[:200] + "…"
+        raise LapsusError(f"{field} = {shown} is not right: {error.errors()[0]['msg']}.") from error

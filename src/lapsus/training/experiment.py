@@ -8,6 +8,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from lapsus.errors import LapsusError
+from lapsus.files import read_text
 
 __all__ = [
     "SETS",
@@ -40,8 +41,12 @@ def check_set(which: str) -> str:
     return which
 
 
+# Bytes of an experiment file, at most.
+_MOST = 1 << 24
+
+
 class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class Noise(_Section):
@@ -55,12 +60,12 @@ class Stage(_Section):
     """One stage of the curriculum: an objective for so many updates, on a task of given durations."""
 
     name: str = ""
-    updates: int = Field(ge=0)
+    updates: int = Field(ge=0, le=10**8)
     objective: dict = {"kind": "diffusion"}
     task: dict = Field({}, description="Fields of the task that differ in this stage; lists make one stage each.")
     behaviour: dict | None = Field(None, description="Another target in this stage.")
-    conditions: int = Field(32, ge=1, description="Conditions an update.")
-    trials: int = Field(16, ge=1, description="Trials a condition.")
+    conditions: int = Field(32, ge=1, le=10**6, description="Conditions an update.")
+    trials: int = Field(16, ge=1, le=10**6, description="Trials a condition.")
     hard: float = Field(
         0.0,
         ge=0,
@@ -96,7 +101,7 @@ class Stage(_Section):
 class Experiment(_Section):
     """A network, the task it sees, the behaviour it should show, and the stages of its training."""
 
-    name: str = Field(min_length=1)
+    name: str = Field(min_length=1, max_length=200)
     description: str = ""
     seed: int = Field(1, ge=0, lt=2**31)
     start_from: str | None = Field(None, description="A run folder or a shipped network whose weights to start from.")
@@ -132,8 +137,14 @@ def _explain(error: ValidationError, source: str) -> LapsusError:
         elif problem["type"] == "missing":
             lines.append(f"{field} is missing.")
         else:
-            lines.append(f"{field} = {problem['input']!r} is not right: {problem['msg'].lower()}.")
-    return LapsusError(f"{source}: " + " ".join(lines))
+            lines.append(f"{field} = {_shown(problem['input'])} is not right: {problem['msg'].lower()}.")
+    more = [f"… and {len(lines) - 20} more."] if len(lines) > 20 else []
+    return LapsusError(f"{source}: " + " ".join([*lines[:20], *more]))
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 200 else text[:200] + "…"
 
 
 def read_experiment(source: str | Path | dict, overrides: list[str] = ()) -> Experiment:
@@ -155,9 +166,9 @@ def experiment_table(source: str | Path) -> dict:
     """The table of an experiment file, or of one that ships, as it stands there: not checked, stages not unrolled."""
     path = _find(source)
     try:
-        return tomllib.loads(path.read_text())
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise LapsusError(f"{path} is not a TOML file: {error}.") from error
+        return tomllib.loads(read_text(path, _MOST))
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise LapsusError(f"{path} is not a TOML file: {str(error)[:200]}.") from error
 
 
 def _unrolled(stage: dict, source: str) -> list[dict]:
@@ -167,8 +178,10 @@ def _unrolled(stage: dict, source: str) -> list[dict]:
     if not lists:
         return [stage]
     counts = {len(value) for value in lists.values()}
-    if len(counts) != 1:
-        raise LapsusError(f"{source}: the lists in stage.task must have the same length ({', '.join(lists)}).")
+    if len(counts) != 1 or 0 in counts:
+        raise LapsusError(
+            f"{source}: the lists in stage.task must have the same length, of at least 1 ({', '.join(lists)})."
+        )
     parts = [dict(zip(lists, values)) for values in zip(*lists.values())]
     label = stage.get("name", "stage")
     return [

@@ -1,5 +1,6 @@
 """A network with its task and its target behaviour: what an experiment describes and a run holds."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
@@ -136,8 +137,10 @@ class Model(nn.Module):
         engine: str = "auto",
         threads: int | None = None,
         group: int | None = None,
+        meanwhile: Callable[[], None] | None = None,
     ) -> Batch:
-        """Roll the network through what was drawn; inputs are those of the same conditions."""
+        """Roll the network through what was drawn; inputs are those of the same conditions. The options are those of
+        lapsus.engine.rollout_and_read_out."""
         drives, biases = inputs
         rolled = rollout_and_read_out(
             self.network,
@@ -150,6 +153,7 @@ class Model(nn.Module):
             engine=engine,
             threads=threads,
             group=group,
+            meanwhile=meanwhile,
         )
         return Batch(draws, *rolled)
 

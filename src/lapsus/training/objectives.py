@@ -15,6 +15,7 @@ from torch import Tensor
 from lapsus.diffusion import Mixture, Schedule, exact_mean, posterior_mean
 from lapsus.engine.read_out import project
 from lapsus.errors import LapsusError
+from lapsus.protocols import Behaviour, HasMixture, HasOptimum
 
 __all__ = ["Batch", "Diffusion", "Draws", "SampleMSE", "TaskOptimal", "denoising_loss", "exact_loss", "predicted_mean"]
 
@@ -27,7 +28,7 @@ class Draws:
     first rates r0 [n, C, K] of the rollout; readout [d, n].
     """
 
-    behaviour: object
+    behaviour: Behaviour
     conditions: dict[str, Tensor]
     schedule: Schedule
     readout: Tensor
@@ -38,12 +39,12 @@ class Draws:
     @cached_property
     def optimal(self) -> Tensor | None:
         """The best response [C, d], where the behaviour defines one."""
-        return self.behaviour.optimal(self.conditions) if hasattr(self.behaviour, "optimal") else None
+        return self.behaviour.optimal(self.conditions) if isinstance(self.behaviour, HasOptimum) else None
 
     @cached_property
     def target(self) -> Mixture | None:
         """The exact density of the responses, where the behaviour has it."""
-        return self.behaviour.mixture(self.conditions) if hasattr(self.behaviour, "mixture") else None
+        return self.behaviour.mixture(self.conditions) if isinstance(self.behaviour, HasMixture) else None
 
     @cached_property
     def behavioural_noise(self) -> Tensor:

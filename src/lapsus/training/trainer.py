@@ -5,10 +5,12 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
+
+from tqdm import tqdm
 
 from lapsus.engine import ENGINES
 from lapsus.errors import LapsusError
@@ -26,6 +28,8 @@ class Trainable(Protocol):
 
     path: Path
     experiment: Experiment
+
+    def writing(self) -> AbstractContextManager[None]: ...
 
     def training(self, **options) -> tuple[Training, float]: ...
 
@@ -95,14 +99,28 @@ def train(
     terminal, `say` gets a line of them with every checkpoint. Interrupting saves; so does `stop`, which is asked with
     every line of metrics and ends the training when it says so.
     """
-    from tqdm import tqdm
-
     check_options(steps=steps, minutes=minutes, engine=engine, threads=threads, micro_batch=micro_batch)
-    training, seconds_before = run.training(engine=engine, threads=threads, micro_batch=micro_batch)
+    with run.writing():
+        training, seconds_before = run.training(engine=engine, threads=threads, micro_batch=micro_batch)
+        return _train(run, training, seconds_before, steps, minutes, progress, checkpoint_seconds, say, stop)
+
+
+def _train(
+    run: Trainable,
+    training: Training,
+    seconds_before: float,
+    steps: int | None,
+    minutes: float | None,
+    progress: bool | None,
+    checkpoint_seconds: float,
+    say: Callable[[str], None] | None,
+    stop: Callable[[], bool] | None,
+) -> Outcome:
     total = run.experiment.updates
     until = total if steps is None else min(total, training.update + steps)
     run.cut_metrics(training.update)
-    if training.update == 0:
+    last = training.update  # of the checkpoint that is on disk for certain
+    if last == 0:
         run.save(training)
     started = saved = mark = time.monotonic()
     reason, trials_since = "done" if until == total else "steps", 0
@@ -135,15 +153,13 @@ def train(
                     break
                 if now - saved > checkpoint_seconds:
                     run.save(training, seconds_before + now - started)
-                    saved = now
+                    saved, last = now, state.update
                     if say and not show:
                         say(f"update {state.update:,} of {until:,}: " + ", ".join(f"{k} {v}" for k, v in shown.items()))
         except NonFinite as error:
-            raise LapsusError(
-                f"{error} The last good checkpoint, at update {run.update}, is kept in {run.path}."
-            ) from error
+            raise LapsusError(f"{error} The last good checkpoint, at update {last}, is kept in {run.path}.") from error
     seconds = seconds_before + time.monotonic() - started
-    if run.update != training.update:
+    if last != training.update:
         run.save(training, seconds)
     return Outcome(reason, training.update, total, seconds)
 

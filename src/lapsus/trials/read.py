@@ -1,5 +1,7 @@
 """Read a trial table from a file or a folder: our columns, mixtur's, and two published MATLAB layouts."""
 
+import math
+import re
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -7,10 +9,14 @@ import numpy as np
 import pandas as pd
 
 from lapsus.errors import LapsusError
+from lapsus.files import short
+from lapsus.trials.columns import ITEM, NON_TARGET, NON_TARGET_PROBE
 from lapsus.trials.table import Trials
 
 __all__ = ["read_trials"]
 
+# Of a file, of a table, of its first line, of the numbers of items, of the letters of an error.
+_MOST_BYTES, _MOST_CELLS, _LONGEST_LINE, _MOST_ITEMS, _LONGEST = 1 << 32, 10**8, 10**5, 99, 5000
 ENDINGS = {".csv": ",", ".tsv": "\t", ".txt": None}
 
 
@@ -23,8 +29,13 @@ def read_trials(path, unit: str | None = None, probe_unit: str | None = None) ->
     path = Path(path)
     try:
         return _read(path, unit, probe_unit)
-    except OSError as error:
-        raise LapsusError(f"{path}: cannot be read ({error.strerror or error}).") from error
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise LapsusError(f"{short(path)}: cannot be read ({reason}).") from error
+    except LapsusError as error:
+        if len(text := str(error)) <= _LONGEST:
+            raise
+        raise LapsusError(text[:_LONGEST] + " …") from error
 
 
 def _read(path, unit, probe_unit):
@@ -35,12 +46,29 @@ def _read(path, unit, probe_unit):
     ending = path.suffix.lower()
     if ending not in (*ENDINGS, ".parquet", ".mat"):
         raise LapsusError(f"{path}: the ending must be .csv, .tsv, .txt, .parquet or .mat.")
-    if not path.stat().st_size:
+    if not path.is_file():
+        raise LapsusError(f"{path}: is not an ordinary file.")
+    size = path.stat().st_size
+    if not size:
         raise LapsusError(f"{path}: the file is empty.")
+    if size > _MOST_BYTES:
+        raise LapsusError(f"{path}: has {size:,} bytes; tables of up to {_MOST_BYTES:,} are read.")
     if ending == ".mat":
         return _matlab(path, unit, probe_unit)
     table = _parquet(path) if ending == ".parquet" else _text(path, ENDINGS[ending])
-    return Trials.from_table(table, unit, probe_unit, str(path))
+    return _trials(table, unit, probe_unit, path)
+
+
+def _trials(table, unit, probe_unit, path):
+    """The table as Trials. Columns of items are numbered from 1 on, so a date at the end of a name is a slip."""
+    for name in table.columns:
+        plain = str(name)[:200].strip().lower().replace(" ", "_").replace("-", "_").replace(".", "_")
+        found = NON_TARGET.match(plain) or NON_TARGET_PROBE.match(plain) or ITEM.match(plain)
+        number = next((group for group in reversed(found.groups()) if group), "") if found else ""
+        if len(number) > 4 or int(number or 0) > _MOST_ITEMS:
+            raise LapsusError(f"{path}: column {plain[:80]}: items are numbered up to {_MOST_ITEMS}.")
+    with _parsing(path, "trial table"):
+        return Trials.from_table(table, unit, probe_unit, str(path))
 
 
 def _folder(path, unit, probe_unit):
@@ -50,14 +78,15 @@ def _folder(path, unit, probe_unit):
     tables, problems = [], []
     for file in files:
         try:
-            tables.append(_van_den_berg(_load(file), file))
+            with _parsing(file, "file of van den Berg et al. (2012)"):
+                tables.append(_van_den_berg(_load(file), file))
         except LapsusError as error:
             problems.append(str(error))
     if problems:
         more = [f"… and {len(problems) - 20} more."] if len(problems) > 20 else []
         raise LapsusError("\n  ".join([*problems[:20], *more]))
     _check_unit(path, (unit, probe_unit), "degrees", "van den Berg et al. (2012)")
-    return Trials.from_table(pd.concat(tables, ignore_index=True), "degrees", "degrees", str(path))
+    return _trials(pd.concat(tables, ignore_index=True), "degrees", "degrees", path)
 
 
 @contextmanager
@@ -68,60 +97,78 @@ def _parsing(path, kind):
     except (OSError, LapsusError):
         raise
     except Exception as error:
-        raise LapsusError(f"{path}: cannot be read as a {kind}: {str(error).strip().rstrip('.')}.") from error
+        reason = str(error).strip().rstrip(".")[:500] or type(error).__name__
+        raise LapsusError(f"{path}: cannot be read as a {kind}: {reason}.") from error
 
 
 def _parquet(path):
     with _parsing(path, "Parquet file"):
         try:
-            return pd.read_parquet(path)
+            from pyarrow.parquet import read_metadata
         except ImportError as error:
             raise LapsusError(f"{path}: reading Parquet needs pyarrow (install lapsus[parquet]).") from error
+        facts = read_metadata(path)
+        if facts.num_rows * facts.num_columns > _MOST_CELLS:
+            raise LapsusError(f"{path}: says that it has {facts.num_rows:,} rows of {facts.num_columns:,} columns.")
+        return pd.read_parquet(path)
 
 
 def _text(path, separator):
     with path.open("rb") as file:
-        if b"\0" in file.read(4096):
+        first = file.readline(_LONGEST_LINE + 1)
+        if b"\0" in first[:4096] or b"\0" in file.read(4096):
             raise LapsusError(f"{path}: is not a text file in UTF-8; save the table as CSV (UTF-8).")
+        if len(first) > _LONGEST_LINE:
+            raise LapsusError(f"{path}: its first line has more than {_LONGEST_LINE:,} characters; is it a table?")
     options = {"sep": separator, "engine": "python" if separator is None else "c"}
     with _parsing(path, "table"):
         try:
-            table = pd.read_csv(path, **options)
-            if separator == "," and table.shape[1] == 1 and ";" in table.columns[0]:
-                table = pd.read_csv(
-                    path, sep=";", decimal=","
-                )  # what Excel calls CSV where a comma is the decimal point
+            header = pd.read_csv(path, nrows=0, **options).columns
+            if separator == "," and len(header) == 1 and ";" in header[0]:
+                # What Excel calls CSV where a comma is the decimal point.
+                return _read_csv(path, sep=";", decimal=",")
+            return _read_csv(path, **options)
         except UnicodeDecodeError as error:
             raise LapsusError(f"{path}: is not a text file in UTF-8; save the table as CSV (UTF-8).") from error
-    # With one field more than the header has, pandas takes the first for row names: right for R's tables, else a slip.
-    index = table.index
-    if not isinstance(index, pd.RangeIndex) and (index.nlevels > 1 or not index.is_unique or not _row_names(index)):
-        raise LapsusError(f"{path}: the rows have more fields than the header.")
-    return table
 
 
-def _row_names(index):
-    return not pd.api.types.is_numeric_dtype(index) or (
-        index.inferred_type == "integer" and index.is_monotonic_increasing
-    )
+def _read_csv(path, **options):
+    """A text table; where the first row has more fields than the header, pandas would take the first ones for row names
+    and move every column."""
+    try:
+        pd.read_csv(path, header=None, nrows=2, dtype=str, **options)
+    except pd.errors.ParserError as error:
+        if found := re.search(r"Expected (\d+) fields in line \d+, saw (\d+)", str(error)):
+            raise LapsusError(
+                f"{path}: row 1 has {found[2]} fields, the header has {found[1]}. Name every column, also one of row"
+                " names, or leave out what ends the rows."
+            ) from error
+    return pd.read_csv(path, **options)
 
 
 def _load(path):
-    from scipy.io import loadmat
+    from scipy.io import loadmat, whosmat
 
     try:
+        cells = sum(math.prod(shape) for _, shape, _ in whosmat(path))
+        if cells > _MOST_CELLS:
+            raise LapsusError(f"{path}: says that it holds {cells:,} numbers.")
         return {k: v for k, v in loadmat(path, squeeze_me=True).items() if not k.startswith("__")}
+    except LapsusError:
+        raise
     except NotImplementedError as error:
         raise LapsusError(f"{path}: a MATLAB 7.3 file; save it again with save(..., '-v7').") from error
     except Exception as error:
-        raise LapsusError(f"{path}: cannot be read as a MATLAB file: {error}.") from error
+        raise LapsusError(f"{path}: cannot be read as a MATLAB file: {str(error)[:500]}.") from error
 
 
 def _matlab(path, unit, probe_unit):
     variables = _load(path)
     if any(name.startswith("recording") for name in variables):
         _check_unit(path, (unit, probe_unit), "degrees", "van den Berg et al. (2012)")
-        return Trials.from_table(_van_den_berg(variables, path), "degrees", "degrees", str(path))
+        with _parsing(path, "file of van den Berg et al. (2012)"):
+            table = _van_den_berg(variables, path)
+        return _trials(table, "degrees", "degrees", path)
     bays = {"n_items", "nontarget", "nontarget_pos", "target_pos"} <= set(variables)
     lengths = [len(v) for v in variables.values() if np.ndim(v) >= 1]
     if not lengths:
@@ -136,15 +183,21 @@ def _matlab(path, unit, probe_unit):
             columns |= {f"{name}_{i + 1}": values[:, i] for i in range(values.shape[1])}
     if bays:
         _check_unit(path, (unit, probe_unit), "radians", "Bays et al. (2009)")
-        columns["exposure"] = columns.pop("delay") if "delay" in columns else np.full(trials, np.nan)
-        # The published positions were multiplied by pi/180 once too often: eight steps of 45° end at 0.096.
-        if np.nanmax(np.abs(variables["target_pos"])) < 0.12:
-            for name in columns:
-                if "_pos" in name:
-                    columns[name] = columns[name] * 180 / np.pi
-        columns |= {name: np.mod(values, 2 * np.pi) for name, values in columns.items() if "_pos" in name}
+        with _parsing(path, "file of Bays et al. (2009)"):
+            columns = _bays(variables, columns, trials)
         unit = probe_unit = "radians"
-    return Trials.from_table(pd.DataFrame(columns), unit, probe_unit, str(path))
+    return _trials(pd.DataFrame(columns), unit, probe_unit, path)
+
+
+def _bays(variables, columns, trials):
+    """The columns of Bays et al. (2009), with positions as they were meant."""
+    columns["exposure"] = columns.pop("delay") if "delay" in columns else np.full(trials, np.nan)
+    # The published positions were multiplied by pi/180 once too often: eight steps of 45° end at 0.096.
+    if np.nanmax(np.abs(variables["target_pos"])) < 0.12:
+        for name in columns:
+            if "_pos" in name:
+                columns[name] = columns[name] * 180 / np.pi
+    return columns | {name: np.mod(values, 2 * np.pi) for name, values in columns.items() if "_pos" in name}
 
 
 def _check_unit(path, given, own, authors):

@@ -1,0 +1,45 @@
+"""Swaps with a cause before the cue: the item that was not attended is lost to the other one more often."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from lapsus.behaviour.bns import BNS
+from lapsus.errors import LapsusError
+
+__all__ = ["AttendedSwap"]
+
+
+@dataclass(frozen=True)
+class AttendedSwap(BNS):
+    """Two items; the swap probability is `if_attended` where the cued item was attended and `if_not` where the other
+    was.
+
+    Conditions without `attended [C]` get the mean of the two: what is left when nobody knows the cause.
+    """
+
+    if_attended: float = 0.02
+    if_not: float = 0.5
+
+    def __post_init__(self):
+        super().__post_init__()
+        for name in ("if_attended", "if_not"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise LapsusError(f"behaviour.{name} is a probability, not {getattr(self, name)}.")
+
+    def weights(self, conditions: dict[str, Tensor]) -> Tensor:
+        """Probability that each item is the one reported: [C, 2]; rows sum to 1 - uniform."""
+        cued = conditions["cued"].long()
+        if "attended" in conditions:
+            swap = torch.where(conditions["attended"].long() == cued, self.if_attended, self.if_not)
+        else:
+            swap = torch.full(cued.shape, (self.if_attended + self.if_not) / 2)
+        weights = torch.stack([swap, swap], 1).to(conditions["report"].dtype)
+        return (1 - self.uniform) * weights.scatter(1, cued[:, None], 1 - weights[:, :1])
+
+    @property
+    def explained(self) -> float:
+        """Share of the variance of swapping that the cause fixes, within a condition of which all else is known."""
+        mean = (self.if_attended + self.if_not) / 2
+        return ((self.if_not - self.if_attended) / 2) ** 2 / (mean * (1 - mean))

@@ -1,0 +1,94 @@
+"""How a network's memory fades: its behaviour at one delay after another, and what is left of its activity."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from scipy.optimize import nnls
+
+from lapsus import circular, streams
+from lapsus.study.evaluation import evaluate, respond
+from lapsus.training.model import Model
+
+__all__ = ["DELAYS", "Growth", "evaluate_delays", "growth", "noiseless_error", "norm_course", "norm_ratio"]
+
+# Where the memory of a network is measured that was trained on delays of 3 to 40 steps, so never on the last of these.
+DELAYS = (5, 10, 15, 20, 30, 40, 80)
+
+
+@torch.no_grad()
+def evaluate_delays(
+    model: Model, delays: Sequence[int] = DELAYS, conditions: int = 4096, trials: int = 16, seed: int = 0, **options
+) -> list[dict]:
+    """The single numbers of `evaluate` for one delay after another, the same conditions at each."""
+    rows = []
+    for delay in delays:
+        found = evaluate(model.at(delay=delay), conditions, trials, seed, **options)
+        kept = {key: value for key, value in found.items() if isinstance(value, float) and not key.endswith("_target")}
+        rows.append({"delay": delay} | kept)
+    return rows
+
+
+@torch.no_grad()
+def norm_course(
+    model: Model, delay: int = 40, conditions: int = 256, trials: int = 8, seed: int = 0, **options
+) -> np.ndarray:
+    """Norm of the rates from stimulus offset to the end of a delay, mean over trials: [delay + 1]."""
+    model = model.at(delay=delay)
+    drawn = model.task.sample(conditions, streams.generator(seed, "evaluation"))
+    placeholder = torch.zeros(model.behaviour.response_size, conditions, trials)
+    batch = model.batch(drawn, model.inputs(drawn), placeholder, range(conditions), seed, forced=False, **options)
+    start = model.task.epochs["prestimulus"] + model.task.epochs["stimulus"]
+    return batch.trajectory[start : start + delay + 1].norm(dim=1).mean((1, 2)).numpy()
+
+
+def norm_ratio(model: Model, delay: int = 40, **options) -> float:
+    """How much of the norm of the rates at stimulus offset is left at the end of a delay."""
+    course = norm_course(model, delay, **options)
+    return float(course[-1] / course[0])
+
+
+@torch.no_grad()
+def noiseless_error(
+    model: Model,
+    delays: Sequence[int] = (40, 160, 640),
+    conditions: int = 256,
+    trials: int = 4,
+    seed: int = 0,
+    **options,
+) -> list[dict]:
+    """Median error to the nearest item (radians) after long delays when the process noise is switched off: what the
+    network's dynamics alone do to its memory."""
+    rows = []
+    for delay in delays:
+        here = model.at(delay=delay)
+        drawn = here.task.sample(conditions, streams.generator(seed, "evaluation"))
+        x_T = respond(here, drawn, trials, seed, noise_scale=0.0, **options)
+        error = circular.distance(circular.angle(x_T.permute(1, 2, 0))[:, None], drawn["report"][:, :, None]).amin(1)
+        rows.append({"delay": delay, "median_error": float(error.median())})
+    return rows
+
+
+@dataclass(frozen=True)
+class Growth:
+    """error(d)² = written² + held² (d / 40)^exponent: what is lost in writing and reading, and in a delay of 40 steps
+    (radians). Diffusion of the memory has an exponent of 1, a drift at constant speed one of 2."""
+
+    written: float
+    held: float
+    exponent: float
+
+
+def growth(delays: Sequence[int], errors: Sequence[float]) -> Growth:
+    """The least-squares fit to errors (radians) at some delays, relative to their squares; the exponent is found on a
+    grid from 0.05 to 4."""
+    d, square = np.asarray(delays, float) / 40, np.square(np.asarray(errors, float))
+    best = None
+    for exponent in np.arange(0.05, 4.0001, 0.05):
+        design = np.stack([np.ones_like(d), d**exponent], 1) / square[:, None]
+        found, rest = nnls(design, np.ones_like(d))
+        if best is None or rest < best[0]:
+            best = rest, found, exponent
+    _, (written, held), exponent = best
+    return Growth(float(np.sqrt(written)), float(np.sqrt(held)), round(float(exponent), 2))

@@ -1,0 +1,123 @@
+"""One sentence on a trained network: does it answer as it was asked to, and if not, in which way it fails.
+
+>>> from lapsus.study.verdict import verdict
+>>> curve = [{"rate": 0.5, "target": 0.1, "likelihood": 0.5, "responses": 16000}]
+>>> found = {"conditions": 1000, "trials": 16, "swap_curve": curve, "swap_curve_mad": 0.4, "swap_curve_max": 0.4}
+>>> verdict(found | {"median_error": 0.1, "away": 0.0, "away_target": 0.0}).kind
+'no cue'
+"""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+__all__ = ["LIMITS", "Verdict", "verdict"]
+
+# Within these a network is matched (docs/recipe.md says where they come from). The target of a task-optimal network
+# has no swaps, so its curve is its swap rate.
+LIMITS: dict[str, dict[str, float]] = {
+    "diffusion": {"excess": 0.08, "swap_curve_mad": 0.02, "swap_curve_max": 0.05, "median_error": 0.15, "away": 0.03},
+    "task-optimal": {"median_error": 0.10, "swap_curve_mad": 0.005},
+}
+# Stray responses beyond the target's, as a share of all, from which on the network has no memory to speak of.
+AWAY_OVER = 0.15
+# How much of the way from the target's swap rate to that of a network that picks any item at random is too much; asked
+# only where that way is at least as long as the second number.
+TOWARDS_CHANCE, LEAST_WAY = 0.75, 0.1
+# A network whose swaps (by likelihood) are rarer than this share of the target's has one mode; asked only where the
+# target swaps at least in the second number's share of trials.
+OF_TARGET_SWAPS, LEAST_SWAPS = 0.25, 0.02
+
+_NAMES = {
+    "excess": "excess over the Bayes denoiser",
+    "swap_curve_mad": "mean deviation of the swap curve",
+    "swap_curve_max": "largest deviation of the swap curve",
+    "median_error": "median error (rad)",
+    "away": "share of responses away from every item",
+}
+
+Kind = Literal["matched", "still learning", "no cue", "one mode", "away"]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a network does (`kind`), in a sentence with numbers, and what to try where it is not matched."""
+
+    kind: Kind
+    sentence: str
+    advice: str = ""
+
+    @property
+    def matched(self) -> bool:
+        """Within all limits."""
+        return self.kind == "matched"
+
+    def __str__(self) -> str:
+        return f"{self.sentence} {self.advice}".strip()
+
+
+def verdict(found: dict[str, Any], objective: str = "diffusion", unfinished: bool = False) -> Verdict:
+    """The verdict on what `lapsus.evaluate` found; `objective` is the kind of the last stage, `unfinished` says that
+    updates are left."""
+    away, allowed = found.get("away", 0.0), found.get("away_target", 0.0)
+    if away - allowed > AWAY_OVER:
+        return Verdict(
+            "away",
+            f"Responses are away from every item: {100 * away:.0f} % are further than 0.6 rad from all of them, where"
+            f" {100 * allowed:.0f} % are due.",
+            _go_on(unfinished) + "If it stays so, the memory does not last: start from a preamble (start_from), let"
+            " delays grow in stages, or lower the objective's rate_penalty.",
+        )
+    curve = found.get("swap_curve") or []
+    if curve and objective == "diffusion":
+        failed = _failed(curve, found["conditions"] * found["trials"], unfinished)
+        if failed:
+            return failed
+    limits = LIMITS.get(objective, LIMITS["diffusion"])
+    over = {name: found[name] / limit for name, limit in limits.items() if name in found and found[name] > limit}
+    if not over:
+        measured = [f"{_NAMES[name]} {found[name]:.3f}" for name in limits if name in found]
+        return Verdict("matched", f"Matched: {', '.join(measured) or 'nothing that is measured has a limit'}.")
+    worst = sorted(over, key=lambda name: -over[name])
+    said = ", ".join(f"{_NAMES[name]} {found[name]:.3f} (limit {limits[name]:g})" for name in worst)
+    if unfinished:
+        advice = "Training is not at its end: resume it."
+    elif worst[0].startswith("swap_curve"):
+        advice = (
+            "More updates may do, or a last stage that weights the steps that decide (early_weight = 1.5, early_floor ="
+            " 0.035 in its objective)."
+        )
+    else:
+        advice = "More updates in the last stage, with a final_learning_rate, may do."
+    return Verdict("still learning", f"Still learning, or stuck: {said}.", advice)
+
+
+def _failed(curve: list[dict[str, Any]], responses: int, unfinished: bool) -> Verdict | None:
+    """What is wrong with which item is reported, if it is wrong altogether."""
+
+    def share(of: str) -> float:
+        return sum(point[of] * point["responses"] for point in curve) / responses
+
+    swapped, due, likely = share("rate"), share("target"), share("likelihood")
+    distractors = sum(point["responses"] for point in curve) / responses
+    chance = distractors / (distractors + 1)
+    if chance - due > LEAST_WAY and swapped > due + TOWARDS_CHANCE * (chance - due):
+        return Verdict(
+            "no cue",
+            f"The network does not use the cue: it reports another item in {100 * swapped:.0f} % of trials, where"
+            f" {100 * due:.0f} % are due and picking any item gives {100 * chance:.0f} %.",
+            _go_on(unfinished) + "If it stays so, start from a network that uses the cue (start_from ="
+            ' "feature-preamble" or "index-preamble"), and have swaps in less than half of the trials in every stage.',
+        )
+    if due >= LEAST_SWAPS and likely < OF_TARGET_SWAPS * due:
+        return Verdict(
+            "one mode",
+            f"The network has one mode only: it reports another item in {100 * likely:.1f} % of trials, where"
+            f" {100 * due:.1f} % are due.",
+            _go_on(unfinished) + "If it stays so, make swaps more frequent in the first stages (a stage may have its"
+            " own behaviour).",
+        )
+    return None
+
+
+def _go_on(unfinished: bool) -> str:
+    return "Training is not at its end: resume it. " if unfinished else ""

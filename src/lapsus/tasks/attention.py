@@ -1,0 +1,75 @@
+"""Index-cued delayed estimation with a cause of swaps before the cue: one item is attended during the first delay.
+
+Which item it is changes from trial to trial and is nothing that the experimenter sets: a latent cause. The network is
+shown a noisy trace of it, a premature cue: the learned vectors of the two cues, mixed by `evidence`. With the behaviour
+`AttendedSwap`, items that are cued and were not attended are swapped more often.
+"""
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from lapsus.errors import LapsusError
+from lapsus.tasks.delayed_estimation import IndexCued, _Concatenate
+
+__all__ = ["AttendedIndexCued"]
+
+
+class _WithAttention(_Concatenate):
+    """Before the cue, the mean of the cues' vectors weighted by how much each item is attended."""
+
+    def forward(self, stimuli: dict[str, Tensor]) -> dict[str, Tensor]:
+        encoded = super().forward(stimuli)
+        evidence = stimuli["attention"].to(self.cue.dtype)[:, None]
+        early = (1 - evidence) / 2 * self.cue[0] + (1 + evidence) / 2 * self.cue[1]
+        encoded["attention"] = torch.cat([early.new_zeros(len(early), self.stimulus_channels), early], 1)
+        return encoded
+
+
+@dataclass(frozen=True)
+class AttendedIndexCued(IndexCued):
+    """Two items; after they are shown one is attended, `attended [C]` (0 or 1), seen as `evidence [C]` = ±1 + noise.
+
+    evidence_noise: s.d. of that noise. The epoch `attention` shows the evidence, and the first delay follows it.
+    """
+
+    delay: int = 10
+    attention: int = 5
+    evidence_noise: float = 0.5
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.items != 2:
+            raise LapsusError(f"task.items must be 2 where one of two items is attended (it is {self.items}).")
+        if not (math.isfinite(self.evidence_noise) and self.evidence_noise >= 0):
+            raise LapsusError(f"task.evidence_noise is a standard deviation, not {self.evidence_noise}.")
+
+    @property
+    def epochs(self) -> dict[str, int]:
+        names = ("prestimulus", "stimulus", "attention", "delay", "cue", "denoise")
+        return {name: getattr(self, name) for name in names}
+
+    def sample(self, count: int, generator: torch.Generator) -> dict[str, Tensor]:
+        return self.with_latent(super().sample(count, generator), generator)
+
+    def with_latent(self, conditions: dict[str, Tensor], generator: torch.Generator) -> dict[str, Tensor]:
+        """The same stimuli and cues, attention drawn anew: what differs between trials that look the same."""
+        count = len(conditions["cued"])
+        attended = torch.randint(2, (count,), generator=generator)
+        noise = self.evidence_noise * torch.randn(count, generator=generator)
+        return conditions | {"attended": attended, "evidence": 2.0 * attended - 1 + noise}
+
+    def stimuli(self, conditions: dict[str, Tensor]) -> dict[str, Tensor]:
+        neutral = torch.zeros(len(conditions["cued"]))
+        return super().stimuli(conditions) | {"attention": conditions.get("evidence", neutral)}
+
+    def encoder(self, generator: torch.Generator) -> nn.Module:
+        return _WithAttention(self._channels, self.items, self.cue_size, generator)
+
+    def table(self, conditions: dict[str, Tensor]):
+        found = super().table(conditions)
+        if "attended" in conditions:
+            found = found.assign(attended=conditions["attended"].numpy() + 1, evidence=conditions["evidence"].numpy())
+        return found

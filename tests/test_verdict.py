@@ -1,0 +1,93 @@
+"""The verdict on a network, from responses that were made to be of each kind."""
+
+import math
+
+import pytest
+import torch
+
+from lapsus import circular, streams
+from lapsus.behaviour import BNS, ConstantSwap, NoSwap, SmoothSwap
+from lapsus.library.shipped import shipped
+from lapsus.study.verdict import LIMITS, verdict
+from lapsus.tasks import FeatureCued
+
+TARGET = BNS(swap=SmoothSwap(), pi_correct=1.0)
+CONDITIONS, TRIALS = 512, 16
+
+
+def _drawn(items: int = 2) -> dict:
+    return FeatureCued(items=items).sample(CONDITIONS, streams.generator(1, "conditions"))
+
+
+def _found(conditions: dict, x_T: torch.Tensor, target: BNS = TARGET) -> dict:
+    """What `evaluate` would measure of these responses [2, C, K], without the network's own loss."""
+    of_target = target.measures(conditions, target.sample(conditions, TRIALS, streams.generator(3, "target")))
+    found = {"conditions": CONDITIONS, "trials": TRIALS} | target.measures(conditions, x_T)
+    return found | {f"{name}_target": value for name, value in of_target.items() if isinstance(value, float)}
+
+
+def _reporting(conditions: dict, item: torch.Tensor) -> torch.Tensor:
+    """Precise responses at items [C, K]."""
+    angle = conditions["report"].gather(1, item) + 0.08 * torch.randn(item.shape, generator=streams.generator(4, "x"))
+    return 2.5 * circular.embed(angle).permute(2, 0, 1)
+
+
+def _cued(conditions: dict) -> torch.Tensor:
+    return conditions["cued"].long()[:, None].expand(-1, TRIALS)
+
+
+def test_samples_of_the_target_are_matched():
+    conditions = _drawn()
+    said = verdict(_found(conditions, TARGET.sample(conditions, TRIALS, streams.generator(2, "responses"))))
+    assert said.kind == "matched" and said.matched and not said.advice
+
+
+@pytest.mark.parametrize("items", [2, 3])
+def test_any_item_at_random_does_not_use_the_cue(items):
+    conditions = _drawn(items)
+    item = torch.randint(items, (CONDITIONS, TRIALS), generator=streams.generator(5, "item"))
+    said = verdict(_found(conditions, _reporting(conditions, item)))
+    assert said.kind == "no cue" and "start_from" in said.advice and not said.matched
+
+
+def test_a_target_that_does_not_use_the_cue_is_no_failure():
+    conditions, target = _drawn(), BNS(swap=ConstantSwap(0.5))
+    item = torch.randint(2, (CONDITIONS, TRIALS), generator=streams.generator(5, "item"))
+    assert verdict(_found(conditions, _reporting(conditions, item), target)).kind != "no cue"
+
+
+def test_the_cued_item_always_is_one_mode():
+    conditions = _drawn()
+    assert verdict(_found(conditions, _reporting(conditions, _cued(conditions)))).kind == "one mode"
+
+
+def test_the_cued_item_always_is_right_where_nothing_else_is_due():
+    conditions, target = _drawn(), BNS(swap=NoSwap())
+    assert verdict(_found(conditions, _reporting(conditions, _cued(conditions)), target)).kind == "matched"
+
+
+def test_responses_anywhere_are_away():
+    conditions = _drawn()
+    angle = 2 * math.pi * torch.rand(CONDITIONS, TRIALS, generator=streams.generator(6, "angle"))
+    said = verdict(_found(conditions, 2.5 * circular.embed(angle).permute(2, 0, 1)))
+    assert said.kind == "away"
+
+
+def test_another_swap_function_is_still_learning_and_says_what_is_off():
+    conditions = _drawn()
+    other = BNS(swap=ConstantSwap(0.25)).sample(conditions, TRIALS, streams.generator(2, "responses"))
+    said = verdict(_found(conditions, other))
+    assert said.kind == "still learning" and "swap curve" in said.sentence and "early_weight" in said.advice
+    assert "resume" in verdict(_found(conditions, other), unfinished=True).advice
+
+
+@pytest.mark.parametrize("name, kind", [("feature-smooth-2", "matched"), ("feature-optimal-40", "matched")])
+def test_shipped_networks_get_the_verdict_that_their_limits_give(name, kind):
+    facts = shipped()[name]
+    assert verdict(facts["evaluation"], facts["config"]["stage"][-1]["objective"]["kind"]).kind == kind
+
+
+def test_an_excess_over_its_limit_is_not_matched():
+    found = shipped()["feature-smooth-2"]["evaluation"]
+    said = verdict(found | {"excess": 2 * LIMITS["diffusion"]["excess"]})
+    assert said.kind == "still learning" and "excess" in said.sentence
