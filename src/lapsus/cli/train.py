@@ -19,8 +19,8 @@ MicroBatch = Annotated[
     typer.Option("--micro-batch", help="Conditions simulated at a time: less memory, same result.", show_default="all"),
 ]
 
-# Conditions and trials from which the verdict after a training is made: a second or two.
-_JUDGED = (1024, 16)
+# Conditions and trials from which the verdict after a training is made: two or three seconds.
+_JUDGED = (2048, 16)
 
 Trust = Annotated[
     bool, typer.Option("--trust", help="Import classes outside of lapsus that it names: this runs their code.")
