@@ -191,7 +191,7 @@ def test_tables_that_cannot_be_fitted_say_why():
     table = _simulated({}, 50, 3)
     with pytest.raises(LapsusError, match="no column s_a"):
         fit_causal_inference(table.drop(columns="s_a"))
-    with pytest.raises(LapsusError, match="Column response.*row 8"):
+    with pytest.raises(LapsusError, match=r"Column response.*row 8"):
         fit_causal_inference(table.assign(response=table["response"].where(table.index != 7)))
     with pytest.raises(LapsusError, match="20 at least"):
         fit_causal_inference(table[:5])

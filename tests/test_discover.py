@@ -219,7 +219,7 @@ def test_the_task_has_the_distances_of_the_data():
         levels = np.linspace(0.05, 0.95, 7)
         assert np.quantile(mine, levels) == pytest.approx(np.quantile(own, levels), abs=0.14)
     assert isinstance(task, FeatureCuedLike)
-    with pytest.raises(LapsusError, match="task.items must be 2"):
+    with pytest.raises(LapsusError, match=r"task\.items must be 2"):
         FeatureCuedLike(items=3)
 
 

@@ -117,8 +117,7 @@ def test_everything_that_is_offered_is_there():
         lapsus.nothing
 
 
-def test_every_name_in_all_exists_and_every_public_function_says_what_it_does():
-    """Names of __all__ that are functions or classes of ours, and their public methods, have docstrings."""
+def test_every_public_function_and_class_says_what_it_does():
     silent = []
     for path in sorted(PACKAGE.rglob("*.py")):
         tree = ast.parse(path.read_text())
@@ -131,9 +130,9 @@ def test_every_name_in_all_exists_and_every_public_function_says_what_it_does():
             [],
         )
         for node in tree.body:
-            if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and node.name in offered:
-                if not ast.get_docstring(node):
-                    silent.append(f"{path.relative_to(PACKAGE)}: {node.name}")
+            public = isinstance(node, (ast.FunctionDef, ast.ClassDef)) and node.name in offered
+            if public and not ast.get_docstring(node):
+                silent.append(f"{path.relative_to(PACKAGE)}: {node.name}")
     assert not silent
 
 

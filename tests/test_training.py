@@ -440,7 +440,7 @@ def _conditions_and_inputs(model, count):
 def test_non_finite_loss_stops_and_keeps_the_last_good_checkpoint(tmp_path):
     wild = TINY | {"stage": [TINY["stage"][1] | {"updates": 200, "learning_rate": 1e30, "clip": 1e30, "warmup": 5}]}
     run = Run.create(tmp_path / "run", read_experiment(wild))
-    with pytest.raises(LapsusError, match="no longer a finite number.*last good checkpoint"):
+    with pytest.raises(LapsusError, match=r"no longer a finite number.*last good checkpoint"):
         train(run)
     training, _ = run.training()
     assert bool(torch.isfinite(training.flat).all())

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from lapsus.diffusion import Mixture
 from lapsus.errors import LapsusError
+import itertools
 
 __all__ = ["CausalInference"]
 
@@ -112,7 +113,7 @@ class CausalInference:
         disparity = (conditions["s_v"] - conditions["s_a"]).abs()
         curve = []
         edges = torch.linspace(0, float(disparity.max()) + 1e-6, 6)
-        for low, high in zip(edges[:-1], edges[1:]):
+        for low, high in itertools.pairwise(edges):
             here = (disparity >= low) & (disparity < high)
             if bool(here.any()):
                 curve.append(

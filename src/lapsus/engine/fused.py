@@ -243,7 +243,7 @@ class _Rollout(torch.autograd.Function):
     def backward(ctx, *given):
         masks, trajectory, *tensors = ctx.saved_tensors
         call = ctx.call
-        r0, drives, noise, forcing, readout, leaf_weight, *rest = tensors
+        r0, drives, _noise, _forcing, _readout, leaf_weight, *rest = tensors
         given = [None if grad is None else grad.contiguous() for grad in given]
         native = call.native(trajectory, None, None, *tensors)
         native.set_masks(_address(masks), 0)

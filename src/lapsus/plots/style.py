@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap
 
 from lapsus.errors import LapsusError
+import itertools
 
 __all__ = [
     "COLOURS",
@@ -116,7 +117,7 @@ def wheel_key(ax: Axes, place=(0.8, 0.78, 0.2, 0.2), label: str = "") -> Axes:
     """Draw the wheel as a small ring in a corner of the axes (or over the whole of it, with place (0, 0, 1, 1))."""
     inset = ax.inset_axes(place)
     angle = np.linspace(-np.pi, np.pi, 181)
-    for start, end in zip(angle[:-1], angle[1:], strict=True):
+    for start, end in itertools.pairwise(angle):
         ring = np.array([[np.cos(start), np.sin(start)], [np.cos(end), np.sin(end)]])
         inset.fill(*np.concatenate([ring, 0.62 * ring[::-1]]).T, color=wheel(start), lw=0)
     inset.set(aspect="equal", xlim=(-1.05, 1.05), ylim=(-1.05, 1.05))

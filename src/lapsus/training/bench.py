@@ -18,6 +18,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -65,7 +66,8 @@ class Trial:
 class Workload:
     """A network and a batch of conditions x trials, and the ways to take one training step on it."""
 
-    def __init__(self, conditions: int, trials: int, trial: Trial = Trial()):
+    def __init__(self, conditions: int, trials: int, trial: Trial | None = None):
+        trial = trial or Trial()
         self.conditions, self.trials, self.trial = conditions, trials, trial
         self.network = DendriticTree(36, 2, trial.units, trial.branching)
         self.timeline = trial.timeline()
@@ -221,9 +223,9 @@ def _serve() -> None:
         if load is None or (load.conditions, load.trials) != (conditions, trials):
             load = Workload(conditions, trials)
         work = {
-            "train": lambda: load.train(tuned, size),
-            "simulate": lambda: load.simulate(tuned, size),
-            "plain": lambda: load.train(reference.rollout),
+            "train": partial(load.train, tuned, size),
+            "simulate": partial(load.simulate, tuned, size),
+            "plain": partial(load.train, reference.rollout),
         }
         sys.stdout.write(f"{_seconds(work[kind])}\n")
         sys.stdout.flush()
