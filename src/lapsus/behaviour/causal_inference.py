@@ -7,6 +7,7 @@ are the sources plus sensory noise. The response is one sample of the posterior 
 of the prior over C has its two cases exchanged; its text, and this module, say C = 1 with probability p_common.)
 """
 
+import itertools
 import math
 from dataclasses import dataclass
 
@@ -15,7 +16,6 @@ from torch import Tensor
 
 from lapsus.diffusion import Mixture
 from lapsus.errors import LapsusError
-import itertools
 
 __all__ = ["CausalInference"]
 

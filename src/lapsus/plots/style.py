@@ -1,6 +1,7 @@
 """The look shared by all figures: sizes for a column of print, a palette for all eyes, a wheel where colour is the
 variable."""
 
+import itertools
 from collections.abc import Callable
 from contextlib import contextmanager
 
@@ -11,7 +12,6 @@ from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap
 
 from lapsus.errors import LapsusError
-import itertools
 
 __all__ = [
     "COLOURS",
