@@ -24,6 +24,7 @@ from lapsus import (
 )
 from lapsus.behaviour import (
     BNS as BNS,
+    AttendedSwap as AttendedSwap,
     CausalInference as CausalInference,
     ConstantSwap as ConstantSwap,
     NoSwap as NoSwap,
@@ -38,8 +39,13 @@ from lapsus.inference import fit as fit
 from lapsus.inference.causal_inference import fit_causal_inference as fit_causal_inference
 from lapsus.library import Run as Run, load as load
 from lapsus.networks import DendriticTree as DendriticTree, PointNeurons as PointNeurons, TwoLayer as TwoLayer
-from lapsus.study import evaluate as evaluate, simulate as simulate
-from lapsus.tasks import CueCombination as CueCombination, FeatureCued as FeatureCued, IndexCued as IndexCued
+from lapsus.study import analyse as analyse, evaluate as evaluate, simulate as simulate
+from lapsus.tasks import (
+    AttendedIndexCued as AttendedIndexCued,
+    CueCombination as CueCombination,
+    FeatureCued as FeatureCued,
+    IndexCued as IndexCued,
+)
 from lapsus.training import (
     Diffusion as Diffusion,
     Experiment as Experiment,

@@ -63,6 +63,7 @@ _COMMANDS = (
     "sweep",
     "evaluate",
     "simulate",
+    "analyse",
     "reproduce",
     "report",
     "watch",

@@ -6,7 +6,7 @@ answered leaves its reason instead of numbers.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import xarray as xr
@@ -19,6 +19,8 @@ from lapsus.analysis.outcomes import outcomes
 from lapsus.analysis.swap_axis import roc_area
 from lapsus.analysis.transplants import Push, Transplant
 from lapsus.errors import LapsusError
+from lapsus.files import to_plain
+from lapsus.library import shipped
 from lapsus.study.commitment import commitment
 from lapsus.study.dynamics import dynamics
 from lapsus.study.geometry import Geometry, geometry
@@ -26,7 +28,16 @@ from lapsus.study.simulation import simulate
 from lapsus.study.transplants import pushes, transplants
 from lapsus.training.model import Model
 
-__all__ = ["QUESTIONS", "Decoding", "Mechanism", "Sizes", "analyse", "analyse_recording", "plain"]
+__all__ = [
+    "QUESTIONS",
+    "Decoding",
+    "Mechanism",
+    "Sizes",
+    "analyse",
+    "analyse_recording",
+    "swapping_networks",
+    "table_row",
+]
 
 QUESTIONS = ("commitment", "transplant", "pushes", "swap_axis", "kind", "dynamics")
 
@@ -81,17 +92,17 @@ class Mechanism:
     def to_dict(self) -> dict:
         """Plain numbers, lists and dictionaries, as `lapsus analyse --json` prints them."""
         found = {
-            name: plain(getattr(self, name)) for name in (*QUESTIONS, "decoding") if getattr(self, name) is not None
+            name: to_plain(getattr(self, name)) for name in (*QUESTIONS, "decoding") if getattr(self, name) is not None
         }
         if self.swap_axis is not None:
             rings = self.swap_axis.fitted
-            found["swap_axis"] = plain(self.swap_axis.axis) | {
+            found["swap_axis"] = to_plain(self.swap_axis.axis) | {
                 "rings": {
                     "fitted": len(rings),
-                    "explained": plain(np.mean([pair.explained for pair in rings])) if rings else None,
-                    "distance": plain(np.mean([pair.distance for pair in rings])) if rings else None,
-                    "parallel": plain(np.mean([pair.parallel for pair in rings])) if rings else None,
-                    "dimensions": plain(np.median([p.recalled.dimensions for p in rings])) if rings else None,
+                    "explained": to_plain(np.mean([pair.explained for pair in rings])) if rings else None,
+                    "distance": to_plain(np.mean([pair.distance for pair in rings])) if rings else None,
+                    "parallel": to_plain(np.mean([pair.parallel for pair in rings])) if rings else None,
+                    "dimensions": to_plain(np.median([p.recalled.dimensions for p in rings])) if rings else None,
                 }
             }
             found["swap_axis"].pop("vectors")
@@ -101,23 +112,6 @@ class Mechanism:
         if np.isfinite(self.probe_distance):
             found["probe_distance"] = self.probe_distance
         return found | {"left_out": self.left_out}
-
-
-def plain(value):
-    """Dataclasses and arrays as dictionaries and lists; numbers that are not finite as None."""
-    if is_dataclass(value):
-        return {one.name: plain(getattr(value, one.name)) for one in fields(value)}
-    if isinstance(value, dict):
-        return {str(key): plain(one) for key, one in value.items()}
-    if isinstance(value, np.ndarray):
-        return plain(value.tolist())
-    if isinstance(value, list | tuple):
-        return [plain(one) for one in value]
-    if isinstance(value, np.generic):
-        return plain(value.item())
-    if isinstance(value, float) and not np.isfinite(value):
-        return None
-    return value
 
 
 def swaps_most_at(model: Model) -> float:
@@ -248,3 +242,43 @@ def decoding(dataset: xr.Dataset, *, folds: int = 5, every: int = 2, seed: int =
         nulls.append(roc_area(scores[sure], shuffled))
     counts = int(outcome.swap.sum()), int(outcome.correct.sum()), outcome.unclear
     return Decoding(time[steps].astype(float), np.array(areas), np.array(nulls), *counts)
+
+
+def swapping_networks() -> list[str]:
+    """Names of the shipped networks that were trained to swap: delayed estimation, diffusion, a target with swaps."""
+    found = []
+    for name, facts in shipped().items():
+        config = facts["config"]
+        behaviour = config.get("behaviour", {})
+        swaps = behaviour.get("kind") == "attended-swap" or (behaviour.get("swap") or {}).get("kind", "none") != "none"
+        if swaps and config["stage"][-1]["objective"]["kind"] == "diffusion":
+            found.append(name)
+    return found
+
+
+def table_row(found: Mechanism) -> dict:
+    """The answers as one row of numbers and a word; None where a question was left out."""
+    row: dict = {}
+    if (when := found.commitment) is not None:
+        at_cue = sum(share for name, share in when.by_epoch.items() if name not in ("cue", "denoise"))
+        row |= {"half_time": when.half_time, "half_low": when.half_low, "half_high": when.half_high}
+        row |= {"fixed_at_cue_onset": at_cue, "fixed_at_cue_offset": when.at(0.0)}
+    if (what := found.transplant) is not None:
+        row |= {"carried_by_x": what.carried_by_x[0], "carried_by_m": what.carried_by_m[0]}
+    if found.pushes is not None:
+        row["push_alignment"] = found.pushes["before"].against_random["alignment"][0]
+        row["push_swap_axis"] = found.pushes["after"].against_random["swap axis"][0]
+    if found.swap_axis is not None:
+        axis, rings = found.swap_axis.axis, found.swap_axis.fitted
+        row |= {"axis_auc": axis.auc, "colour_confound": axis.colour_confound}
+        row |= {"shared": axis.shared, "shared_null": axis.shared_null}
+        row["ring_distance"] = float(np.mean([pair.distance for pair in rings])) if rings else None
+    if (kind := found.kind) is not None:
+        row |= {"kind": kind.decision, "misselection": kind.weights["misselection"][0]}
+        row |= {"misinterpretation": kind.weights["misinterpretation"][0], "misbinding": kind.weights["misbinding"][0]}
+        row |= {"angle": kind.angle, "needed": kind.needed, "swaps": kind.swaps, "onset": kind.onset}
+    if (how := found.dynamics) is not None:
+        row |= {"fixed_points": how.fixed_points, "manifold_dimension": how.manifold_dimension}
+        row |= {"lifetime": how.lifetime, "memory_dimension": how.memory_dimension}
+        row |= {"linear_half_time": how.half_time, "agreement": how.agreement}
+    return row | {"left_out": ", ".join(found.left_out)}
