@@ -2,6 +2,7 @@
 
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -13,7 +14,7 @@ from sweep_members import QUICK, TINY, bits, lapsus, write_sweep
 
 from lapsus import LapsusError, Run, read_experiment, train
 from lapsus.files.writing import host
-from lapsus.sweep import Pool, Sweep, plan_sweep, read_sweep
+from lapsus.sweep import Pool, Sweep, collect, plan_sweep, read_sweep
 from lapsus.sweep.claims import Busy, claim, live
 from lapsus.sweep.member import run_member
 from lapsus.sweep.status import describe, summary
@@ -271,5 +272,47 @@ def test_mistakes_on_the_command_line(tmp_path, capsys, monkeypatch):
         (["status", "nowhere"], "nowhere does not exist"),
         (["cancel", "."], "is not the folder of a sweep"),
     ):
-        with pytest.raises(LapsusError, match=message):
+        with pytest.raises(SystemExit, match="2"):
             app(["sweep", *arguments], standalone_mode=False)
+        assert message in capsys.readouterr().err
+
+
+@pytest.mark.long
+def test_forty_members_interrupted_ten_times_give_the_same_table(tmp_path):
+    """Interrupted politely and by SIGKILL of the whole command, in turn, at random moments."""
+    import pandas as pd
+
+    changes = {"stage": [TINY["stage"][0] | {"updates": 1500}]}
+    path = write_sweep(tmp_path, changes=changes, start={}, seeds=10, vary={"network.units": [6, 8]})
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).resolve().parents[1] / "src")}
+    command = [sys.executable, "-m", "lapsus", "sweep", str(path), "-o", str(tmp_path / "out")]
+    rng, count = random.Random(0), 0
+    while count < 10:
+        process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        before = _checkpoints(tmp_path / "out")
+        _until(lambda p=process, b=before: p.poll() is not None or _checkpoints(tmp_path / "out") != b, 300)
+        time.sleep(rng.uniform(0, 4))
+        if process.poll() is None:
+            process.send_signal(signal.SIGINT if count % 2 else signal.SIGKILL)
+            count += 1
+        process.wait(300)
+        assert process.returncode in (0, 130, -signal.SIGKILL)
+        if process.returncode == 0:
+            break
+    assert count == 10, "it was done before it could be interrupted ten times"
+    assert subprocess.run(command, env=environment, capture_output=True).returncode == 0
+    sweep = Sweep(tmp_path / "out")
+    assert len(sweep.plan.members) == 40 and len(sweep.states().done) == 40
+    straight = Sweep.make(tmp_path / "straight", sweep.plan)
+    Pool(straight).run()
+    assert bits(sweep) == bits(straight)
+    for one in (sweep, straight):
+        collect(one).write(one.path / "collected")
+    tables = [(one.path / "collected" / "members.csv").read_bytes() for one in (sweep, straight)]
+    assert tables[0] == tables[1]
+    frames = [pd.read_parquet(one.path / "collected" / "members.parquet") for one in (sweep, straight)]
+    pd.testing.assert_frame_equal(*frames)
+
+
+def _checkpoints(folder: Path) -> set[str]:
+    return {f"{path.parent.name}/{path.name}" for path in folder.glob("members/*/checkpoint-*.json")}

@@ -57,7 +57,9 @@ class Sweep:
             if table.get("format") != FORMAT:
                 raise ValueError(f'its format is not "{FORMAT}"')
             self.plan = Plan.of_dict(table)
-            self.hash = table["hash"]
+            self.hash = self.plan.hash
+            if self.hash != table["hash"]:
+                raise ValueError("its members are not those of its hash")
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise LapsusError(f"{file} is damaged ({error}); the command that made it makes it again.") from error
 
