@@ -9,6 +9,7 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 from sweep_members import QUICK, TINY, bits, lapsus, write_sweep
 
@@ -69,6 +70,32 @@ def test_a_start_that_is_a_run_folder_is_found_from_a_moved_sweep(tmp_path):
     sweep = made(tmp_path, changes={"start_from": "before"})
     assert sweep.plan.experiment("tiny-1").start_from == "../../before"
     assert run_member(sweep, "tiny-1").kind == "done"
+
+
+def test_subjects_become_targets(tmp_path):
+    """Two simulated subjects, one of whom swaps: each one's fit is what its members are trained on."""
+    from lapsus.sweep.subjects import fitted_targets
+
+    rng, rows = np.random.default_rng(0), ["subject,response,report_1,report_2,cued"]
+    for subject, p in (("anna", 0.0), ("b/ö", 0.3)):
+        for _ in range(150):
+            report = rng.uniform(-np.pi, np.pi) + np.array([0, 1]) * rng.uniform(1, 2 * np.pi - 1)
+            response = report[int(rng.random() < p)] + 0.1 * rng.normal()
+            numbers = np.degrees(np.angle(np.exp(1j * np.array([response, *report]))))
+            rows.append(f"{subject},{','.join(map(str, numbers))},1")
+    (tmp_path / "trials.csv").write_text("\n".join(rows) + "\n")
+    fields = {"subjects": {"trials": "trials.csv", "model": "constant", "unit": "degrees"}}
+    described = read_sweep(write_sweep(tmp_path, **fields))
+    told = []
+    targets = fitted_targets(described, tmp_path / "out", told.append)
+    sweep = Sweep.make(tmp_path / "out", plan_sweep(described, tmp_path / "out", targets))
+    first, second = (sweep.plan.experiment(name).behaviour["swap"]["p"] for name in sweep.plan.members)
+    assert len(told) == 2 and first < 0.05 and abs(second - 0.3) < 0.12
+    assert [setting.subject for setting in sweep.plan.settings.values()] == ["anna", "b/ö"]
+    assert fitted_targets(described, tmp_path / "out", told.append) == targets and len(told) == 2
+    with pytest.raises(LapsusError, match="has no subject 'carl'; it has anna"):
+        only = {"subjects": fields["subjects"] | {"only": ["carl"]}}
+        fitted_targets(read_sweep(write_sweep(tmp_path, **only)), tmp_path / "out")
 
 
 @pytest.mark.parametrize(

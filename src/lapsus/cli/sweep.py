@@ -88,7 +88,7 @@ def _made(file: Path, output: Path | None, trust: bool) -> "Sweep":
 
     described = read_sweep(file)
     output = output or Path("runs") / described.name
-    targets = fitted_targets(described, output)
+    targets = fitted_targets(described, output, lambda line: typer.echo(line, err=True))
     plan = plan_sweep(described, output, targets)
     for setting in plan.settings.values():
         check_trust(setting.table, file, trust, own=True)

@@ -79,7 +79,9 @@ class Sweep:
                 _check_adds(before, plan)
                 if before.hash == plan.hash:
                     return before
-        elif path.is_dir() and any(entry.name != "members" for entry in path.iterdir() if ".partial" not in entry.name):
+        elif path.is_dir() and any(
+            entry.name not in ("members", "targets") for entry in path.iterdir() if not entry.name.endswith(".partial")
+        ):
             raise LapsusError(f"{path} is there already and is not a sweep; -o names another folder.")
         write_json(make_folder(path) / "manifest.json", table)
         return cls(path)
