@@ -343,3 +343,22 @@ def test_forty_members_interrupted_ten_times_give_the_same_table(tmp_path):
 
 def _checkpoints(folder: Path) -> set[str]:
     return {f"{path.parent.name}/{path.name}" for path in folder.glob("members/*/checkpoint-*.json")}
+
+
+STUDIES = sorted((Path(__file__).resolve().parents[1] / "experiments" / "studies").glob("*.toml"))
+
+
+@pytest.mark.parametrize("path", [p for p in STUDIES if not p.stem.startswith("published")], ids=lambda p: p.stem)
+def test_the_studies_can_be_planned_and_their_networks_built(path):
+    from lapsus.training.model import Model
+
+    plan = plan_sweep(read_sweep(path), Path("out"))
+    assert {"matched": 40, "one-factor": 21, "as-published": 8}[path.stem] <= len(plan.members)
+    for name, setting in plan.settings.items():
+        experiment = plan.experiment(next(n for n, member in plan.members.items() if member.setting == name))
+        Model.of(experiment)
+        assert experiment.name == name and (setting.start is None or setting.start in plan.settings)
+    if path.stem == "one-factor":
+        normal = plan.settings["smooth-2_normal"]
+        assert normal.start == "feature-preamble_first-weights-normal"
+        assert plan.settings[normal.start].table["task"]["first_weights"] == "normal"

@@ -12,6 +12,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,8 @@ __all__ = ["PACK", "Submission", "cancel_jobs", "queued_members", "run_task", "s
 # About so many short trainings in a task: schedulers like tasks of many minutes better than many tasks.
 PACK = 8
 _SIGNAL = "B:USR1@60"
+# Seconds that are needed to save and to ask for another turn.
+_LEAST = 30
 
 
 def _call(*command: str, env: dict[str, str] | None = None) -> str:
@@ -146,8 +149,9 @@ def _sbatch(
     folder = sweep.path.resolve()
     script = submission.path.with_name(f"{submission.path.stem}-{number}.sh")
     run = [sys.executable, "-m", "lapsus", "sweep", "task", str(folder), submission.path.stem, str(number)]
-    # exec: the signal that SLURM sends to the script reaches lapsus itself.
-    write_text(script, f'#!/bin/sh\nexec {shlex.join(run)} "$SLURM_ARRAY_TASK_ID"\n')
+    # exec: the signal that SLURM sends to the script reaches lapsus itself. Until that listens, the signal must not kill
+    # it; if it comes so early, the time that is left says so.
+    write_text(script, f"#!/bin/sh\ntrap '' USR1\nexec {shlex.join(run)} \"$SLURM_ARRAY_TASK_ID\"\n")
     ours = [
         f"--job-name={_job_name(sweep)}",
         f"--array=0-{tasks - 1}" + (f"%{at_once}" if at_once else ""),
@@ -186,6 +190,10 @@ def run_task(sweep: Sweep, submission: str, array: int, task: int, say: Callable
         shown=lambda pool, line: None if line is None else say(line),
     )
     with asked_by_signal(pool, signal.SIGUSR1, signal.SIGTERM, signal.SIGINT) as came:
+        end = os.environ.get("SLURM_JOB_END_TIME", "")
+        if end.isdigit() and time.time() > int(end) - _LEAST:
+            came.append(signal.SIGUSR1)  # it was sent before this listened
+            pool.stop()
         pool.run()
     left = [name for name in names if name not in pool.done | pool.failed]
     if signal.SIGUSR1 in came and left and not sweep.stop_file.exists():
