@@ -397,11 +397,11 @@ def test_five_sentences_and_failures_first(model):
 
 
 def test_the_planar_target_scatters_as_the_circle_does():
-    from lapsus.discovery.target import _planar_scatter
+    from lapsus.inference.network_target import planar_scatter
 
     rng = np.random.default_rng(3)
     for sd in (0.08, 0.3, 0.8):
-        x = embed(0.0) + _planar_scatter(sd) * rng.standard_normal((200_000, 2))
+        x = embed(0.0) + planar_scatter(sd) * rng.standard_normal((200_000, 2))
         resultant = np.hypot(*(x / np.linalg.norm(x, axis=1, keepdims=True)).mean(0))
         assert np.sqrt(-2 * np.log(resultant)) == pytest.approx(sd, rel=0.01)
 

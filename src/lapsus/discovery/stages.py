@@ -19,7 +19,6 @@ from lapsus.discovery.target import (
     LEAST_GUESS,
     ROUND_NAME,
     experiment,
-    fitted_behaviour,
     memory_variance,
     starts,
     task_like,
@@ -28,6 +27,7 @@ from lapsus.discovery.target import (
 from lapsus.errors import LapsusError
 from lapsus.files import locked, subfolder, write_arrays, write_json, write_text
 from lapsus.inference import fit as fit_trials
+from lapsus.inference.network_target import fitted_behaviour
 from lapsus.library import Run
 from lapsus.study.evaluation import evaluate, excess
 from lapsus.study.findings import LEAST_APART

@@ -3,6 +3,7 @@
 Drawn as SVG in the page itself, so that a dot can say which network it is and lead to its report.
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -41,16 +42,16 @@ def ensemble_page(
     """The page. members has a row a member (member, setting, done, statistics …), statistics a row a setting and
     statistic (setting, statistic, mean, low, high, between, units, outliers), links where each member's report is."""
     done = members[members["done"]]
-    pictures = [_picture(done, rows, name, links) for name, rows in statistics.groupby("statistic", sort=False)]
+    pictures = [_picture(done, rows, str(name), links) for name, rows in statistics.groupby("statistic", sort=False)]
     headlines = [picture for picture in pictures if picture["name"] in _HEADLINES]
     folded: dict[str, list] = {}
     for picture in pictures:
         if picture not in headlines:
             folded.setdefault(picture["name"].split(".")[0], []).append(picture)
     apart: dict[str, list[str]] = {}
-    for row in statistics.itertuples():
-        for name in str(row.outliers).split():
-            apart.setdefault(name, []).append(row.statistic)
+    for row in statistics.to_dict("records"):
+        for name in str(row["outliers"]).split():
+            apart.setdefault(name, []).append(row["statistic"])
     context = {
         "title": title,
         "description": description,
@@ -70,13 +71,13 @@ def ensemble_page(
 def _claims(claims: pd.DataFrame) -> list[dict[str, str]]:
     return [
         {
-            "claim": row.id,
-            "varied": "" if row.varied == "{}" else row.varied,
-            "mean": f"{_text(row.mean)} [{_text(row.low)}, {_text(row.high)}]",
-            "networks": str(row.units),
-            "holds": f"{100 * row.share_that_holds:.0f} %",
+            "claim": row["id"],
+            "varied": "" if row["varied"] == "{}" else row["varied"],
+            "mean": f"{_text(row['mean'])} [{_text(row['low'])}, {_text(row['high'])}]",
+            "networks": str(row["units"]),
+            "holds": f"{100 * row['share_that_holds']:.0f} %",
         }
-        for row in claims.itertuples()
+        for row in claims.to_dict("records")
     ]
 
 
@@ -100,31 +101,33 @@ def _picture(done: pd.DataFrame, rows: pd.DataFrame, name: str, links: dict[str,
     def place(value: float) -> float:
         return round(_LEFT + (_RIGHT - _LEFT) * float(np.clip((value - low) / (high - low), -0.02, 1.02)), 1)
 
-    by_setting = dict(iter(done.groupby("setting", sort=False)))
-    for number, row in enumerate(rows.itertuples()):
-        group = by_setting[row.setting]
-        apart = set(str(row.outliers).split())
+    by_setting: dict[Any, pd.DataFrame] = dict(iter(done.groupby("setting", sort=False)))
+    for number, row in enumerate(rows.to_dict("records")):
+        group = by_setting[row["setting"]]
+        apart = set(str(row["outliers"]).split())
         y = _TOP + _ROW * number + _ROW / 2
         shown.append(
             {
-                "setting": row.setting,
-                "short": row.setting if len(row.setting) <= 36 else row.setting[:17] + "…" + row.setting[-18:],
+                "setting": row["setting"],
+                "short": row["setting"]
+                if len(row["setting"]) <= 36
+                else row["setting"][:17] + "…" + row["setting"][-18:],
                 "y": y,
                 "dots": [
                     {"name": member, "link": links[member], "x": place(value), "value": _text(value), "out": out}
                     for member, value, out in _thinned(group["member"], group[name], apart)
                 ],
-                "mean": place(row.mean),
-                "bar": (place(row.low), place(row.high)) if np.isfinite(row.low) else None,
-                "text": f"{_text(row.mean)} [{_text(row.low)}, {_text(row.high)}], s.d. between networks"
-                f" {_text(row.between)}, {row.units} networks",
+                "mean": place(row["mean"]),
+                "bar": (place(row["low"]), place(row["high"])) if np.isfinite(row["low"]) else None,
+                "text": f"{_text(row['mean'])} [{_text(row['low'])}, {_text(row['high'])}], s.d. between networks"
+                f" {_text(row['between'])}, {row['units']} networks",
             }
         )
     ticks = [{"x": place(value), "text": _text(value)} for value in np.linspace(low, high, 4)]
     return {"name": name, "rows": shown, "height": _TOP + _ROW * len(shown) + 24, "ticks": ticks}
 
 
-def _thinned(names: pd.Series, values: pd.Series, apart: set[str]):
+def _thinned(names: pd.Series, values: pd.Series, apart: set[str]) -> Iterator[tuple[str, float, bool]]:
     """Members and their values, by rank at most so many of them and every outlier."""
     known = values.notna()
     pairs = sorted(zip(values[known], names[known]))

@@ -7,6 +7,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from lapsus.errors import LapsusError
 from lapsus.sweep.folder import Sweep
@@ -41,7 +42,7 @@ def run_on_dask(sweep: Sweep, address: str, say: Callable[[str], None] = lambda 
         _work(sweep, client, say)
 
 
-def _work(sweep: Sweep, client, say: Callable[[str], None]) -> None:
+def _work(sweep: Sweep, client: Any, say: Callable[[str], None]) -> None:
     from distributed import as_completed
 
     folder = str(Path(sweep.path).resolve())
@@ -50,7 +51,8 @@ def _work(sweep: Sweep, client, say: Callable[[str], None]) -> None:
     held: dict[str | None, list[str]] = {}
     for name in states.waiting:
         held.setdefault(sweep.plan.start(name), []).append(name)
-    ended, calls, number = as_completed(raise_errors=False), {}, 0
+    ended, number = as_completed(raise_errors=False), 0
+    calls: dict[str, tuple[str, Any]] = {}
     try:
         while ready or calls or again:
             if sweep.stop_file.exists():
@@ -86,7 +88,7 @@ def _work(sweep: Sweep, client, say: Callable[[str], None]) -> None:
         raise
 
 
-def _next(ended):
+def _next(ended: Any) -> Any:
     """The next call that ended, or None after a while."""
     deadline = time.monotonic() + _TICK
     while time.monotonic() < deadline:
@@ -96,7 +98,7 @@ def _next(ended):
     return None
 
 
-def _outcome(sweep: Sweep, name: str, future) -> tuple[str, str]:
+def _outcome(sweep: Sweep, name: str, future: Any) -> tuple[str, str]:
     if future.status == "finished":
         return future.result()
     if future.status in ("cancelled", "lost"):

@@ -57,7 +57,9 @@ class Sweep:
             if table.get("format") != FORMAT:
                 raise ValueError(f'its format is not "{FORMAT}"')
             self.plan = Plan.of_dict(table)
-            self.hash = table["hash"]
+            self.hash = self.plan.hash
+            if self.hash != table["hash"]:
+                raise ValueError("its members are not those of its hash")
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise LapsusError(f"{file} is damaged ({error}); the command that made it makes it again.") from error
 
@@ -77,7 +79,9 @@ class Sweep:
                 _check_adds(before, plan)
                 if before.hash == plan.hash:
                     return before
-        elif path.is_dir() and any(entry.name != "members" for entry in path.iterdir() if ".partial" not in entry.name):
+        elif path.is_dir() and any(
+            entry.name not in ("members", "targets") for entry in path.iterdir() if not entry.name.endswith(".partial")
+        ):
             raise LapsusError(f"{path} is there already and is not a sweep; -o names another folder.")
         write_json(make_folder(path) / "manifest.json", table)
         return cls(path)

@@ -1,6 +1,7 @@
 """What is measured of a trained member, as plain numbers, lists and dictionaries."""
 
 from lapsus.files import to_plain
+from lapsus.study.analyse import QUESTIONS, analyse
 from lapsus.study.evaluation import evaluate
 from lapsus.study.mechanism import study_mechanism
 from lapsus.study.sizes import FULL, QUICK
@@ -14,10 +15,13 @@ def measure(model: Model, wanted: Measure, threads: int = 1) -> dict:
     """name of the measure → its numbers; what is not finite is null."""
     found: dict = {}
     if wanted.evaluation:
-        settings = wanted.evaluation if isinstance(wanted.evaluation, Evaluation) else Evaluation()
-        found["evaluation"] = evaluate(model, settings.conditions, settings.trials, settings.seed, threads=threads)
+        how = wanted.evaluation if isinstance(wanted.evaluation, Evaluation) else Evaluation.model_validate({})
+        found["evaluation"] = evaluate(model, how.conditions, how.trials, how.seed, threads=threads)
     if wanted.mechanism:
-        settings = wanted.mechanism if isinstance(wanted.mechanism, Mechanism) else Mechanism()
+        settings = wanted.mechanism if isinstance(wanted.mechanism, Mechanism) else Mechanism.model_validate({})
         sizes = QUICK if settings.quick else FULL
         found["mechanism"] = study_mechanism(model, settings.probe_distance, settings.seed, sizes)[0]
+    if wanted.questions:
+        only = QUESTIONS if wanted.questions is True else tuple(wanted.questions)
+        found["questions"] = analyse(model, only=only, threads=threads)
     return to_plain(found)

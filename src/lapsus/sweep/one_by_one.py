@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from lapsus.library.runs import Run
 from lapsus.sweep.plan import plan_networks
@@ -40,7 +41,10 @@ def jobs_of(names: list[str] | None, seeds: int, folder: Path, which: str | None
 
 
 def train_all(
-    jobs: list[Job], minutes: float | None = None, told: Callable[[Job, str], None] = lambda job, what: None, **options
+    jobs: list[Job],
+    minutes: float | None = None,
+    told: Callable[[Job, str], None] = lambda job, what: None,
+    **options: Any,
 ) -> Iterator[tuple[Job, Outcome]]:
     """Train the jobs that are not done, one after another, for at most so many minutes altogether."""
     deadline = None if minutes is None else time.monotonic() + 60 * minutes

@@ -41,6 +41,7 @@ class Measure(_Section):
 
     evaluation: Evaluation | bool = True
     mechanism: Mechanism | bool = False
+    questions: bool | list[str] = False
 
 
 class Listed(_Section):
@@ -120,7 +121,7 @@ def read_sweep(source: str | Path | dict, folder: Path | None = None) -> SweepFi
 
 def _flattened(table: dict, source: str, prefix: str = "") -> dict[str, Any]:
     """network.units = […] means the same as "network.units" = […]."""
-    found = {}
+    found: dict[str, Any] = {}
     for key, value in table.items():
         if isinstance(value, dict):
             found |= _flattened(value, source, f"{prefix}{key}.")
