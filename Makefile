@@ -61,7 +61,7 @@ lowest:
 # The site in site/: tutorials run, every link checked, no warning, no network.
 docs: install
 	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt ".[docs]"
-	$(BIN)/python docs/making/site.py
+	$(BIN)/python docs/making/build_site.py
 
 # A tag must be the version that the package, CITATION.cff, codemeta.json and the changelog name.
 version-check:

@@ -77,5 +77,5 @@ def text_of(member: object) -> str:
         elif any(re.search(r"\S {2,}\S", line) or line.startswith("    ") for line in lines):
             parts.append(f"```text\n{paragraph}\n```")
         else:
-            parts.append(paragraph.replace("<", "&lt;").replace("[", "\\["))
+            parts.append(" ".join(lines).replace("<", "&lt;").replace("[", "\\["))
     return "\n\n".join(parts) + "\n"

@@ -1,4 +1,4 @@
-"""Sphinx's settings; docs/making/site.py calls it."""
+"""Sphinx's settings; docs/making/build_site.py calls it."""
 
 project = "lapsus"
 author = copyright = "The lapsus developers"

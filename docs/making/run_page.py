@@ -1,6 +1,6 @@
 """Runs the Python blocks of a page from top to bottom in one process, as a notebook would.
 
-    python docs/making/run.py PAGE.md FOLDER
+    python docs/making/run_page.py PAGE.md FOLDER
 
 writes FOLDER/outputs.json: for each block what it printed, what its last expression is, and its pictures (SVG files in
 FOLDER), whose description is the comment `# picture: …` in the block.
@@ -14,9 +14,7 @@ import sys
 from pathlib import Path
 
 import matplotlib
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-from docs.making.blocks import Block, blocks
+from blocks import Block, blocks
 
 matplotlib.use("agg")
 matplotlib.rcParams["svg.hashsalt"] = "lapsus"

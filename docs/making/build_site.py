@@ -1,4 +1,4 @@
-"""Builds the site: `python docs/making/site.py [FOLDER]` (`make docs`). Offline; any warning is an error.
+"""Builds the site: `python docs/making/build_site.py [FOLDER]` (`make docs`). Offline; any warning is an error.
 
 Pages in docs/tutorials are run and show what came out, pages of the API, of the commands and of the changes are made
 from the package, files of the project that a page names with ../ come along. Sphinx then turns Markdown into pages.
@@ -14,10 +14,10 @@ import sys
 import time
 from pathlib import Path
 
+from api import room_page
+from blocks import blocks
+
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT))
-from docs.making.api import room_page
-from docs.making.blocks import blocks
 
 _OUTSIDE = re.compile(r"\]\((?P<up>(?:\.\./)+)(?P<path>[\w./@-]+)\)")
 
@@ -49,7 +49,7 @@ def _run(page: Path) -> list[dict]:
     environment = dict(os.environ)
     if any((ROOT / "src/lapsus/engine").glob("_native*")):
         environment["PYTHONPATH"] = str(ROOT / "src")
-    command = [sys.executable, str(ROOT / "docs/making/run.py"), str(page), str(page.parent)]
+    command = [sys.executable, str(ROOT / "docs/making/run_page.py"), str(page), str(page.parent)]
     done = subprocess.run(command, cwd=page.parent, env=environment, capture_output=True, text=True)
     if done.returncode:
         sys.exit(f"{page.name} does not run:\n{done.stderr[-3000:]}")
