@@ -1,8 +1,8 @@
 """What is measured of a trained member, as plain numbers, lists and dictionaries."""
 
 from lapsus.files import to_plain
-from lapsus.study.analyse import QUESTIONS, analyse
 from lapsus.study.evaluation import evaluate
+from lapsus.study.how import QUESTIONS, analyse
 from lapsus.study.mechanism import study_mechanism
 from lapsus.study.sizes import FULL, QUICK
 from lapsus.sweep.sweep_file import Evaluation, Measure, Mechanism
