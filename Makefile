@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := $(VENV)/bin
 SOURCES := $(shell find src native -type f -not -name '*.pyc' -not -name '*.so' 2>/dev/null)
 
-.PHONY: discover check test fast long install sanitize neon wheel-test wheels lowest docs version-check bench clean
+.PHONY: discover check test fast long install torture audit sanitize neon wheel-test wheels lowest docs version-check bench clean
 
 # The package itself is installed last and alone, so that a change of ours does not look for dependencies again.
 $(VENV)/.installed: pyproject.toml constraints.txt CMakeLists.txt $(SOURCES)
@@ -28,7 +28,17 @@ fast: install
 long: install
 	$(BIN)/python -m pytest -m long
 
-# What needs no test to be seen: style, which room may import which, types.
+# Faults at every write, hostile files for every reader: `make torture MINUTES=30` (docs/reliability.md). One process.
+MINUTES ?= 30
+torture: install
+	cd tests && OMP_NUM_THREADS=1 LAPSUS_THREADS=1 ../$(BIN)/python -m torture.campaign --minutes $(MINUTES) --inputs 20000
+
+# Known vulnerabilities of what is installed (needs network access).
+audit: install
+	$(BIN)/python -m pip install -q --disable-pip-version-check pip-audit
+	$(BIN)/pip-audit --local --skip-editable
+
+# Style, types and which room may import which: lint, format, types, layers.
 check: install
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from lapsus.errors import LapsusError
 from lapsus.files.reading import short
-from lapsus.files.writing import ENDING, beside, failure, host, step, sync_folder
+from lapsus.files.writing import ENDING, NO_LINKS, beside, failure, host, step, sync_folder
 
 __all__ = ["check_place", "file_name", "inside", "locked", "make_folder", "new_folder", "subfolder", "sweep"]
 
@@ -80,6 +80,8 @@ def _left_behind(path: Path) -> bool:
 
 
 def _alive(process: int) -> bool:
+    if os.name == "nt":  # where asking is killing
+        return True
     try:
         os.kill(process, 0)
     except (ProcessLookupError, OverflowError):
@@ -156,7 +158,7 @@ def _swap(new: Path, folder: Path) -> None:
     if not folder.exists() or not any(folder.iterdir()):
         os.rename(new, folder)
         return
-    exchange = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
+    exchange = None if os.name == "nt" else getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
     if exchange is not None and exchange(_HERE, os.fsencode(new), _HERE, os.fsencode(folder), _EXCHANGE) == 0:
         return
     aside = beside(folder.absolute())  # where the system cannot exchange two names: a moment with neither
@@ -192,7 +194,7 @@ def locked(folder: str | Path, what: str = "is written") -> Iterator[None]:
     path = Path(folder) / _LOCK
     while True:
         try:
-            handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
+            handle = os.open(path, os.O_RDWR | os.O_CREAT | NO_LINKS, 0o666)
         except OSError as error:
             raise failure(path, error) from error
         try:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 __all__ = ["Damaged", "read_arrays", "read_bytes", "read_json", "read_netcdf", "read_text", "short", "understood"]
 
 _MOST = 1 << 30
+# Flags of every file that is opened: no pipe is waited for, no child inherits it. Windows has one of them.
+CAREFUL = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 
 
 class Damaged(LapsusError):
@@ -62,7 +64,7 @@ def read_arrays(path: str | Path) -> "dict[str, np.ndarray]":
 def _open(path: Path, keep: bool = False) -> tuple[int, int]:
     """A handle of an ordinary file (closed again unless it is kept) and its size; a pipe is refused, not waited for."""
     try:
-        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        handle = os.open(path, os.O_RDONLY | CAREFUL)
     except (OSError, ValueError) as error:
         raise LapsusError(f"Cannot read {short(path)}: {getattr(error, 'strerror', None) or error}.") from error
     status = os.fstat(handle)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from lapsus.errors import LapsusError
 from lapsus.files.plain import to_plain
-from lapsus.files.reading import short
+from lapsus.files.reading import CAREFUL, short
 
 if TYPE_CHECKING:
     import numpy as np
@@ -39,6 +39,7 @@ __all__ = [
 watcher: Callable[[str, Path, bytes | Path | None], int | None] | None = None
 
 ENDING = ".partial"
+NO_LINKS = CAREFUL | getattr(os, "O_NOFOLLOW", 0)
 
 
 def step(name: str, path: Path, detail: bytes | Path | None = None) -> int | None:
@@ -54,7 +55,9 @@ def failure(path: Path, error: OSError) -> LapsusError:
 def sync_folder(folder: Path) -> None:
     """Make the names in a folder last; some file systems cannot, and then need not."""
     step("sync folder", folder)
-    handle = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    if os.name == "nt":  # has no handle of a folder to flush
+        return
+    handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)
     except OSError as error:
@@ -107,7 +110,7 @@ def write_bytes(path: str | Path, data: bytes, replace: bool = True) -> None:
     try:
         _check_ordinary(path)
         step("create", temporary)
-        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | NO_LINKS, 0o666)
         made = True
         try:
             _put(handle, temporary, data)
@@ -182,14 +185,14 @@ def append_line(path: str | Path, line: str) -> None:
     """One more line at the end of an ordinary file, on disk when this returns. A torn last line is ended first."""
     path = Path(path)
     try:
-        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | NO_LINKS
         step("append", path)
         handle = os.open(path, flags, 0o666)
         try:
             status = os.fstat(handle)
             if not stat.S_ISREG(status.st_mode):
                 raise LapsusError(f"{short(path)} is no ordinary file; nothing is added to it.")
-            torn = status.st_size > 0 and os.pread(handle, 1, status.st_size - 1) != b"\n"
+            torn = status.st_size > 0 and _last_byte(handle, status.st_size) != b"\n"
             _put(handle, path, ("\n" * torn + line + "\n").encode("utf-8", "replace"))
             step("sync", path)
             os.fsync(handle)
@@ -197,6 +200,11 @@ def append_line(path: str | Path, line: str) -> None:
             os.close(handle)
     except OSError as error:
         raise failure(path, error) from error
+
+
+def _last_byte(handle: int, size: int) -> bytes:
+    os.lseek(handle, size - 1, os.SEEK_SET)
+    return os.read(handle, 1)
 
 
 def remove(path: str | Path) -> None:

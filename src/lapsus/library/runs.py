@@ -184,9 +184,7 @@ class Run:
                         stacklevel=3,
                     )
         if found:
-            raise LapsusError(
-                f"Every checkpoint in {self.path} is damaged; train again with `lapsus train {self.path}/config.toml`."
-            )
+            raise LapsusError(self._all_damaged())
         return None
 
     @contextmanager
@@ -251,13 +249,19 @@ class Run:
 
     @property
     def update(self) -> int:
-        """Of the newest checkpoint that is whole; 0 if there is none."""
-        for path in self._checkpoints():
+        """Of the newest checkpoint that is whole; 0 if there never was one."""
+        found = self._checkpoints()
+        for path in found:
             try:
                 return self._facts(path)[0].update
             except Damaged:
                 continue
+        if found:
+            raise LapsusError(self._all_damaged())
         return 0
+
+    def _all_damaged(self) -> str:
+        return f"Every checkpoint in {self.path} is damaged; train again with `lapsus train {self.path}/config.toml`."
 
     def metrics(self) -> list[dict]:
         """All lines of metrics.jsonl that are whole: what became of the rest changes no weight."""

@@ -1,0 +1,431 @@
+"""What an attack on version 0.1 found, each as a test: nothing lost, nothing let in."""
+
+import json
+import os
+import signal
+import socket
+import threading
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save
+from torture.child import run as fork
+from torture.jobs import TINY, cli
+
+from lapsus.errors import LapsusError, LapsusWarning
+from lapsus.files import writing
+from lapsus.library import Run, load
+from lapsus.study import evaluate
+from lapsus.training import read_experiment, train
+from lapsus.trials import read_trials
+
+PLAIN = "response,target,non_target_1\n" + "".join(f"{k},{k + 1},{k + 2}\n" for k in range(1, 60))
+
+
+def trained(folder: Path, steps: int | None = None, text: str = TINY) -> Run:
+    (folder / "tiny.toml").write_text(text)
+    run = Run.create(folder / "run", read_experiment(folder / "tiny.toml"))
+    train(run, steps=steps, progress=False, checkpoint_seconds=0)
+    return run
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory) -> Path:
+    return trained(tmp_path_factory.mktemp("finished")).path
+
+
+@pytest.fixture
+def copy(finished, tmp_path) -> Path:
+    import shutil
+
+    return Path(shutil.copytree(finished, tmp_path / "run"))
+
+
+def weights_of(path: Path) -> dict:
+    return {name: tensor.clone() for name, tensor in Run(path).model().state_dict().items()}
+
+
+# --- Checkpoints and side files ---
+
+
+def test_a_damaged_newest_checkpoint_is_set_aside_and_made_again(copy, finished):
+    newest = copy / "checkpoint-00000003.safetensors"
+    newest.write_bytes(newest.read_bytes()[:-5])
+    with pytest.warns(LapsusWarning, match="set aside"):
+        outcome = train(Run(copy), progress=False)
+    assert outcome.update == 3 and Run(copy).update == 3
+    assert (copy / "checkpoint-00000003.safetensors.damaged").exists()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = weights_of(copy)
+    assert all(torch.equal(found[name], tensor) for name, tensor in weights_of(finished).items())
+
+
+@pytest.mark.parametrize("text", ["[]", "3", '"x"', "{}", '{"update": "3"}', "[" * 9999])
+def test_json_that_is_no_checkpoint_falls_back_to_the_one_before(copy, text):
+    (copy / "checkpoint-00000003.json").write_text(text)
+    with pytest.warns(LapsusWarning, match="trying the one before"):
+        assert Run(copy).training()[0].update == 2
+
+
+def test_a_pipe_as_checkpoint_does_not_hang(copy):
+    (copy / "checkpoint-00000003.json").unlink()
+    os.mkfifo(copy / "checkpoint-00000003.json")
+    signal.alarm(20)
+    with pytest.warns(LapsusWarning, match="not an ordinary file"):
+        assert Run(copy).training()[0].update == 2
+    signal.alarm(0)
+
+
+def test_an_unreadable_checkpoint_is_not_called_damaged(copy, monkeypatch):
+    def refuse(path, *_):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("lapsus.files.reading.os.open", refuse)
+    with pytest.raises(LapsusError, match=r"Cannot read .*Permission denied"):
+        Run.training(_opened(copy, monkeypatch))
+    monkeypatch.undo()
+    assert (copy / "checkpoint-00000003.json").exists()
+
+
+def _opened(path: Path, monkeypatch) -> Run:
+    run = object.__new__(Run)
+    run.path, run.trust = path, False
+    import tomllib
+
+    run.experiment = read_experiment(tomllib.loads((path / "config.toml").read_text()))
+    return run
+
+
+@pytest.mark.parametrize(
+    "line", [b"\xff\xfe", b"[]", b"3", b'{"update": "x"}', b'{"update": null}', b'{"loss": 1', b"null"]
+)
+def test_damaged_metrics_block_nothing(copy, line):
+    path = copy / "metrics.jsonl"
+    before = Run(copy).metrics()
+    path.write_bytes(line + b"\n" + path.read_bytes() + line)
+    from lapsus.report.live import Watch
+
+    assert before and Run(copy).metrics() == before and Watch(copy).state()["update"] == 3
+    train(Run(copy), progress=False)
+
+
+def test_weights_that_are_not_finite_are_refused_averaged_ones_too(copy):
+    import hashlib
+
+    path = copy / "checkpoint-00000003.safetensors"
+    tensors = load_file(path)
+    tensors["average"][3] = float("nan")
+    path.write_bytes(save(tensors))
+    facts = json.loads(path.with_suffix(".json").read_text())
+    facts["sha256"] = hashlib.sha256(path.read_bytes()).hexdigest()
+    path.with_suffix(".json").write_text(json.dumps(facts))
+    with pytest.raises(LapsusError, match="average that are not finite"):
+        load(copy)
+
+
+@pytest.mark.parametrize("engine", ["auto", "reference"])
+def test_responses_that_are_not_finite_are_refused(finished, engine):
+    model = load(finished)
+    model.network.leaf_weight.data.fill_(3e38)
+    model.network.input_weight.data.fill_(3e38)
+    with pytest.raises(LapsusError, match="not finite"):
+        evaluate(model, 8, 4, engine=engine)
+
+
+def test_two_trainers_in_one_folder_do_not_meet(copy):
+    with (
+        Run(copy).writing(),
+        pytest.raises(LapsusError, match=f"is being trained by another process .{os.getpid()} on"),
+    ):
+        train(Run(copy), progress=False)
+
+
+# --- Writing ---
+
+
+@pytest.mark.parametrize(
+    "name", ["report.html.partial", "activity.nc.partial", "metrics.jsonl.partial", "config.toml.partial"]
+)
+def test_nothing_is_written_through_a_link(copy, tmp_path, name):
+    victim = tmp_path / "victim"
+    victim.write_text("mine")
+    (copy / name).symlink_to(victim)
+    train(Run(copy), progress=False)
+    ended = fork(cli("simulate", copy, "--conditions", 2, "--trials", 2))
+    assert ended.code == 0, ended.text
+    assert victim.read_text() == "mine"
+
+
+def test_a_link_in_the_place_of_a_file_is_not_replaced(copy, tmp_path):
+    victim = tmp_path / "victim"
+    victim.write_text("mine")
+    (copy / "activity.nc").symlink_to(victim)
+    ended = fork(cli("simulate", copy, "--conditions", 2, "--trials", 2, "--force"))
+    assert ended.code == 2 and "is a link" in ended.text and victim.read_text() == "mine"
+
+
+def test_leftovers_of_version_0_1_do_not_block_a_folder(tmp_path):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "config.toml.partial").write_text("half")
+    trained(tmp_path)
+
+
+def test_a_page_of_ours_is_replaced(tmp_path):
+    from lapsus.discovery.reports import _place
+
+    page = tmp_path / "report.html"
+    page.write_text("<footer>Made by lapsus 0.1</footer>" + "<script>" + "x" * 7000 + "</script>")
+    assert _place(page) == page
+    page.write_text("<footer>Mine</footer>")
+    with pytest.raises(LapsusError, match="not a report of ours"):
+        _place(page)
+
+
+@pytest.mark.parametrize("code", ["ENOSPC", "EROFS"])
+def test_a_write_that_fails_is_one_sentence(copy, code):
+    import errno
+
+    def full(step, path, detail):
+        raise OSError(getattr(errno, code), os.strerror(getattr(errno, code)))
+
+    def work(command):
+        writing.watcher = full
+        command()
+
+    for command in (
+        cli("simulate", copy, "--conditions", 2, "--trials", 2),
+        cli("reproduce", "schedule", "-o", copy / "f"),
+    ):
+        ended = fork(lambda command=command: work(command))
+        assert ended.code == 2 and not ended.traceback, ended.text
+        assert os.strerror(getattr(errno, code)) in ended.text and ended.text.count("\n") == 1, ended.text
+
+
+def test_a_terminal_that_is_gone_is_one_sentence():
+    if not Path("/dev/full").exists():
+        pytest.skip("no /dev/full on this machine")
+
+    def work():
+        os.dup2(os.open("/dev/full", os.O_WRONLY), 1)
+        cli("zoo")()
+
+    ended = fork(work)
+    assert ended.code == 2 and not ended.traceback, ended.text
+
+
+def test_ctrl_c_outside_of_training_says_so(copy):
+    def work():
+        writing.watcher = lambda step, path, detail: os.kill(os.getpid(), signal.SIGINT) and None
+        cli("simulate", copy, "--conditions", 2, "--trials", 2)()
+
+    ended = fork(work)
+    assert ended.code == 130 and "stopped" in ended.text and not (copy / "activity.nc").exists()
+
+
+# --- Trust ---
+
+
+@pytest.mark.parametrize(
+    "kind", ["lapsus.data.__main__:x", "lapsus.cli:main", "lapsus:discover", "lapsus.__main__:main"]
+)
+def test_only_the_kinds_of_lapsus_are_of_lapsus(tmp_path, kind):
+    text = TINY.replace('kind = "index-cued"', f'kind = "{kind}"')
+    (tmp_path / "x.toml").write_text(text)
+    ended = fork(cli("train", tmp_path / "x.toml", "-o", tmp_path / "run"))
+    assert ended.code == 2 and "none of the kinds of lapsus" in ended.text
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "config.toml").write_text(text)
+    for trust in (False, True):
+        with pytest.raises(LapsusError, match="none of the kinds of lapsus"):
+            Run(tmp_path / "run", trust)
+
+
+@pytest.mark.parametrize("kind", ["subprocess:Popen", "pathlib:Path", "ctypes:CDLL"])
+def test_nothing_is_called_that_a_stranger_names(tmp_path, kind):
+    text = TINY.replace('kind = "index-cued"', f'kind = "{kind}"\nargs = ["touch", "{tmp_path}/ran"]').split(
+        "prestimulus"
+    )[0]
+    (tmp_path / "x.toml").write_text(text + "[[stage]]\nupdates = 1\n")
+    ended = fork(cli("train", tmp_path / "x.toml", "-o", tmp_path / "run"))
+    assert ended.code == 2 and "would import and run" in ended.text and "--trust" in ended.text, ended.text
+    ended = fork(cli("train", tmp_path / "x.toml", "-o", tmp_path / "run", "--trust"))
+    assert ended.code == 2 and "is no task" in ended.text, ended.text
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_module_in_the_working_folder_needs_no_flag_to_be_trained(tmp_path):
+    (tmp_path / "mine.py").write_text(
+        "from lapsus.tasks import IndexCued\nclass Mine(IndexCued):\n    pass\nopen('ran', 'w').write('x')\n"
+    )
+    (tmp_path / "tiny.toml").write_text(TINY.replace('"index-cued"', '"mine:Mine"'))
+
+    def work(*arguments):
+        def inside():
+            os.chdir(tmp_path)
+            cli(*arguments)()
+
+        return inside
+
+    (tmp_path / "wrong.toml").write_text(TINY.replace('"index-cued"', '"mine:Other"'))
+    ended = fork(work("train", "wrong.toml", "-o", "wrong"))
+    assert ended.code == 2 and not (tmp_path / "ran").exists(), "a module that has no such class was imported"
+    ended = fork(work("train", "tiny.toml", "-o", "run"))
+    assert ended.code == 0, ended.text
+    (tmp_path / "ran").unlink()
+    for command in ("evaluate", "resume", "watch", "report"):
+        ended = fork(work(command, "run"))
+        assert ended.code == 2 and "--trust" in ended.text and not (tmp_path / "ran").exists(), ended.text
+    assert fork(work("evaluate", "run", "--trust", "--conditions", 8)).code == 0
+
+
+def test_old_names_of_kinds_still_open():
+    from lapsus.training.kinds import locate
+
+    made = {locate("task", f"lapsus.{old}:FeatureCuedLike") for old in ("discovery.target", "tasks.x", "anything")}
+    assert made == {locate("task", "feature-cued-like")}
+
+
+# --- Tables ---
+
+
+def test_rows_with_a_field_too_many_are_no_row_names(tmp_path):
+    path = tmp_path / "t.csv"
+    lines = PLAIN.splitlines()
+    for text in ([lines[0], *(line + "," for line in lines[1:])], [lines[0], *(line + ",9" for line in lines[1:])]):
+        path.write_text("\n".join(text))
+        with pytest.raises(LapsusError, match="row 1 has 4 fields, the header has 3"):
+            read_trials(path, "degrees")
+    path.write_text("\n".join(["," + lines[0], *(f"{k},{line}" for k, line in enumerate(lines[1:]))]))
+    assert np.allclose(np.degrees(read_trials(path, "degrees").response), np.arange(1, 60))
+
+
+def test_a_date_at_the_end_of_a_name_is_refused_in_few_words(tmp_path):
+    path = tmp_path / "t.csv"
+    for name in ("non_target_20260101", "non_target_probe_20260101", "report_20260101", "non_target_" + "9" * 5000):
+        path.write_text(PLAIN.replace("non_target_1", name))
+        with pytest.raises(LapsusError) as raised:
+            read_trials(path, "degrees")
+        assert len(str(raised.value)) < 500 and "numbered up to" in str(raised.value)
+
+
+def test_malformed_matlab_files_are_sentences(tmp_path):
+    from scipy.io import savemat
+
+    wrong = {
+        "bays": {
+            "n_items": 3,
+            "nontarget": "x",
+            "target_pos": np.array([["a"]]),
+            "nontarget_pos": 1.0,
+            "response": [1, 2],
+        },
+        "berg": {"recording1": 3.0},
+        "shape": {"recording1": {f: np.ones(2) for f in ("set_size", "c_array", "test", "sub_picked", "RT")}},
+        "objects": {"response": np.array([1, "x", None], object), "target": np.ones(3)},
+    }
+    for name, content in wrong.items():
+        savemat(tmp_path / f"{name}.mat", content)
+        with pytest.raises(LapsusError, match=name):
+            read_trials(tmp_path / f"{name}.mat")
+
+
+@pytest.mark.slow
+def test_names_of_subjects_lose_no_fit(tmp_path):
+    from lapsus.inference import fit
+    from lapsus.trials.observer import observer_path
+
+    lines = observer_path().read_text().splitlines()
+    place = lines[0].split(",").index("subject")
+    rows = [line.split(",") for line in lines[1:81]]
+    for k, row in enumerate(rows):
+        row[place] = ("x" * 400, r"$\frac{$")[k % 2]
+    (tmp_path / "t.csv").write_text("\n".join([lines[0], *(",".join(row) for row in rows)]))
+    fit(read_trials(tmp_path / "t.csv"), "constant", by="subject").save(tmp_path / "fit")
+    assert len(list((tmp_path / "fit").glob("subject-*"))) == 2 and (tmp_path / "fit" / "subjects.pdf").exists()
+
+
+# --- Limits ---
+
+
+@pytest.mark.parametrize(
+    "line, message",
+    [
+        ("stage.0.learning_rate=inf", "finite"),
+        ("stage.0.clip=nan", "finite"),
+        ("stage.0.task={denoise = []}", "at least 1"),
+        ("behaviour.pi_correct=-1.0", "means nothing"),
+        ("behaviour={kind = 'bns', pi_correct = -1.0, swap = {kind = 'smooth'}}", "cannot be negative"),
+        ("network.units=1000000000", "at most"),
+        ("network.branching=[100000, 100000]", "weights; at most"),
+        ("task.denoise=1000000000", "at most"),
+        ("task.items=100000", "at most"),
+        (f"name={'x' * 5000}", "200"),
+        ("stage.0.conditions=1000000000000", "less than or equal"),
+    ],
+)
+def test_what_makes_no_network_is_refused(tmp_path, line, message):
+    from lapsus.training.model import Model
+
+    (tmp_path / "tiny.toml").write_text(TINY)
+    with pytest.raises(LapsusError, match=message) as raised:
+        Model.of(read_experiment(tmp_path / "tiny.toml", [line]))
+    assert len(str(raised.value)) < 1000
+
+
+def test_options_that_cannot_be_are_sentences(finished):
+    for arguments in (
+        ("resume", finished, "--threads", 100000),
+        ("train", "index-no-swap", "--threads", 100000),
+        ("discover", "--seed", -1),
+        ("report", finished, "--seed", -1),
+    ):
+        ended = fork(cli(*arguments))
+        assert ended.code == (0 if arguments[0] == "resume" else 2) and not ended.traceback, ended.text
+
+
+# --- The live page ---
+
+
+@pytest.fixture
+def served(finished):
+    from lapsus.report.live import Watch, _handler, _Server
+
+    server = _Server(("127.0.0.1", 0), _handler(Watch(finished)))
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.1})
+    thread.start()
+    yield server
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@pytest.mark.slow
+def test_idle_connections_are_dropped_and_watchers_served(served):
+    import urllib.request
+
+    address = served.server_address
+    idle = [socket.create_connection(address) for _ in range(400)]
+    began = time.monotonic()
+    for k in range(50):
+        with urllib.request.urlopen(f"http://127.0.0.1:{address[1]}/state.json", timeout=10) as answer:
+            assert json.load(answer)["update"] == 3, k
+    for connection in idle:
+        connection.settimeout(30)
+        assert connection.recv(1) == b""
+        connection.close()
+    assert time.monotonic() - began < 20  # dropped within ten seconds of their coming
+
+
+def test_clients_that_leave_print_nothing(served, capfd):
+    for _ in range(20):
+        client = socket.create_connection(served.server_address)
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\0\0\0\0\0\0\0")
+        client.sendall(b"GET /state.json HTTP/1.0\r\nHost: 127.0.0.1:%d\r\n\r\n" % served.server_address[1])
+        client.close()
+    time.sleep(0.3)
+    assert capfd.readouterr().err == ""

@@ -1,0 +1,31 @@
+"""The campaign (docs/reliability.md), short: every kind of fault, every reader, a few times."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+
+@pytest.mark.slow
+def test_a_short_campaign_loses_nothing():
+    """In a process of its own, which forks before any thread is there."""
+    folder = Path(__file__).parent
+    script = (
+        "from torture import campaign, hostile\n"
+        "hostile.BATCH = 12\n"
+        "found = campaign.campaign(0.2, seed=1, names=('train', 'simulate --force', 'reproduce'), least=27)\n"
+        "print(found.table())\n"
+        "assert not found.losses and sum(found.tried.values()) > 200\n"
+    )
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "LAPSUS_THREADS": "1"}
+    paths = [str(folder), *filter(None, [environment.get("PYTHONPATH")])]
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        env=environment | {"PYTHONPATH": os.pathsep.join(paths)},
+        capture_output=True,
+        text=True,
+        timeout=900,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr

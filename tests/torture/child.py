@@ -1,0 +1,82 @@
+"""Work in a forked process that may be killed, starved or cut off, and what became of it."""
+
+import os
+import resource
+import select
+import signal
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a child ended: its exit code (negative: the signal), all it printed, and whether it had to be stopped."""
+
+    code: int
+    text: str
+    hung: bool = False
+
+    @property
+    def traceback(self) -> bool:
+        return "Traceback (most recent call last)" in self.text
+
+
+def memory_limit(extra: int) -> None:
+    """Allow this process so many bytes more than it has."""
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    most = pages * resource.getpagesize() + extra
+    resource.setrlimit(resource.RLIMIT_AS, (most, most))
+
+
+def run(work: Callable[[], object], *, seconds: float = 120.0, kill_after: float | None = None) -> Ended:
+    """Fork, do the work with output to a file, wait; SIGKILL after `kill_after` seconds if that is given."""
+    with tempfile.TemporaryFile() as output:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        child = os.fork()
+        if child == 0:
+            code = 70
+            try:
+                for number in (signal.SIGINT, signal.SIGTERM):
+                    signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
+                for stream in (1, 2):
+                    os.dup2(output.fileno(), stream)
+                work()
+                code = 0
+            except SystemExit as leaving:
+                code = leaving.code if isinstance(leaving.code, int) else 0
+            except BaseException:
+                traceback.print_exc()
+            finally:
+                sys.stdout.flush()
+                sys.stderr.flush()
+                os._exit(code)
+        status, hung = _wait(child, seconds, kill_after)
+        output.seek(0)
+        return Ended(os.waitstatus_to_exitcode(status), output.read().decode(errors="replace"), hung)
+
+
+def _wait(child: int, seconds: float, kill_after: float | None) -> tuple[int, bool]:
+    handle = os.pidfd_open(child)
+    try:
+        if kill_after is not None:
+            if not select.select([handle], [], [], kill_after)[0]:
+                os.kill(child, signal.SIGKILL)
+            return os.waitpid(child, 0)[1], False
+        hung = not select.select([handle], [], [], seconds)[0]
+        if hung:
+            os.kill(child, signal.SIGKILL)
+        return os.waitpid(child, 0)[1], hung
+    finally:
+        os.close(handle)
+
+
+def deadline(seconds: float) -> Callable[[], bool]:
+    """Whether that many seconds from now are over."""
+    end = time.monotonic() + seconds
+    return lambda: time.monotonic() >= end

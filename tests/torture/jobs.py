@@ -1,0 +1,285 @@
+"""Commands that write, small: how to begin, how to go on after a fault, and the bits that must come out.
+
+Another command that writes (a sweep) belongs in `JOBS`.
+"""
+
+import hashlib
+import importlib
+import json
+import shutil
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from lapsus.errors import LapsusError
+
+TINY = """
+name = "tiny"
+[task]
+kind = "index-cued"
+prestimulus = 1
+stimulus = 1
+delay = 1
+cue = 1
+denoise = 3
+[network]
+kind = "dendritic"
+units = 4
+branching = [2]
+[behaviour]
+kind = "bns"
+swap = { kind = "constant", p = 0.3 }
+[[stage]]
+updates = 3
+conditions = 4
+trials = 4
+average = 0.9
+hard = 0.25
+"""
+# Fields that differ from one run to the next because they are times.
+TIMES = {"seconds", "core_seconds", "trials_per_second", "stages", "minutes", "core_minutes"}
+
+
+def prepare() -> None:
+    """Import all that the jobs need, once, so that forks begin at once; and a checkpoint after every update."""
+    import matplotlib
+    import torch
+
+    from lapsus.training import trainer
+
+    for name in ("discovery.reports", "inference", "paper.reproduce", "paper.roles", "study", "plots.fits"):
+        importlib.import_module(f"lapsus.{name}")
+
+    matplotlib.use("agg")
+    torch.set_num_threads(1)
+    trainer.train.__kwdefaults__["checkpoint_seconds"] = 0.0
+    importlib.import_module("lapsus.cli.train")._JUDGED = (8, 4)
+
+
+def cli(*arguments: str | Path) -> Callable[[], None]:
+    """A command line, to be run in a fork."""
+
+    def work() -> None:
+        from lapsus.cli import main
+
+        sys.argv = ["lapsus", *map(str, arguments)]
+        main()
+
+    return work
+
+
+def timeless(value: object) -> object:
+    """A JSON value without its times."""
+    if isinstance(value, dict):
+        return {key: timeless(part) for key, part in value.items() if key not in TIMES}
+    return [timeless(part) for part in value] if isinstance(value, list) else value
+
+
+def digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()[:16]
+
+
+@dataclass(frozen=True)
+class Job:
+    """A command in a folder: `begin` puts there what it starts from, `command` is what to run now (None: it is done),
+    `bits` what came out. `faults` is how many faults of each kind a minute of the campaign may cost it, relative."""
+
+    name: str
+    begin: Callable[[Path], None]
+    command: Callable[[Path], Callable[[], None] | None]
+    bits: Callable[[Path], dict]
+    often: int = 1
+
+
+def _nothing(folder: Path) -> None:
+    (folder / "tiny.toml").write_text(TINY)
+
+
+def _train(folder: Path):
+    run = folder / "run"
+    if not (run / "config.toml").exists():
+        return cli("train", folder / "tiny.toml", "-o", run)
+    from lapsus.library import Run
+
+    try:
+        done = Run(run).update >= 3
+    except LapsusError:
+        done = False
+    return None if done else cli("resume", run)
+
+
+def _run_bits(folder: Path) -> dict:
+    run = folder / "run"
+    facts = timeless(json.loads((run / "checkpoint-00000003.json").read_text()))
+    metrics = [timeless(json.loads(line)) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    weights = digest((run / "checkpoint-00000003.safetensors").read_bytes())
+    names = sorted(path.name for path in run.iterdir())
+    return {"facts": facts, "weights": weights, "metrics": metrics, "names": names}
+
+
+def _trained(folder: Path) -> None:
+    shutil.copytree(MADE["run"], folder / "run")
+
+
+def _simulate(folder: Path):
+    out = folder / "activity.nc"
+    return None if out.exists() else cli("simulate", folder / "run", "-o", out, "--conditions", 3, "--trials", 2)
+
+
+def _bytes(*names: str) -> Callable[[Path], dict]:
+    return lambda folder: {name: digest((folder / name).read_bytes()) for name in names}
+
+
+def _again(folder: Path) -> None:
+    _trained(folder)
+    (folder / "activity.nc").write_bytes(b"an earlier simulation")
+
+
+def _force(folder: Path):
+    out = folder / "activity.nc"
+    done = out.exists() and out.read_bytes() != b"an earlier simulation"
+    if not out.exists():
+        raise AssertionError("what was there before is gone")
+    return None if done else cli("simulate", folder / "run", "-o", out, "--conditions", 3, "--trials", 2, "--force")
+
+
+def _table(folder: Path) -> None:
+    shutil.copy(MADE["table"], folder / "trials.csv")
+
+
+def _fit(folder: Path):
+    if (folder / "fit").exists():
+        return None
+    return cli("fit", folder / "trials.csv", "--model", "constant", "-o", folder / "fit", "--seed", 1)
+
+
+def _earlier_fit(folder: Path) -> None:
+    _table(folder)
+    (folder / "fit").mkdir()
+    for name in ("fit.nc", "summary.json"):
+        (folder / "fit" / name).write_bytes(b"{}")
+
+
+def _fit_force(folder: Path):
+    summary = folder / "fit" / "summary.json"
+    if not summary.exists():
+        raise AssertionError("the earlier fit is gone")
+    if summary.read_bytes() != b"{}":
+        return None
+    return cli("fit", folder / "trials.csv", "--model", "constant", "-o", folder / "fit", "--seed", 1, "--force")
+
+
+def _fit_bits(folder: Path) -> dict:
+    from lapsus.files import read_netcdf
+
+    stored = read_netcdf(folder / "fit" / "fit.nc")
+    arrays = {name: digest(np.ascontiguousarray(v.to_numpy().astype(str)).tobytes()) for name, v in stored.items()}
+    summary = timeless(json.loads((folder / "fit" / "summary.json").read_text()))
+    return {"arrays": arrays, "summary": summary, "names": sorted(path.name for path in (folder / "fit").iterdir())}
+
+
+def _figures(folder: Path):
+    if all((folder / "figures" / name).exists() for name in FIGURES):
+        return None
+    return cli("reproduce", "schedule", "-o", folder / "figures")
+
+
+FIGURES = ("schedule.pdf", "schedule.png", "schedule.csv")
+
+
+def _report(folder: Path):
+    if (folder / "page.html").exists():
+        return None
+
+    def work() -> None:
+        from lapsus.discovery.reports import write_report
+        from lapsus.study.sizes import QUICK
+
+        guarded(lambda: write_report([str(folder / "run")], folder / "page.html", sizes=QUICK))
+
+    return work
+
+
+def _discover(folder: Path):
+    if (folder / "done").exists():
+        return None
+
+    def work() -> None:
+        from unittest import mock
+
+        from lapsus import discover
+        from lapsus.study.sizes import QUICK
+
+        def go() -> None:
+            with mock.patch("lapsus.discovery.stages.updates_within", lambda *_: 4):
+                discover(
+                    folder / "trials.csv",
+                    minutes=5,
+                    output=folder / "found",
+                    start_from=str(MADE["run"]),
+                    cueing="index",
+                    say=lambda text: None,
+                    sizes=QUICK,
+                )
+
+        guarded(go)
+        (folder / "done").write_text("")
+
+    return work
+
+
+def guarded(work: Callable[[], object]) -> None:
+    """As the command line ends: the user's error in one sentence, exit code 2."""
+    try:
+        work()
+    except LapsusError as error:
+        print(f"lapsus: {error}")
+        raise SystemExit(2) from None
+    except KeyboardInterrupt:
+        print("lapsus: stopped.")
+        raise SystemExit(130) from None
+
+
+def _discovery_bits(folder: Path) -> dict:
+    from lapsus.library import Run
+
+    found = folder / "found"
+    parts = {
+        name: timeless(json.loads((found / name).read_text()))
+        for name in ("target.json", "evaluation.json", "analysis.json")
+    }
+    run = Run(found / "networks" / "network-1")
+    weights = {name: digest(tensor.numpy().tobytes()) for name, tensor in run.model().state_dict().items()}
+    arrays = digest((found / "analysis" / "network-1.npz").read_bytes())
+    return parts | {"weights": weights, "arrays": arrays, "update": run.update}
+
+
+# Made once, before the campaign: a trained run and a trial table that several jobs start from.
+MADE: dict[str, Path] = {}
+
+JOBS = (
+    Job("train", _nothing, _train, _run_bits, often=6),
+    Job("simulate", _trained, _simulate, _bytes("activity.nc"), often=3),
+    Job("simulate --force", _again, _force, _bytes("activity.nc"), often=3),
+    Job("reproduce", lambda folder: None, _figures, lambda f: _bytes(*FIGURES)(f / "figures"), often=3),
+    Job("fit", _table, _fit, _fit_bits, often=2),
+    Job("fit --force", _earlier_fit, _fit_force, _fit_bits, often=2),
+    Job("report", _trained, _report, lambda f: {"size": (f / "page.html").stat().st_size > 10_000}),
+    Job("discover", _table, _discover, _discovery_bits),
+)
+
+
+def make(folder: Path) -> None:
+    """The run and the table."""
+    from lapsus.trials.observer import observer_path
+    from torture.child import run
+
+    (folder / "tiny.toml").write_text(TINY)
+    ended = run(cli("train", folder / "tiny.toml", "-o", folder / "run"))
+    assert ended.code == 0, ended.text
+    lines = observer_path().read_text().splitlines()
+    (folder / "trials.csv").write_text("\n".join(lines[:81]) + "\n")
+    MADE.update(run=folder / "run", table=folder / "trials.csv")
