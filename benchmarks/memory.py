@@ -32,9 +32,8 @@ def main() -> None:
     print("| network | " + " | ".join(COLUMNS.values()) + " |\n|---" + "|---" * len(COLUMNS) + "|")
     for name, facts in networks.items():
         print(f"| {name} | " + " | ".join(by_delay(facts)) + " |")
-    print(
-        "\n| network | written | held | exponent | up to 40 | norm left | without noise, 40, 160, 640 steps | core-minutes |"
-    )
+    titles = ("network", "written", "held", "exponent", "up to 40", "norm left", "noise off: 40, 160, 640", "core-min")
+    print(f"\n| {' | '.join(titles)} |")
     print("|---|---|---|---|---|---|---|---|")
     for name, facts in networks.items():
         points = [(row["delay"], row["median_error"]) for row in facts["delays"]]
