@@ -597,3 +597,13 @@ def test_the_written_out_gradient_of_the_diffusion_loss_is_autograds(weighted):
     torch.testing.assert_close(*gradients)
     alone = _DiffusionLoss.apply(x, aim, weights, False)
     assert alone[1] is None and torch.equal(alone[0], ours[0])
+
+
+def test_a_field_of_a_table_that_the_file_leaves_out_changes_the_default():
+    bare = {key: value for key, value in TINY.items() if key not in ("network", "behaviour")}
+    bare["stage"] = [{"updates": 1}]
+    changes = ["network.units=32", "behaviour.radius=2.0", "stage.0.objective.rate_penalty=0.0"]
+    found = read_experiment(bare, changes)
+    assert found.network == {"kind": "dendritic", "units": 32} and found.behaviour == {"kind": "bns", "radius": 2.0}
+    assert found.stage[0].objective == {"kind": "diffusion", "rate_penalty": 0.0}
+    assert read_experiment(bare).network == {"kind": "dendritic"}, "the default itself is as it was"
