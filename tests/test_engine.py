@@ -110,6 +110,7 @@ def sizes():
     ).flatmap(lambda fixed: st.builds(lambda forced: {**fixed, "forced": forced}, st.integers(0, fixed["steps"])))
 
 
+@pytest.mark.slow
 @needs_kernel
 @settings(max_examples=150, deadline=None)
 @given(sizes())
@@ -410,6 +411,7 @@ def test_bench_reports_what_it_promises(monkeypatch):
     assert {name: report[name] for name in promised} == promised
 
 
+@pytest.mark.slow
 @needs_kernel
 def test_bench_times_what_training_does():
     """Each way of running the workload makes a gradient of every weight, and the same one."""

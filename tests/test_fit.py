@@ -76,6 +76,7 @@ def test_signed_functions_need_not_be_even():
     assert table["f"][1] - table["f"][0] == pytest.approx(2, abs=0.8)
 
 
+@pytest.mark.slow
 def test_comparison_finds_the_model_that_made_the_data():
     for feature, f in (("probe", lambda d: 0.5 - d**2 / 2), ("report", lambda d: 0.5 - d**2 / 2)):
         trials = observed(*items(700, seed=3), f, kappa=30.0, feature=feature)
@@ -87,6 +88,7 @@ def test_comparison_finds_the_model_that_made_the_data():
     assert "constant" in chosen.summary() and "nats" in chosen.summary()
 
 
+@pytest.mark.slow
 def test_both_features():
     report, probe = items(1500, seed=5)
     gap = np.abs(wrap(report[:, 1] - report[:, 0]))
@@ -98,6 +100,7 @@ def test_both_features():
     assert ((table["low"] - 0.3 < truth) & (truth < table["high"] + 0.3)).all()
 
 
+@pytest.mark.slow
 def test_posterior_against_long_hamiltonian_chains():
     """The model written again, by loops over terms and automatic derivatives, sampled long with a plain HMC."""
     trials = observed(*items(150, seed=6), smooth, kappa=12.0)
@@ -158,6 +161,7 @@ def test_posterior_against_long_hamiltonian_chains():
     assert (np.abs(np.log(exact.std(1) / spread))).max() < 0.25
 
 
+@pytest.mark.long
 def test_calibration_passes_and_flags_overconfidence():
     report, probe = items(120, seed=7)
     result = calibrate(Trials(np.zeros(120), report, probe), 20, progress=False, distances=np.linspace(0, np.pi, 5))
@@ -194,6 +198,7 @@ def test_behaviour_answers_like_the_fit(smooth_fit):
     assert smooth_fit.behaviour(spread=0.2).spread == 0.2
 
 
+@pytest.mark.slow
 def test_saved_fits_open_again(smooth_fit, tmp_path):
     from lapsus.plots.fits import save_all
 
@@ -224,6 +229,7 @@ def several_subjects():
     )
 
 
+@pytest.mark.slow
 def test_subjects_have_their_own_emissions(tmp_path):
     trials = several_subjects()
     shared = fit(trials, "constant", by="hierarchical")

@@ -175,6 +175,7 @@ def test_persistent_networks_of_one_cueing_differ_in_their_targets_alone(cueing)
     assert all(one == stages[0] for one in stages)
 
 
+@pytest.mark.slow
 def test_recorded_limits_hold_on_other_conditions():
     """The network with the largest deviation of its swap curve, measured again with another seed."""
     from lapsus.study import evaluate

@@ -8,11 +8,12 @@ import torch
 from torch import Tensor
 
 from lapsus import circular
+from lapsus.protocols import HasMixture
 
 __all__ = ["item_responsibilities", "nearest_item", "swap_probability"]
 
 
-def item_responsibilities(behaviour, conditions: dict[str, Tensor], x_T: Tensor) -> Tensor:
+def item_responsibilities(behaviour: HasMixture, conditions: dict[str, Tensor], x_T: Tensor) -> Tensor:
     """Probability that each response x_T [2, C, K] reports each item, or (last) is a guess: [C, N + 1, K].
 
     `behaviour` has a `mixture` whose first N components are the items (BNS); components beyond them make the guess.
@@ -29,7 +30,7 @@ def nearest_item(conditions: dict[str, Tensor], x_T: Tensor) -> Tensor:
     return circular.distance(response[:, None], conditions["report"][:, :, None]).argmin(1)
 
 
-def swap_probability(behaviour, conditions: dict[str, Tensor], x_T: Tensor) -> Tensor:
+def swap_probability(behaviour: HasMixture, conditions: dict[str, Tensor], x_T: Tensor) -> Tensor:
     """Probability that each response reports an item that was not cued, [C, K]."""
     shares = item_responsibilities(behaviour, conditions, x_T)
     cued = conditions["cued"].long()

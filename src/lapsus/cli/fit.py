@@ -82,7 +82,7 @@ def command(
     seed: Annotated[int, typer.Option(help="Seed of the posterior draws.")] = 0,
     force: Annotated[bool, typer.Option("--force", help="Replace an earlier fit in the folder.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
-):
+) -> None:
     """Fit swap models to a trial table: swap rates, the swap function with its uncertainty, plots, a summary."""
     import numpy as np
 

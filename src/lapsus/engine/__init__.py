@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from typing import cast
 
 from torch import Tensor
 
@@ -16,6 +17,8 @@ from lapsus.engine.noise import normal
 from lapsus.engine.read_out import read_out
 from lapsus.engine.timeline import Timeline
 from lapsus.errors import LapsusError, LapsusWarning
+from lapsus.networks import DendriticTree
+from lapsus.protocols import Network
 
 __all__ = ["ENGINES", "Timeline", "normal", "rollout", "rollout_and_read_out"]
 
@@ -25,7 +28,7 @@ _told: set[str] = set()
 
 
 def rollout(
-    network,
+    network: Network,
     r0: Tensor,
     drives: Tensor,
     biases: tuple[Tensor, ...],
@@ -49,12 +52,13 @@ def rollout(
     batch cut into micro-batches of whole groups, each followed by `backward()`, then gives the same bits as the whole
     (the kernel only; the reference takes no notice).
     """
-    options = {"engine": engine, "threads": threads, "group": group}
-    return rollout_and_read_out(network, r0, drives, biases, timeline, noise, forcing, **options)[0]
+    return rollout_and_read_out(
+        network, r0, drives, biases, timeline, noise, forcing, engine=engine, threads=threads, group=group
+    )[0]
 
 
 def rollout_and_read_out(
-    network,
+    network: Network,
     r0: Tensor,
     drives: Tensor,
     biases: tuple[Tensor, ...],
@@ -86,8 +90,9 @@ def rollout_and_read_out(
             meanwhile()
         trajectory = reference.rollout(network, r0, drives, biases, timeline, noise, forcing)
         return trajectory, *read_out(trajectory, network.readout.to(trajectory.dtype))
+    tree = cast(DendriticTree, network)  # or why_not would have said so
     return fused.rollout(
-        network, r0, drives, biases, timeline, noise, forcing, threads=threads, group=group, meanwhile=meanwhile
+        tree, r0, drives, biases, timeline, noise, forcing, threads=threads, group=group, meanwhile=meanwhile
     )
 
 

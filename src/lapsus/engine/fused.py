@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from importlib import import_module
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -16,13 +17,16 @@ from torch import Tensor
 from lapsus.engine.threads import resolve
 from lapsus.engine.timeline import Timeline
 from lapsus.errors import LapsusError
+from lapsus.networks import DendriticTree
+from lapsus.protocols import Network
 
+_native: Any = None
 try:
     _native = import_module("lapsus.engine._native")
 except ModuleNotFoundError:
-    _native, _reason = None, "the kernel was not built, for want of a C++ compiler when lapsus was installed"
+    _reason = "the kernel was not built, for want of a C++ compiler when lapsus was installed"
 except ImportError as error:
-    _native, _reason = None, f"the kernel does not load ({error})"
+    _reason = f"the kernel does not load ({error})"
 
 __all__ = [
     "adam",
@@ -101,13 +105,13 @@ def project(r: Tensor, readout: Tensor) -> Tensor:
     return x
 
 
-def why_not(network, r0: Tensor) -> str | None:
+def why_not(network: Network, r0: Tensor) -> str | None:
     """Why the kernel cannot run this network, in words, or None if it can."""
     if _native is None:
         return _reason
-    if not all(hasattr(network, name) for name in ("leaf_weight", "branch_weights", "branching", "nonlinearity")):
+    if not isinstance(network, DendriticTree):
         return f"{type(network).__name__} is not a dendritic tree"
-    if _own_F(network):
+    if type(network).F is not DendriticTree.F:
         return f"{type(network).__name__} has an F of its own"
     if network.nonlinearity not in NONLINEARITIES:
         return f"the kernel does not know the non-linearity {network.nonlinearity!r}"
@@ -120,15 +124,8 @@ def why_not(network, r0: Tensor) -> str | None:
     return None
 
 
-def _own_F(network) -> bool:
-    """Whether a subclass of the tree computes something else."""
-    from lapsus.networks import DendriticTree
-
-    return isinstance(network, DendriticTree) and type(network).F is not DendriticTree.F
-
-
 def rollout(
-    network,
+    network: DendriticTree,
     r0: Tensor,
     drives: Tensor,
     biases: tuple[Tensor, ...],
@@ -164,7 +161,7 @@ class _Call:
 
     def __init__(
         self,
-        network,
+        network: DendriticTree,
         nodes: list[int],
         children: list[int],
         timeline: Timeline,
@@ -172,13 +169,25 @@ class _Call:
         group: int | None,
         leaves: list[Tensor | None],
         meanwhile: Callable[[], None] | None,
-    ):
+    ) -> None:
         self.softplus = network.nonlinearity == "softplus"
         self.alpha = float(network.alpha)
         self.nodes, self.children, self.timeline, self.threads, self.group = nodes, children, timeline, threads, group
         self.leaves, self.meanwhile, self.isa = leaves, meanwhile, instruction_set()
 
-    def native(self, trajectory, x, power, r0, drives, noise, forcing, readout, leaf_weight, *rest):
+    def native(
+        self,
+        trajectory: Tensor,
+        x: Tensor | None,
+        power: Tensor | None,
+        r0: Tensor,
+        drives: Tensor,
+        noise: Tensor,
+        forcing: Tensor | None,
+        readout: Tensor,
+        leaf_weight: Tensor,
+        *rest: Tensor,
+    ) -> Any:
         """The kernel's view of the arrays; it keeps none of them alive."""
         weights, tables = rest[: len(self.nodes) - 1], rest[len(self.nodes) - 1 :]
         _, conditions, trials = r0.shape
@@ -218,7 +227,7 @@ def _address(tensor: Tensor | None) -> int:
 
 class _Rollout(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, call: _Call, *tensors):
+    def forward(ctx: Any, call: _Call, *tensors: Any) -> tuple[Tensor, Tensor, Tensor]:
         dtype = tensors[0].dtype
         tensors = tuple(t if t is None else t.detach().to(dtype).contiguous() for t in tensors)
         r0 = tensors[0]
@@ -240,11 +249,11 @@ class _Rollout(torch.autograd.Function):
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(ctx, *given):
+    def backward(ctx: Any, *given: Tensor | None) -> tuple[Tensor | None, ...]:
         masks, trajectory, *tensors = ctx.saved_tensors
         call = ctx.call
         r0, drives, _noise, _forcing, _readout, leaf_weight, *rest = tensors
-        given = [None if grad is None else grad.contiguous() for grad in given]
+        given = tuple(None if grad is None else grad.contiguous() for grad in given)
         native = call.native(trajectory, None, None, *tensors)
         native.set_masks(_address(masks), 0)
         in_r0, in_drives = torch.empty_like(r0), _zeros_like(drives)

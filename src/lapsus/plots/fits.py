@@ -1,19 +1,24 @@
 """Plots of a fit to behaviour: the swap function, errors, errors to non-targets, posterior predictive, parameters by
 set size, model comparison. Angles are in the unit of the table: degrees, or degrees of orientation."""
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from lapsus.circular import difference
 from lapsus.files import write_figure
 from lapsus.inference.likelihood import distinct
+from lapsus.inference.result import Fit, SubjectFits
 from lapsus.inference.shares import BAND
 from lapsus.plots.style import BLUE, GREY, ORANGE, TEXT_WIDTH, VERMILION, letter, note, style
 from lapsus.statistics.swaps import distance_edges, nearest_item, rate_by_distance
+from lapsus.trials import Trials
 
 __all__ = [
     "comparison",
@@ -34,34 +39,34 @@ __all__ = [
 ERROR_BINS, BINS = 61, 37
 
 
-def _degree_axis(ax, signed, label, per_radian):
+def _degree_axis(ax: Axes, signed: bool, label: str, per_radian: float) -> None:
     half = round(np.pi * per_radian)  # 180, or 90 for orientations
     ticks = [-half, -half / 2, 0, half / 2, half] if signed else np.linspace(0, half, 5)
     shown = [f"{tick:g}" for tick in ticks]
     ax.set(xticks=ticks, xticklabels=shown, xlim=(ticks[0] - half / 45, half + half / 45), xlabel=label)
 
 
-def _feature(fit):
+def _feature(fit: Fit) -> str:
     """The feature on whose distance f depends, or that is shown where it depends on none."""
     if fit.name in ("probe", "report"):
         return fit.name
     return "probe" if fit.trials.probe is not None else "report"
 
 
-def _scale(fit, feature=None):
+def _scale(fit: Fit, feature: str | None = None) -> float:
     """Degrees of a feature in a radian."""
     return fit.trials.degrees if (feature or _feature(fit)) == "report" else fit.trials.probe_degrees
 
 
-def _name(fit, feature=None):
+def _name(fit: Fit, feature: str | None = None) -> str:
     return fit.trials.feature_name if (feature or _feature(fit)) == "report" else fit.trials.probe_name
 
 
-def _distance_label(fit):
+def _distance_label(fit: Fit) -> str:
     return f"{_name(fit)} distance from the cued item (°)"
 
 
-def _distances(fit):
+def _distances(fit: Fit) -> np.ndarray:
     """The distinct distances of distractors in the data, in radians; none where f depends on no distance."""
     if fit.name not in ("probe", "report"):
         return np.zeros(0)
@@ -70,14 +75,14 @@ def _distances(fit):
     return distinct(np.abs(values) if fit.model.even else values)
 
 
-def _where_known(fit):
+def _where_known(fit: Fit) -> pd.DataFrame:
     """The swap function where there are data: below the smallest distance that was shown it would be the prior's."""
     table, shown = fit.swap_function(), _distances(fit)
     x = table["distance"]
     return table if not len(shown) else table[(x > shown[0] - 0.02) & (x < shown[-1] + 0.02)]
 
 
-def _marks(ax, fit, value, low, high):
+def _marks(ax: Axes, fit: Fit, value: str, low: str, high: str) -> None:
     """Where the data have distractors at a few distances only: between them the curve is the prior's."""
     shown = _distances(fit)
     if 0 < len(shown) <= 48:
@@ -96,7 +101,7 @@ def _marks(ax, fit, value, low, high):
         )
 
 
-def _curve(ax, fit, value, low, high, label):
+def _curve(ax: Axes, fit: Fit, value: str, low: str, high: str, label: str) -> Axes:
     if fit.name == "none":
         return note(ax, "The model has no swaps.")
     if fit.name == "both":
@@ -111,7 +116,7 @@ def _curve(ax, fit, value, low, high, label):
     return ax
 
 
-def _image(ax, fit, table, value, **limits):
+def _image(ax: Axes, fit: Fit, table: pd.DataFrame, value: str, **limits: float) -> Any:
     side = int(np.sqrt(len(table)))
     axis = table["report_distance"].to_numpy()[:side]
     values = table[value].to_numpy().reshape(side, side).T
@@ -122,19 +127,19 @@ def _image(ax, fit, table, value, **limits):
     return ax.pcolormesh(x, y, values, shading="gouraud", cmap="viridis", rasterized=True, **limits)
 
 
-def _map(ax, fit, value, label):
+def _map(ax: Axes, fit: Fit, value: str, label: str) -> Axes:
     image = _image(ax, fit, fit.swap_function(), value)
     ax.set(xlabel=f"{_name(fit, 'probe')} distance (°)", ylabel=f"{_name(fit, 'report')} distance (°)")
     ax.figure.colorbar(image, ax=ax, label=label, shrink=0.85)
     return ax
 
 
-def swap_function(ax: Axes, fit) -> Axes:
+def swap_function(ax: Axes, fit: Fit) -> Axes:
     """Posterior of f with its 95 % band."""
     return _curve(ax, fit, "f", "low", "high", "swap function f (log odds)")
 
 
-def swap_probability(ax: Axes, fit) -> Axes:
+def swap_probability(ax: Axes, fit: Fit) -> Axes:
     """Posterior of p(swap) with one distractor, with its 95 % band."""
     _curve(ax, fit, "p_swap", "p_low", "p_high", "p(swap), one non-target")
     if fit.name not in ("none", "both"):
@@ -145,17 +150,17 @@ def swap_probability(ax: Axes, fit) -> Axes:
     return ax
 
 
-def _predicted(fit, measure):
+def _predicted(fit: Fit, measure: Callable[[Trials], np.ndarray]) -> np.ndarray:
     """Measure of posterior predictive data sets [sets, …]."""
     return np.stack([measure(trials) for trials in fit.predictive])
 
 
-def _histogram(values, edges):
+def _histogram(values: np.ndarray, edges: np.ndarray) -> np.ndarray:
     values = values[np.isfinite(values)]
     return np.histogram(values, edges)[0] / max(len(values), 1) / np.diff(edges)
 
 
-def _bars_and_band(ax, edges, observed, predicted, scale):
+def _bars_and_band(ax: Axes, edges: np.ndarray, observed: np.ndarray, predicted: np.ndarray, scale: float) -> None:
     """Densities by angle: edges in radians, densities per radian, drawn in degrees and per degree."""
     middle = scale * (edges[1:] + edges[:-1]) / 2
     observed, predicted = observed / scale, predicted / scale
@@ -165,7 +170,7 @@ def _bars_and_band(ax, edges, observed, predicted, scale):
     ax.plot(middle, predicted.mean(0), color=VERMILION, label="fit, 95 % predictive")
 
 
-def errors(ax: Axes, fit) -> Axes:
+def errors(ax: Axes, fit: Fit) -> Axes:
     """Histogram of response errors, with the fit's posterior predictive."""
     edges = np.linspace(-np.pi, np.pi, ERROR_BINS + 1)
     predicted = _predicted(fit, lambda t: _histogram(t.error, edges))
@@ -177,7 +182,7 @@ def errors(ax: Axes, fit) -> Axes:
     return ax
 
 
-def _corrected(trials, edges, rng, shuffles=10):
+def _corrected(trials: Trials, edges: np.ndarray, rng: np.random.Generator, shuffles: int = 10) -> np.ndarray:
     """Histogram of response − non-target, minus what it would be if errors knew nothing of the non-targets.
 
     The chance level shuffles the errors between trials of the same set size: each keeps its items, none its error.
@@ -196,7 +201,7 @@ def _corrected(trials, edges, rng, shuffles=10):
     return observed - np.mean(chance, 0)
 
 
-def non_target_errors(ax: Axes, fit) -> Axes:
+def non_target_errors(ax: Axes, fit: Fit) -> Axes:
     """Histogram of response − non-target above chance, with the posterior predictive: a central peak is swaps."""
     if fit.trials.set_size.max() < 2:
         return note(ax, "Every trial has one item.")
@@ -213,7 +218,7 @@ def non_target_errors(ax: Axes, fit) -> Axes:
     return ax
 
 
-def _nearest_share(trials, feature, edges):
+def _nearest_share(trials: Trials, feature: str, edges: np.ndarray) -> np.ndarray:
     """Of the distractors in each bin of distance, the share that the response is nearest to."""
     item, _ = nearest_item(trials.response, trials.report)
     gap = np.abs(trials.distance(feature))[:, 1:]
@@ -222,7 +227,7 @@ def _nearest_share(trials, feature, edges):
     return rate_by_distance(hit[shown], gap[shown], edges)
 
 
-def predictive(ax: Axes, fit) -> Axes:
+def predictive(ax: Axes, fit: Fit) -> Axes:
     """Posterior predictive check of the swaps: how often the nearest item to the response is a distractor, by its
     distance."""
     trials = fit.trials
@@ -249,7 +254,7 @@ def predictive(ax: Axes, fit) -> Axes:
     return ax
 
 
-def comparison(ax: Axes, table, chosen: str | None = None) -> Axes:
+def comparison(ax: Axes, table: pd.DataFrame, chosen: str | None = None) -> Axes:
     """Leave-one-out predictive density of each model below the best, with standard errors."""
     if table is None:
         return note(ax, "One model was fitted, so there is nothing to compare.")
@@ -264,7 +269,7 @@ def comparison(ax: Axes, table, chosen: str | None = None) -> Axes:
     return ax
 
 
-def parameters(axes: np.ndarray, fit) -> np.ndarray:
+def parameters(axes: np.ndarray, fit: Fit) -> np.ndarray:
     """The classic figure: non-target reports, guesses and circular s.d. against set size, in three axes; one line a
     condition (mean of subjects, 95 % band), subjects in grey behind it."""
     rates, scatter = fit.mean_rates, fit.emission
@@ -314,7 +319,7 @@ def parameters(axes: np.ndarray, fit) -> np.ndarray:
     return axes
 
 
-def _heading(figure, fit):
+def _heading(figure: Figure, fit: Fit) -> None:
     trials = fit.trials
     subjects, sizes = len(np.unique(trials.subject)), np.unique(trials.set_size)
     shown = f"{sizes[0]}" if len(sizes) == 1 else f"{sizes[0]}–{sizes[-1]}"
@@ -322,7 +327,7 @@ def _heading(figure, fit):
     figure.suptitle(f"{len(trials):,} trials{who}, set size {shown}; model {fit.name}", fontsize=7)
 
 
-def overview(fit):
+def overview(fit: Fit) -> Figure:
     """All panels on one page."""
     with style():
         figure, axes = plt.subplots(2, 3, figsize=(TEXT_WIDTH, 4.4), layout="constrained")
@@ -341,7 +346,7 @@ def overview(fit):
     return figure
 
 
-def subjects(fits):
+def subjects(fits: SubjectFits) -> Figure:
     """Subjects on one page: p(swap) with its mean, the shares of responses, model comparison."""
     panels = [subject_weights]
     if fits.name not in ("none", "both"):  # the torus does not fit in one panel: subject_swap_functions shows it
@@ -358,13 +363,13 @@ def subjects(fits):
     return figure
 
 
-def _titles(fits):
+def _titles(fits: SubjectFits) -> dict[str, str]:
     # A dollar sign in a name would begin a formula.
     shown = {subject: str(subject)[:16].replace("$", r"\$") for subject in fits}
     return {subject: f"{shown[subject]}, n = {len(fit.trials):,}" for subject, fit in fits.items()}
 
 
-def _subject_curves(ax, fits):
+def _subject_curves(ax: Axes, fits: SubjectFits) -> Axes:
     """p(swap) of every subject and their mean; by subject where it is one number."""
     first = next(iter(fits.values()))
     if fits.name == "none":
@@ -391,7 +396,7 @@ def _subject_curves(ax, fits):
     return ax
 
 
-def _forest(ax, fits, series, scale):
+def _forest(ax: Axes, fits: SubjectFits, series: Any, scale: float) -> None:
     """One line a subject, with the points and bands of each (rows, value, low, high, colour, label)."""
     place = np.arange(len(fits))[::-1]
     for number, (rows, value, low, high, colour, label) in enumerate(series):
@@ -407,7 +412,7 @@ def _forest(ax, fits, series, scale):
     ax.set_ylim(-0.7, len(fits) - 0.3)
 
 
-def subject_weights(ax: Axes, fits) -> Axes:
+def subject_weights(ax: Axes, fits: SubjectFits) -> Axes:
     """How often each subject reports a non-target or guesses, with 95 % bands: the largest set size."""
     rows = [fit.weights.iloc[-1] for fit in fits.values()]
     series = [(rows, "guess", "guess_low", "guess_high", ORANGE, "guess")]
@@ -420,7 +425,7 @@ def subject_weights(ax: Axes, fits) -> Axes:
     return ax
 
 
-def subject_swap_functions(fits):
+def subject_swap_functions(fits: SubjectFits) -> Figure:
     """p(swap) of every subject in a panel of its own, with its 95 % band."""
     if fits.name in ("none", "constant"):
         with style():
@@ -459,10 +464,10 @@ def subject_swap_functions(fits):
     return figure
 
 
-def save_all(fit, folder: Path) -> list[Path]:
+def save_all(fit: Fit | SubjectFits, folder: Path) -> list[Path]:
     """Every plot of a Fit or of SubjectFits as PNG and PDF into its folder; returns the files."""
     figures = {}
-    if isinstance(fit, dict):
+    if isinstance(fit, SubjectFits):
         figures["swap_function"], figures["subjects"] = subject_swap_functions(fit), subjects(fit)
     else:
         with style():

@@ -66,7 +66,7 @@ def _item_table(conditions: dict[str, Tensor]) -> pd.DataFrame:
 class _Concatenate(nn.Module):
     """Colours and cue on separate channels; each cue is a learned vector."""
 
-    def __init__(self, stimulus_channels: int, items: int, cue_size: int, generator: torch.Generator):
+    def __init__(self, stimulus_channels: int, items: int, cue_size: int, generator: torch.Generator) -> None:
         super().__init__()
         self.stimulus_channels = stimulus_channels
         self.cue = nn.Parameter(torch.randn(items, cue_size, generator=generator))
@@ -164,7 +164,7 @@ class _Palimpsest(nn.Module):
     can be had, with rows of the same length.
     """
 
-    def __init__(self, tuning_curves: int, projection: int, generator: torch.Generator, first_weights: str):
+    def __init__(self, tuning_curves: int, projection: int, generator: torch.Generator, first_weights: str) -> None:
         super().__init__()
         first = _isotropic if first_weights == "isotropic" else _normal
         self.probe_weight = nn.Parameter(first(projection, tuning_curves, generator))

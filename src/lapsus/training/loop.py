@@ -20,6 +20,7 @@ from lapsus import streams
 from lapsus.engine.fused import why_not
 from lapsus.engine.threads import resolve
 from lapsus.errors import LapsusError
+from lapsus.protocols import Objective
 from lapsus.tasks.durations import varying
 from lapsus.training.build import build
 from lapsus.training.experiment import Experiment, Stage
@@ -37,7 +38,7 @@ def _group(trials: int) -> int:
 
 
 @contextmanager
-def _one_torch_thread(wanted: bool):
+def _one_torch_thread(wanted: bool) -> Iterator[None]:
     """Beside the kernel, torch's own operations are small: waking its other threads would cost more than they save."""
     before = torch.get_num_threads()
     if wanted:
@@ -107,7 +108,7 @@ class Drawn:
 def draw(
     model: Model,
     stage: Stage,
-    objective,
+    objective: Objective,
     seed: int,
     update: int,
     micro_batch: int | None = None,
@@ -140,7 +141,7 @@ class _Ahead(Generic[_Item]):
     threads would only wait for each other's turn in it.
     """
 
-    def __init__(self, items: Iterator[_Item]):
+    def __init__(self, items: Iterator[_Item]) -> None:
         self.items, self.thread = items, ThreadPoolExecutor(1)
         self.coming: Future[_Item | None] | None = None
 
@@ -163,7 +164,7 @@ class _Ahead(Generic[_Item]):
 def gradient(
     model: Model,
     stage: Stage,
-    objective,
+    objective: Objective,
     parts: Iterable[Drawn],
     *,
     with_excess: bool = False,
@@ -348,7 +349,7 @@ class Training:
                 stage.conditions * stage.trials,
                 excess,
                 durations,
-                None if surplus is None else stage.rate_budget * math.sqrt(surplus),
+                None if surplus is None or stage.rate_budget is None else stage.rate_budget * math.sqrt(surplus),
                 paid,
             )
 
