@@ -34,7 +34,7 @@ RIGHT = {
     "response-time noise": "no mark",
 }
 ANSWERS = ("misbinding", "misselection", "misinterpretation", "no mark", "cannot tell", "no answer")
-RATES, NOISES = (0.03, 0.1, 0.3), (0.5, 1.0, 2.0)
+RATES, NOISES = (0.01, 0.03, 0.1, 0.3), (0.5, 2.0, 4.0, 8.0)
 
 
 def made(mechanism: str, rate: float, noise: float, trials: int, seed: int) -> xr.Dataset:
@@ -71,7 +71,8 @@ def main() -> None:
         table.to_csv(given.output, index=False)
     table["right"] = table["said"] == table["mechanism"].map(RIGHT)
     table["wrong"] = ~table["right"] & ~table["said"].isin(["cannot tell", "no answer"])
-    print(pd.crosstab(table["mechanism"], table["said"]).reindex(list(RIGHT)).reindex(columns=ANSWERS, fill_value=0))
+    said = pd.crosstab(table["mechanism"], table["said"]).reindex(index=list(RIGHT), columns=ANSWERS, fill_value=0)
+    print(said.to_string())
     print()
     shares = table.groupby(["swap rate", "noise"])[["right", "wrong"]].mean().round(2)
     print(shares.unstack("noise").to_string())

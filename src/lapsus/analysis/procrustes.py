@@ -11,7 +11,7 @@ import numpy as np
 
 from lapsus.errors import LapsusError
 
-__all__ = ["GeometryTest", "compare_geometry", "distance_matrix", "procrustes_distance"]
+__all__ = ["GroupTest", "compare_groups", "distance_matrix", "procrustes_distance", "shuffled_distance"]
 
 
 def _normalised(means: np.ndarray) -> np.ndarray:
@@ -45,27 +45,31 @@ def distance_matrix(means: list[np.ndarray]) -> np.ndarray:
     return found
 
 
+def shuffled_distance(means: list[np.ndarray], seed: int = 0) -> float:
+    """Mean distance over pairs of networks when the conditions of one of the two are shuffled: what chance gives."""
+    rng = np.random.default_rng(seed)
+    pairs = zip(*np.triu_indices(len(means), 1))
+    return float(np.mean([procrustes_distance(means[i], rng.permutation(means[j])) for i, j in pairs]))
+
+
 @dataclass(frozen=True)
-class GeometryTest:
-    """within: mean distance of networks of the same group (seeds of one recipe); between: of different groups; chance:
-    mean distance when the conditions of one network of each pair are shuffled; p: share of relabellings of networks
-    whose between - within is at least as large."""
+class GroupTest:
+    """within: mean distance of networks of the same group (seeds of one recipe); between: of different groups; p: share
+    of relabellings of networks whose between - within is at least as large."""
 
     within: float
     between: float
-    chance: float
     p: float
     networks: int
 
 
-def compare_geometry(means: list[np.ndarray], group: np.ndarray, repeats: int = 999, seed: int = 0) -> GeometryTest:
-    """Do networks of different groups differ more than seeds of one group do? means: [condition, unit] a network,
+def compare_groups(distances: np.ndarray, group: np.ndarray, repeats: int = 999, seed: int = 0) -> GroupTest:
+    """Do networks of different groups differ more than seeds of one group do? distances [network, network] of any kind,
     group [network]; networks are what is relabelled."""
-    group = np.asarray(group)
-    if len(means) != len(group) or len(np.unique(group)) < 2 or np.unique(group, return_counts=True)[1].max() < 2:
-        raise LapsusError("Comparing geometry needs two groups of networks, one of them with two networks at least.")
-    rng, distances = np.random.default_rng(seed), distance_matrix(means)
-    pairs = np.triu_indices(len(means), 1)
+    group, distances = np.asarray(group), np.asarray(distances)
+    if len(distances) != len(group) or len(np.unique(group)) < 2 or np.unique(group, return_counts=True)[1].max() < 2:
+        raise LapsusError("Comparing groups needs two groups of networks, one of them with two networks at least.")
+    rng, pairs = np.random.default_rng(seed), np.triu_indices(len(group), 1)
     of_pairs = distances[pairs]
 
     def split(labels: np.ndarray) -> tuple[float, float]:
@@ -74,6 +78,5 @@ def compare_geometry(means: list[np.ndarray], group: np.ndarray, repeats: int = 
 
     within, between = split(group)
     drawn = np.array([np.subtract(*split(rng.permutation(group))[::-1]) for _ in range(repeats)])
-    shuffled = [procrustes_distance(means[i], rng.permutation(means[j])) for i, j in zip(*pairs)]
     p = float((1 + (drawn >= between - within - 1e-12).sum()) / (1 + repeats))
-    return GeometryTest(within, between, float(np.mean(shuffled)), p, len(means))
+    return GroupTest(within, between, p, len(group))

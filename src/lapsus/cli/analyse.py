@@ -3,11 +3,14 @@
 import json as json_module
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from lapsus.cli.train import Trust
+
+if TYPE_CHECKING:
+    from lapsus.study.how import Mechanism
 
 
 def command(
@@ -27,7 +30,7 @@ def command(
     threads: Annotated[int | None, typer.Option(help="Threads of the kernel.", show_default="all cores", min=1)] = None,
     trust: Trust = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object (several sources: a list).")] = False,
-):
+) -> None:
     """How swaps are made: when they are decided, what carries them, along which axis, which kind, by what dynamics."""
     import pandas as pd
 
@@ -56,7 +59,7 @@ def command(
         typer.echo(json_module.dumps(results[0] if len(results) == 1 else results))
 
 
-def _analyse(name: str, seed: int, threads: int | None, trust: bool):
+def _analyse(name: str, seed: int, threads: int | None, trust: bool) -> "Mechanism":
     from lapsus.analysis.activity import items
     from lapsus.files import read_netcdf
     from lapsus.library import open_network
@@ -72,7 +75,7 @@ def _analyse(name: str, seed: int, threads: int | None, trust: bool):
     return analyse(open_network(name, trust).model(), seed=seed, threads=threads, progress=say)
 
 
-def _draw(found, folder: Path, stem: str) -> None:
+def _draw(found: "Mechanism", folder: Path, stem: str) -> None:
     import matplotlib
 
     matplotlib.use("agg")

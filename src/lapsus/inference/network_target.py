@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -16,7 +17,7 @@ __all__ = ["RADIUS", "fitted_behaviour", "planar_scatter"]
 RADIUS = 2.5
 
 
-def fitted_behaviour(fit, set_size: int, cueing: str) -> BNS:
+def fitted_behaviour(fit: Any, set_size: int, cueing: str) -> BNS:
     """What the fit says a subject does with two items: posterior mean of p(swap), the fitted scatter and guesses.
 
     An index-cued network is not told where items are, so a swap function of the probe distance becomes its mean over

@@ -166,7 +166,10 @@ def decoding_panel(ax: Axes, found: Decoding) -> Axes:
     return _time(ax, "held-out area under the ROC curve", top=1.05, bottom=0.3)
 
 
-def _figure(found: Mechanism, question: str, panels: list[tuple[Callable, object]], width: float) -> Figure:
+_Panels = list[tuple[Callable, object]]
+
+
+def _figure(found: Mechanism, question: str, panels: _Panels, width: float) -> Figure:
     with style():
         fig, axes = plt.subplots(1, max(len(panels), 1), figsize=(width, 2.3), layout="constrained", squeeze=False)
         if not panels:
@@ -177,13 +180,13 @@ def _figure(found: Mechanism, question: str, panels: list[tuple[Callable, object
 
 
 def _when(found: Mechanism) -> Figure:
-    panels = [(commitment_panel, found.commitment)] if found.commitment is not None else []
+    panels: _Panels = [(commitment_panel, found.commitment)] if found.commitment is not None else []
     panels += [(decoding_panel, found.decoding)] if found.decoding is not None else []
     return _figure(found, "commitment", panels, COLUMN_WIDTH)
 
 
 def _what(found: Mechanism) -> Figure:
-    panels: list[tuple[Callable, object]] = []
+    panels: _Panels = []
     if found.transplant is not None:
         panels.append((transplant_panel, found.transplant))
     panels += [(push_panel, one) for one in (found.pushes or {}).values()]
@@ -192,7 +195,7 @@ def _what(found: Mechanism) -> Figure:
 
 def _along(found: Mechanism) -> Figure:
     geometry = found.swap_axis
-    panels = [] if geometry is None else [(axis_panel, geometry), (axis_cosines, geometry)]
+    panels: _Panels = [] if geometry is None else [(axis_panel, geometry), (axis_cosines, geometry)]
     return _figure(found, "swap_axis", panels, 1.5 * COLUMN_WIDTH)
 
 
@@ -202,7 +205,7 @@ def _which(found: Mechanism) -> Figure:
 
 def _how(found: Mechanism) -> Figure:
     part = found.dynamics
-    panels = [] if part is None else [(constants_panel, part), (dynamics_panel, part)]
+    panels: _Panels = [] if part is None else [(constants_panel, part), (dynamics_panel, part)]
     return _figure(found, "dynamics", panels, 1.5 * COLUMN_WIDTH)
 
 
