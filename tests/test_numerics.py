@@ -2,6 +2,7 @@
 
 import math
 import os
+from dataclasses import replace
 from unittest import mock
 
 import pytest
@@ -51,7 +52,7 @@ def test_what_is_not_a_number_stays_so(isa, place, value):
     case = Case(6, (3, 2), 2, 5, 5, 0)
     tensor = case.network.leaf_weight if place == "leaf_weight" else getattr(case, place)
     if place == "drives":
-        case.timeline.drive_index[:] = [0] * 5
+        case.timeline = replace(case.timeline, drive_index=[0] * 5)
     tensor.data.view(-1)[0] = value
     with mock.patch.dict(os.environ, {"LAPSUS_ISA": isa}):
         ours = case.results(engine="fused")[0]

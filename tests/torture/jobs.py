@@ -27,7 +27,7 @@ cue = 1
 denoise = 3
 [network]
 kind = "dendritic"
-units = 4
+units = 6
 branching = [2]
 [behaviour]
 kind = "bns"

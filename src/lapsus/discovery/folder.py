@@ -85,6 +85,10 @@ class Folder:
             return None
         table = read_json(file)
         if table.get("format") != FORMAT:
+            if str(table.get("format", "")).startswith(FORMAT[:-1]):
+                raise LapsusError(
+                    f"{short(file)} is of the form “{table['format'][:40]}”: a newer version of lapsus opens it."
+                )
             return None
         right = (
             isinstance(table.get("identity"), str)
