@@ -42,7 +42,7 @@ audit: install
 check: install
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/lint-imports
+	PYTHONPATH=src $(BIN)/lint-imports
 	$(BIN)/mypy
 
 # The kernel under the address, undefined-behaviour and thread sanitizers.
@@ -62,11 +62,16 @@ wheels:
 	$(PYTHON) -m pip install -q "cibuildwheel==4.3.3"
 	$(PYTHON) -m cibuildwheel --output-dir dist
 
-# The quick tests with the oldest versions that pyproject.toml allows, as far as this Python has wheels of them.
+# The quick tests with the oldest versions that pyproject.toml allows. Old versions warn about newer neighbours.
 lowest:
 	test -x $(VENV)-lowest/bin/python || $(PYTHON) -m venv $(VENV)-lowest
 	$(VENV)-lowest/bin/python -m pip install -q --disable-pip-version-check -c .ci/lowest.txt ".[test]"
-	$(VENV)-lowest/bin/python -m pytest -m "not slow and not long"
+	$(VENV)-lowest/bin/python -m pytest -W default -m "not slow and not long"
+
+# The site in site/: tutorials run, every link checked, no warning, no network.
+docs: install
+	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt ".[docs]"
+	$(BIN)/python docs/making/build_site.py
 
 # A tag must be the version that the package, CITATION.cff, codemeta.json and the changelog name.
 version-check:

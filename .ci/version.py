@@ -24,7 +24,7 @@ def _found(pattern: str, name: str) -> str:
 
 
 if __name__ == "__main__":
-    seen = versions() | {"tag": argument.removeprefix("v") for argument in sys.argv[1:]}
+    seen = versions() | ({"tag": sys.argv[1].removeprefix("v")} if sys.argv[1:] else {})
     for name, version in seen.items():
         print(f"{version:12}{name}")
     sys.exit(len(set(seen.values())) != 1)

@@ -56,6 +56,5 @@ if __name__ == "__main__":
             "stage": [{"updates": 20, "objective": {"kind": "task-optimal"}}],
         }
     )
-    for progress in lapsus.training.loop.Training(experiment, lapsus.Model.of(experiment), engine="reference").run():
-        pass
-    print(f"loss after {progress.update} updates: {progress.loss:.3f}")
+    *_, last = lapsus.training.loop.Training(experiment, lapsus.Model.of(experiment), engine="reference").run()
+    print(f"loss after {last.update} updates: {last.loss:.3f}")

@@ -29,6 +29,5 @@ if __name__ == "__main__":
             "stage": [{"updates": 20, "objective": {"kind": "own_objective:SlowDiffusion", "slowness": 0.01}}],
         }
     )
-    for progress in Training(experiment, lapsus.Model.of(experiment)).run():
-        pass
-    print({name: round(value, 4) for name, value in progress.terms.items()})
+    *_, last = Training(experiment, lapsus.Model.of(experiment)).run()
+    print({name: round(value, 4) for name, value in last.terms.items()})

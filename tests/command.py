@@ -18,13 +18,18 @@ def lapsus(*arguments, cwd: os.PathLike, code: int = 0) -> str:
     `code`, else to stderr. An exception that the command line does not catch is the test's to fail on."""
     out, err = io.StringIO(), io.StringIO()
     argv = ["lapsus", *map(str, arguments)]
-    with mock.patch.object(sys, "argv", argv), chdir(cwd), redirect_stdout(out), redirect_stderr(err):
-        with warnings.catch_warnings():
-            warnings.simplefilter("default")
-            try:
-                main()
-                found = 0
-            except SystemExit as exit:
-                found = exit.code or 0
+    with (
+        mock.patch.object(sys, "argv", argv),
+        chdir(cwd),
+        redirect_stdout(out),
+        redirect_stderr(err),
+        warnings.catch_warnings(),
+    ):
+        warnings.simplefilter("default")
+        try:
+            main()
+            found = 0
+        except SystemExit as exit:
+            found = exit.code or 0
     assert found == code, out.getvalue() + err.getvalue()
     return out.getvalue() if code == 0 else err.getvalue()

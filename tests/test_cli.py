@@ -120,6 +120,7 @@ def test_mistakes_are_one_sentence_and_exit_code_two(folder, arguments, message)
     assert not (folder / "x" / "metrics.jsonl").exists()
 
 
+@pytest.mark.slow
 def test_trying_each_stage_first_changes_nothing(folder):
     """The slow engine is still told of, once; a stage that is switched off is not tried."""
     (folder / "slow.toml").write_text(

@@ -1,6 +1,7 @@
 """From trials to a mechanism: every stage, what is skipped, what is refused, and what is said."""
 
 import json
+import re
 import shutil
 from dataclasses import replace
 from types import SimpleNamespace
@@ -18,6 +19,8 @@ from lapsus.discovery.folder import STAGES
 from lapsus.discovery.stages import Interrupted, _default_folder
 from lapsus.discovery.target import experiment, starts, task_like
 from lapsus.errors import LapsusError
+from lapsus.inference import fit as fit_trials
+from lapsus.inference.network_target import fitted_behaviour
 from lapsus.report import words
 from lapsus.report.words import Facts
 from lapsus.study.checks import fit_checks, in_order, match_checks, network_checks
@@ -70,16 +73,30 @@ def test_the_parts_of_a_discovery():
     # The network was asked for the swap curve of the fit, on the distances of the data.
     network, conditions = found.models[0], found.models[0].task.sample(400, streams.generator("test"))
     assert set(np.round(np.degrees(distance(*conditions["probe"].numpy().T)))) <= set(range(45, 181, 15))
-    if found.fit.name != "none":
-        gap = np.radians([45.0, 120.0])
-        p = 1 / (1 + np.exp(-found.fit.f(gap)))
-        pair = {
-            "report": torch.zeros(2, 2),
-            "probe": torch.tensor(np.stack([np.zeros(2), gap], 1)),
-            "cued": torch.zeros(2, dtype=torch.long),
-        }
-        if found.fit.name != "both":
-            assert network.behaviour.weights(pair)[:, 1].numpy() == pytest.approx(p.mean(1), abs=0.01)
+    conditions, p = asked(found.fit)
+    assert network.behaviour.weights(conditions)[:, 1].numpy() == pytest.approx(p, abs=0.01)
+
+
+def asked(fit):
+    """Two conditions of two items, and the swap probability that the fit, of any model, gives to each."""
+    probe, report = np.radians([[45.0, 120.0], [75.0, 150.0]])
+    conditions = {
+        "report": torch.tensor(np.stack([np.zeros(2), report], 1)),
+        "probe": torch.tensor(np.stack([np.zeros(2), probe], 1)),
+        "cued": torch.zeros(2, dtype=torch.long),
+    }
+    distances = {"report": report, "both": np.stack([probe, report], 1)}.get(fit.name, probe)
+    return conditions, (1 / (1 + np.exp(-fit.f(distances)))).mean(1)
+
+
+@pytest.mark.parametrize("model", ["none", "constant", "probe", "report", "both"])
+def test_the_target_has_the_swap_probabilities_of_the_fit(model):
+    trials = read_trials(observer_path())
+    fit = fit_trials(trials[np.arange(len(trials)) < 400], model, seed=1)
+    conditions, p = asked(fit)
+    assert model == "none" or (p > 0.01).all(), "a swap probability of zero would say little"
+    weights = fitted_behaviour(fit, 2, "feature").weights(conditions)
+    assert weights[:, 1].numpy() == pytest.approx(p, abs=0.01)
 
 
 def test_what_is_done_is_skipped():
@@ -98,6 +115,7 @@ def test_only_what_is_missing_is_done_again(copy):
         assert again(copy).report.is_file()
 
 
+@pytest.mark.slow
 def test_interrupted_training_keeps_the_fit_and_goes_on(copy):
     undo(copy, "train", "evaluate", "analyse", "report")
     for part in ("evaluation.json", "analysis.json", "report.html", "discovery.json"):
@@ -185,6 +203,7 @@ def three_items(count=120):
     return Trials(wrap(report[np.arange(count), item] + 0.2 * rng.standard_normal(count)), report, probe)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", ["no probe", "three items"])
 def test_other_tables_run_to_a_report(case, tmp_path):
     from lapsus.inference import fit
@@ -219,7 +238,7 @@ def test_the_task_has_the_distances_of_the_data():
         levels = np.linspace(0.05, 0.95, 7)
         assert np.quantile(mine, levels) == pytest.approx(np.quantile(own, levels), abs=0.14)
     assert isinstance(task, FeatureCuedLike)
-    with pytest.raises(LapsusError, match="task.items must be 2"):
+    with pytest.raises(LapsusError, match=r"task\.items must be 2"):
         FeatureCuedLike(items=3)
 
 
@@ -315,8 +334,12 @@ def test_another_behaviour_is_not_and_it_says_where(shown):
     report, gap = shown
     fitted, data = (answers(report, gap, observer_f, 0.15, k, seed) for seed, k in enumerate((16, 1)))
     never = compare(report, gap, answers(report, gap, lambda d: -9 + 0 * d, 0.15, 8, 9), fitted, data[0])
-    assert not never.matched and any(("swap curve" in w and "52°" in w) or "45°" in w for w in never.where)
-    assert any("predictive interval" in w for w in never.where)
+    assert not never.matched
+    nearest = f"{np.degrees(never.distance[0]):.0f}"  # where the subject swaps most, and this network fails most
+    (curve,) = (re.search(r"the swap curve is (0\.\d+) .* most at (\d+)°", w) for w in never.where if "curve" in w)
+    assert float(curve[1]) == pytest.approx(np.mean(never.fit), abs=0.01) and curve[2] == nearest
+    (outside,) = (re.findall(r"(\d+)°", w) for w in never.where if "predictive interval" in w)
+    assert nearest in outside
     wide = compare(report, gap, answers(report, gap, observer_f, 0.3, 8, 9), fitted)
     assert not wide.matched and any("scatter" in w for w in wide.where) and wide.data is None
 
@@ -397,11 +420,11 @@ def test_five_sentences_and_failures_first(model):
 
 
 def test_the_planar_target_scatters_as_the_circle_does():
-    from lapsus.discovery.target import _planar_scatter
+    from lapsus.inference.network_target import planar_scatter
 
     rng = np.random.default_rng(3)
     for sd in (0.08, 0.3, 0.8):
-        x = embed(0.0) + _planar_scatter(sd) * rng.standard_normal((200_000, 2))
+        x = embed(0.0) + planar_scatter(sd) * rng.standard_normal((200_000, 2))
         resultant = np.hypot(*(x / np.linalg.norm(x, axis=1, keepdims=True)).mean(0))
         assert np.sqrt(-2 * np.log(resultant)) == pytest.approx(sd, rel=0.01)
 

@@ -7,8 +7,7 @@ import sys
 
 import pytest
 import torch
-from hypothesis import assume, given, settings
-from hypothesis import strategies as st
+from hypothesis import assume, given, settings, strategies as st
 
 from lapsus import engine
 from lapsus.engine import Timeline, fused, reference, rollout, rollout_and_read_out
@@ -111,6 +110,7 @@ def sizes():
     ).flatmap(lambda fixed: st.builds(lambda forced: {**fixed, "forced": forced}, st.integers(0, fixed["steps"])))
 
 
+@pytest.mark.slow
 @needs_kernel
 @settings(max_examples=150, deadline=None)
 @given(sizes())
@@ -411,6 +411,7 @@ def test_bench_reports_what_it_promises(monkeypatch):
     assert {name: report[name] for name in promised} == promised
 
 
+@pytest.mark.slow
 @needs_kernel
 def test_bench_times_what_training_does():
     """Each way of running the workload makes a gradient of every weight, and the same one."""
@@ -423,3 +424,14 @@ def test_bench_times_what_training_does():
         gradients.append(torch.cat([tensor.grad.flatten() for tensor in load.leaves()]))
     for other in gradients[1:]:
         assert error(gradients[0], other) < 1e-3
+
+
+@pytest.mark.parametrize("engine", [pytest.param("fused", marks=needs_kernel), "reference"])
+def test_what_runs_meanwhile_is_started_once_and_before_the_network(engine, monkeypatch):
+    chosen, order = Case(), []
+    run = fused._Call.native if engine == "fused" else reference.rollout
+    watched = lambda *arguments, **options: (order.append("network"), run(*arguments, **options))[1]  # noqa: E731
+    monkeypatch.setattr(*((fused._Call, "native") if engine == "fused" else (reference, "rollout")), watched)
+    rollout_and_read_out(*chosen.inputs, engine=engine, meanwhile=lambda: order.append("meanwhile"))
+    # The kernel's arrays are laid out before the call: nothing of ours is left to do in the interpreter.
+    assert order == (["network", "meanwhile"] if engine == "fused" else ["meanwhile", "network"])

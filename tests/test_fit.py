@@ -16,7 +16,6 @@ from lapsus.circular import wrap
 from lapsus.cli import app
 from lapsus.errors import LapsusError
 from lapsus.inference import Fit, SubjectFits, calibrate, fit
-from lapsus.inference.result import comparison_table
 from lapsus.trials import Trials, read_trials
 
 NEAR = np.radians([20.0, 60, 100, 140])
@@ -57,8 +56,8 @@ def test_swap_function_is_recovered(smooth_fit):
 
 def test_same_seed_same_bits(smooth_fit):
     again = fit(smooth_fit.trials, "probe")
-    np.testing.assert_array_equal(again.draws, smooth_fit.draws)
-    assert not np.array_equal(fit(smooth_fit.trials, "probe", seed=1).draws, again.draws)
+    np.testing.assert_array_equal(again.parameters.level, smooth_fit.parameters.level)
+    assert not np.array_equal(fit(smooth_fit.trials, "probe", seed=1).parameters.level, again.parameters.level)
 
 
 @pytest.mark.parametrize("emission, sizes", [("wrapped_stable", (2,)), ("plane", (2,)), ("von_mises", (1, 3))])
@@ -77,6 +76,7 @@ def test_signed_functions_need_not_be_even():
     assert table["f"][1] - table["f"][0] == pytest.approx(2, abs=0.8)
 
 
+@pytest.mark.slow
 def test_comparison_finds_the_model_that_made_the_data():
     for feature, f in (("probe", lambda d: 0.5 - d**2 / 2), ("report", lambda d: 0.5 - d**2 / 2)):
         trials = observed(*items(700, seed=3), f, kappa=30.0, feature=feature)
@@ -84,10 +84,11 @@ def test_comparison_finds_the_model_that_made_the_data():
     trials = observed(*items(700, seed=4), flat, kappa=30.0)
     chosen = fit(trials, models=("none", "constant", "probe"))
     assert chosen.name == "constant"
-    assert list(chosen.comparison.columns[:3]) == ["model", "elpd", "se"]
+    assert {"model", "emission", "elpd", "se", "elpd_difference"} <= set(chosen.comparison)
     assert "constant" in chosen.summary() and "nats" in chosen.summary()
 
 
+@pytest.mark.slow
 def test_both_features():
     report, probe = items(1500, seed=5)
     gap = np.abs(wrap(report[:, 1] - report[:, 0]))
@@ -99,10 +100,11 @@ def test_both_features():
     assert ((table["low"] - 0.3 < truth) & (truth < table["high"] + 0.3)).all()
 
 
+@pytest.mark.slow
 def test_posterior_against_long_hamiltonian_chains():
     """The model written again, by loops over terms and automatic derivatives, sampled long with a plain HMC."""
     trials = observed(*items(150, seed=6), smooth, kappa=12.0)
-    ours = fit(trials, "probe")
+    ours = fit(trials, "probe", bias=False)
     deviation = torch.tensor(np.cos(wrap(trials.response[:, None] - trials.report)))
     gap = torch.tensor(np.abs(wrap(trials.probe[:, 1] - trials.probe[:, 0])))
     k = torch.arange(1, 13, dtype=torch.float64)
@@ -152,17 +154,14 @@ def test_posterior_against_long_hamiltonian_chains():
             kept.append(x)
     grid = np.radians([0.0, 45, 90, 135, 180])
     reference = torch.cat([f_at(draw, torch.tensor(grid)) for draw in kept], 1).numpy()
-    exact, q = ours.f(grid), ours.model.f(ours.variational.sample(2000, np.random.default_rng(0)), grid).numpy()
+    exact = ours.f(grid)
     spread = reference.std(1)
     # A chain draw is worth less than an independent one: a fifth of a posterior s.d. is what 90 steps can tell.
     assert (np.abs(exact.mean(1) - reference.mean(1)) / spread).max() < 0.25
     assert (np.abs(np.log(exact.std(1) / spread))).max() < 0.25
-    # The Gaussian bound is close in the middle and, being a bound with point estimates, too narrow rather than too
-    # wide.
-    assert (np.abs(q.mean(1) - reference.mean(1)) / spread).max() < 0.6
-    assert (q.std(1) / spread).max() < 1.3 and (q.std(1) / spread).min() > 0.4
 
 
+@pytest.mark.long
 def test_calibration_passes_and_flags_overconfidence():
     report, probe = items(120, seed=7)
     result = calibrate(Trials(np.zeros(120), report, probe), 20, progress=False, distances=np.linspace(0, np.pi, 5))
@@ -199,19 +198,23 @@ def test_behaviour_answers_like_the_fit(smooth_fit):
     assert smooth_fit.behaviour(spread=0.2).spread == 0.2
 
 
+@pytest.mark.slow
 def test_saved_fits_open_again(smooth_fit, tmp_path):
+    from lapsus.plots.fits import save_all
+
     folder = smooth_fit.save(tmp_path / "results")
+    save_all(smooth_fit, folder)
     again = Fit.load(folder)
     np.testing.assert_array_equal(again.swap_function(), smooth_fit.swap_function())
     assert again.summary() == smooth_fit.summary()
     np.testing.assert_array_equal(again.predict(1)[0].response, smooth_fit.predict(1)[0].response)
     assert json.loads((folder / "summary.json").read_text())["model"] == "probe"
-    for name in ("swap_function", "errors", "non_target_errors", "predictive"):
+    for name in ("swap_function", "errors", "non_target_errors", "predictive", "parameters"):
         assert (folder / f"{name}.png").stat().st_size > 5000 and (folder / f"{name}.pdf").exists()
-    smooth_fit.save(folder, plots=False)  # an earlier fit may be replaced
+    smooth_fit.save(folder)  # an earlier fit may be replaced
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("years of work")
-    with pytest.raises(LapsusError, match="thesis.txt"):
+    with pytest.raises(LapsusError, match=r"thesis\.txt"):
         smooth_fit.save(tmp_path / "mine")
 
 
@@ -226,17 +229,21 @@ def several_subjects():
     )
 
 
+@pytest.mark.slow
 def test_subjects_have_their_own_emissions(tmp_path):
     trials = several_subjects()
     shared = fit(trials, "constant", by="hierarchical")
     kappa = shared.emission.set_index("subject")["kappa"]
     assert kappa["low"] < kappa["middle"] < kappa["high"]
-    row = shared.swap_function([1.0]).iloc[0]
+    row = shared.swap_function([1.0]).iloc[0]  # the mean of subjects
     assert row["low"] < -2 < row["high"]
     separate = fit(trials, "constant", by="subject")
-    assert isinstance(separate, SubjectFits) and list(separate) == ["low", "middle", "high"]
+    assert isinstance(separate, SubjectFits) and list(separate) == ["high", "low", "middle"]
     assert separate["high"].emission["kappa"].iloc[0] > separate["low"].emission["kappa"].iloc[0]
+    from lapsus.plots.fits import save_all
+
     folder = separate.save(tmp_path / "subjects")
+    save_all(separate, folder)
     assert Fit.load(folder / "subject-low").name == "constant" and "3 subjects" in separate.summary()
     assert {path.name for path in folder.glob("*.png")} == {"swap_function.png", "subjects.png"}
     # A shared swap function is known better than each subject's own.
@@ -257,7 +264,7 @@ def test_curves_end_where_the_data_do_and_every_subject_has_a_panel():
         (curve,) = (line for line in ax.lines if line.get_label() == "posterior mean")
         assert curve.get_xdata().min() == pytest.approx(45, abs=1.5) and curve.get_xdata().max() == pytest.approx(180)
     assert len(behaviour.subjects(fits).axes) == 2  # nothing was compared, so there is no panel for it
-    assert "150 trials" in ring.plot().get_suptitle()
+    assert "150 trials" in behaviour.overview(ring).get_suptitle()
     for one in (figure, *map(behaviour.plt.figure, behaviour.plt.get_fignums())):
         behaviour.plt.close(one)
 
@@ -329,10 +336,6 @@ def test_fits_that_did_not_converge_say_so_and_what_to_do(smooth_fit, monkeypatc
         assert "Not converged: the chains disagree (R-hat 1.15" in text and "--seed" in text and "--model" in text
     both = SubjectFits({"a": smooth_fit, "b": smooth_fit})
     assert both.to_dict()["converged"] is False and "Subject b: Not converged" in both.summary()
-    # A model that was compared, not kept, is marked in the table.
-    table = comparison_table({"none": smooth_fit.loo, "probe": smooth_fit.loo}, {"none": 1.3, "probe": 1.0})
-    monkeypatch.setattr(smooth_fit, "comparison", table)
-    assert smooth_fit.summary().count("not converged (R-hat 1.30)") == 1
 
 
 def test_one_item_a_trial_is_fitted_without_swaps():

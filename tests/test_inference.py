@@ -7,14 +7,15 @@ import torch
 from scipy.special import i0e, logsumexp
 
 from lapsus.circular import wrap
-from lapsus.inference.conditional import Conditional
+from lapsus.inference.conditional import Conditional, Expansion, expand
 from lapsus.inference.emissions import EMISSIONS
+from lapsus.inference.laplace import approximate, curvature
+from lapsus.inference.likelihood import Likelihood, Parameters, distinct
 from lapsus.inference.likelihood_fit import maximum_likelihood
 from lapsus.inference.loo import leave_one_out, pareto_fit, pareto_smooth
-from lapsus.inference.model import Model
+from lapsus.inference.model import MixtureModel
 from lapsus.inference.sampler import _State
 from lapsus.inference.swap_prior import SwapPrior, wendland
-from lapsus.inference.variational import _QuadratureBound, _SobolBound, curvature, maximise, maximum_a_posteriori
 from lapsus.trials import Trials
 
 RING = 2 * np.pi * np.arange(8) / 8
@@ -69,6 +70,13 @@ def emission_density(kind, parameters, trials, t, angle):
         return np.mean(np.exp(-0.5 * (distance / spread) ** 2) / (2 * np.pi * spread**2))
     if angle is None:
         return 1 / (2 * np.pi)
+    if kind == "variable_precision":
+        kappa, shape = np.exp(parameters)
+        x = np.log(2.0) * np.arange(-5, 3)
+        weight = np.exp(shape * (x - np.exp(x)))
+        each = kappa * np.exp(x)
+        density = np.exp(each * (np.cos(error) - 1)) / (2 * np.pi * i0e(each))
+        return (weight * density).sum() / weight.sum()
     if kind == "von_mises":
         kappa = np.exp(parameters[0])
         return np.exp(kappa * (np.cos(error) - 1)) / (2 * np.pi * i0e(kappa))
@@ -98,56 +106,123 @@ def test_the_prior_is_the_wendland_process(features, even):
 
 
 @pytest.mark.parametrize("emission", list(EMISSIONS))
-@pytest.mark.parametrize("name", ["none", "constant", "probe", "report", "both"])
-def test_likelihood_against_a_loop_over_trials(name, emission):
+@pytest.mark.parametrize(
+    "name, sets", [("none", "shared"), ("constant", "offsets"), ("probe", "shapes"), ("both", "offsets")]
+)
+def test_likelihood_against_a_loop_over_trials(name, sets, emission):
     trials = some_trials(emission, ring=True)
-    model = Model(trials, name, EMISSIONS[emission](), even=name != "report")
-    theta = 0.5 * np.random.default_rng(2).standard_normal((model.dimension, 2))
-    parts = {k: v.numpy() for k, v in model.unpack(torch.tensor(theta)).items()}
-    ours = model.by_trial(torch.tensor(theta)).numpy()
-    sizes = sorted(set(trials.set_size))
+    trials.subject[::2] = "other"
+    model = MixtureModel(
+        trials, name, EMISSIONS[emission](), even=name != "probe", sets=sets, bias=True, hierarchical=True
+    )
+    noise = 0.3 * np.random.default_rng(2).standard_normal((model.dimension, 2))
+    p = model.unpack(torch.tensor(model.initial()[:, None] + noise))
+    ours = model.likelihood().by_trial(p)
+    np.testing.assert_allclose(model.likelihood(torch.float32).by_trial(p), ours, rtol=2e-4, atol=2e-4)
+    p = p.map(torch.Tensor.numpy)
+    several = [n for n in model.sizes if n > 1]
     for t in range(len(trials)):
         for s in range(2):
-            group, n = sizes.index(trials.set_size[t]), trials.set_size[t]
+            n = trials.set_size[t]
+            group = model.labels.index((n, trials.subject[t], "all"))
             logits = np.zeros(n)
             for j in range(1, n):
-                gaps = [
-                    trials.distance(feature)[t, j] for feature in (model.prior.features if model.prior else ("report",))
-                ]
-                logits[j] = model.f(theta[:, [s]], np.array([gaps])).item()
+                logits[j] = -np.inf if p.level is None else p.level[group, s]
+                if model.prior is not None:
+                    gaps = [trials.distance(feature)[t, j] for feature in model.prior.features]
+                    row = several.index(n) if sets == "shapes" else 0
+                    logits[j] += (model.prior.basis(np.array([gaps])) @ torch.tensor(p.coefficients[row, :, s])).item()
             weights = np.exp(logits - logsumexp(logits))
-            u = 1 / (1 + np.exp(-parts["guess"][group, s]))
-            e = parts["emission"][:, group, s]
-            p = (1 - u) * sum(
-                w * emission_density(emission, e, trials, t, a) for w, a in zip(weights, trials.report[t, :n])
+            u = 1 / (1 + np.exp(-p.guess[group, s]))
+            e, bias = p.emission[:, group, s], p.bias[group, s]
+            chance = (1 - u) * sum(
+                w * emission_density(emission, e, trials, t, a + bias) for w, a in zip(weights, trials.report[t, :n])
             )
-            p += u * emission_density(emission, e, trials, t, None)
+            chance += u * emission_density(emission, e, trials, t, None)
             # f over reported distances is interpolated between the points of a grid.
-            assert ours[t, s] == pytest.approx(np.log(p), abs=2e-7 if name in ("none", "constant", "probe") else 0.02)
+            assert ours[t, s] == pytest.approx(np.log(chance), abs=2e-6 if name != "both" else 0.02)
+
+
+def two_by_two(emission):
+    """Trials of two subjects in two conditions."""
+    trials = some_trials(emission)
+    trials.subject[::2] = "other"
+    return Trials(
+        trials.response,
+        trials.report,
+        trials.probe,
+        subject=trials.subject,
+        point=trials.point,
+        conditions={"cue": np.where(np.arange(40) % 4 < 2, "early", "late")},
+    )
 
 
 @pytest.mark.parametrize("emission", list(EMISSIONS))
-@pytest.mark.parametrize("name, hierarchical", [("none", False), ("constant", False), ("probe", True), ("both", False)])
-def test_gradients_against_differences(name, emission, hierarchical):
-    trials = some_trials(emission)
-    trials.subject[::2] = "other"
-    model = Model(trials, name, EMISSIONS[emission](), hierarchical=hierarchical, harmonics=3)
-    conditional = Conditional(model, np.zeros(model.dimension), np.eye(model.dimension), np.ones(model.dimension))
-    for density in (model.log_joint, conditional.log_joint):
-        x = 0.3 * torch.tensor(np.random.default_rng(3).standard_normal((model.dimension, 1)))
+@pytest.mark.parametrize(
+    "name, sets", [("none", "shared"), ("constant", "offsets"), ("probe", "shapes"), ("both", "shared")]
+)
+def test_gradients_against_differences(name, sets, emission):
+    model = MixtureModel(
+        two_by_two(emission),
+        name,
+        EMISSIONS[emission](),
+        hierarchical=True,
+        harmonics=3,
+        sets=sets,
+        bias=True,
+        by="cue",
+    )
+    x = 0.3 * torch.tensor(np.random.default_rng(3).standard_normal((model.dimension, 1)))
+    conditional = expand(model, model.initial() + 0.1 * x[:, 0].numpy())
+    x = x + torch.tensor(model.initial())[:, None]
+    for density in (model.log_joint, lambda x: conditional.log_joint(x, torch.float64)):
         _, gradient = density(x)
         step = 1e-5 * torch.eye(model.dimension, dtype=torch.float64)
         difference = (density(x + step)[0] - density(x - step)[0]) / 2e-5
         torch.testing.assert_close(gradient[:, 0], difference, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("hierarchical", [False, True])
-def test_conditional_coordinates_keep_volume(hierarchical):
-    model = Model(some_trials(), "probe", EMISSIONS["von_mises"](), harmonics=3, hierarchical=hierarchical)
-    conditional = Conditional(model, np.zeros(model.dimension), 3 * np.eye(model.dimension), np.ones(model.dimension))
+@pytest.mark.parametrize("sets", ["shared", "shapes"])
+def test_conditional_coordinates_keep_volume(sets):
+    trials = two_by_two("von_mises")
+    model = MixtureModel(trials, "probe", EMISSIONS["von_mises"](), harmonics=3, hierarchical=True, sets=sets, by="cue")
     x = torch.tensor(np.random.default_rng(4).standard_normal((model.dimension, 1)))
+    conditional = expand(model, 0.3 * x[:, 0].numpy())
     jacobian = torch.autograd.functional.jacobian(lambda v: conditional.theta(v[:, None])[0][:, 0], x[:, 0])
     torch.testing.assert_close(conditional.theta(x)[1][0], torch.linalg.slogdet(jacobian)[1])
+
+
+def test_curvature_from_groups_is_that_of_differences():
+    """Groups do not interact and set sizes do not, so a few columns give every second derivative."""
+    trials = two_by_two("von_mises")
+    model = MixtureModel(
+        trials, "probe", EMISSIONS["von_mises"](), harmonics=3, hierarchical=True, sets="shapes", bias=True
+    )
+    theta = 0.2 * np.random.default_rng(5).standard_normal(model.dimension)
+    expansion = Expansion(model, theta)
+    shape, eta = expansion.coefficients, expansion.eta
+    sizes = (shape.numel(), eta.numel())
+
+    def value(v):
+        parts = v.split(sizes)
+        p = model.as_parameters(parts[0].reshape(*shape.shape, -1), parts[1].reshape(*eta.shape, -1))
+        total, on = model.likelihood().total(p)
+        return total, torch.cat([on.coefficients.reshape(sizes[0], -1), model.as_eta(on).reshape(sizes[1], -1)])
+
+    full = curvature(value, torch.cat([shape.reshape(-1), eta.reshape(-1)]).numpy())
+    jacobian = torch.eye(sum(sizes), dtype=torch.float64)
+    found = expansion.curvature(
+        jacobian[sizes[0] :].reshape(*eta.shape, -1),
+        jacobian[: sizes[0]].reshape(*shape.shape, -1),
+        Conditional(model, expansion).shape_of_group,
+    )
+    np.testing.assert_allclose(found.numpy(), full, atol=2e-4 * np.abs(full).max())
+
+
+def density_of(kind, trials, parameters):
+    """Density [T] of responses around the one item of each trial, for parameters [E, 1]."""
+    likelihood = Likelihood(trials, kind, np.zeros(len(trials), int))
+    return np.exp(likelihood.by_trial(Parameters(None, None, parameters[:, None], None, None))[:, 0])
 
 
 def test_emissions_with_closed_forms():
@@ -159,7 +234,7 @@ def test_emissions_with_closed_forms():
     def density(alpha, gamma):
         logit = np.log((alpha - 0.5) / (2.0 - alpha)) if alpha < 2 else 40.0
         parameters = torch.tensor([[logit], [np.log(gamma)]])
-        return kind.densities(kind.statistics(trials, slice(None)), parameters)[0][0, :, 0].numpy()
+        return density_of(kind, trials, parameters)
 
     gamma = 0.3
     cauchy = (1 - np.exp(-2 * gamma)) / (1 + np.exp(-2 * gamma) - 2 * np.exp(-gamma) * np.cos(error)) / (2 * np.pi)
@@ -172,48 +247,55 @@ def test_emissions_with_closed_forms():
     assert density(1.4, 0.2).mean() * 2 * np.pi == pytest.approx(1, abs=1e-6)
 
 
-@pytest.mark.parametrize("sizes, bound", [((1, 2), _QuadratureBound), ((1, 2, 4), _SobolBound)])
-def test_the_expectation_of_the_bound(sizes, bound):
-    """Quadrature (exact) and fixed Sobol draws (close) against plain Monte Carlo; quadrature's gradient against
-    differences."""
-    model = Model(some_trials(sizes=sizes), "probe", EMISSIONS["von_mises"](), harmonics=4)
-    rng = np.random.default_rng(5)
-    point = 0.3 * rng.standard_normal(model.dimension)
-    factor = np.tril(0.1 * rng.standard_normal((model.latent, model.latent))) + 0.4 * np.eye(model.latent)
-    expectation = bound(model)
-    value = expectation(torch.tensor(point), torch.tensor(factor)).item()
-    theta = np.repeat(point[:, None], 20000, 1)
-    theta[: model.latent] += factor @ rng.standard_normal((model.latent, 20000))
-    plain = model.log_likelihood(torch.tensor(theta)).numpy()
-    error = plain.std() / np.sqrt(20000)
-    # 64 fixed draws must beat 64 random ones.
-    assert abs(value - plain.mean()) < (4 * error if bound is _QuadratureBound else 0.8 * plain.std() / 8)
-
-    def both(vector):
-        x = torch.tensor(vector, requires_grad=True)
-        total = expectation(x[: model.dimension], x[model.dimension :].reshape(model.latent, model.latent))
-        return total.item(), torch.autograd.grad(total, x)[0].numpy()
-
-    vector = np.concatenate([point, factor.reshape(-1)])
-    _, gradient = both(vector)
-    for i in rng.choice(len(vector), 8, replace=False):
-        step = 1e-5 * (np.arange(len(vector)) == i)
-        assert gradient[i] == pytest.approx((both(vector + step)[0] - both(vector - step)[0]) / 2e-5, abs=1e-4)
+def test_variable_precision_is_a_gamma_mixture():
+    """Against the integral over the gamma; a large shape is a von Mises."""
+    error = np.linspace(-np.pi, np.pi, 401)[:-1]
+    trials = Trials(error, np.zeros((400, 1)))
+    kind, kappa = EMISSIONS["variable_precision"](), 8.0
+    for shape in (2.0, 4.0):
+        each = np.linspace(1e-6, 12 * kappa, 40001)[1:]
+        weight = each ** (shape - 1) * np.exp(-shape * each / kappa)
+        weight /= weight.sum()
+        density = np.exp(each[:, None] * (np.cos(error[::20]) - 1)) / (2 * np.pi * i0e(each)[:, None])
+        ours = density_of(kind, trials, torch.tensor([[np.log(kappa)], [np.log(shape)]]))
+        np.testing.assert_allclose(ours[::20], weight @ density, rtol=0.02, atol=1e-3)
+        assert ours.mean() * 2 * np.pi == pytest.approx(1, abs=1e-9)
+    sharp = density_of(kind, trials, torch.tensor([[np.log(kappa)], [6.0]]))
+    np.testing.assert_allclose(sharp, np.exp(kappa * (np.cos(error) - 1)) / (2 * np.pi * i0e(kappa)), rtol=1e-6)
 
 
-def test_the_bound_is_below_the_evidence_and_close():
-    """Model "constant" without guesses: with the emission fixed, the evidence is a one-dimensional integral."""
-    trials = observed(*items(200), lambda d: 0 * d - 2, guess=0.0)
-    model = Model(trials, "constant", EMISSIONS["von_mises"](), uniform=False)
-    theta, gradient, _ = maximum_a_posteriori(model, [model.initial(-2.0)])
-    precision = curvature(model.log_joint, theta)
-    q = maximise(model, Conditional(model, theta, precision - np.eye(model.dimension), gradient), theta, precision)
-    grid = np.linspace(-6, 6, 4001)
-    columns = np.repeat(q.theta[:, None], len(grid), 1)
-    columns[0] = grid
-    joint = model.log_likelihood(torch.tensor(columns)).numpy() - grid**2 / 2 - 0.5 * np.log(2 * np.pi)
-    evidence = logsumexp(joint) + np.log(grid[1] - grid[0]) - 0.5 * (q.theta[1:] ** 2).sum()
-    assert 0 < evidence - q.elbo < 0.05
+@pytest.mark.parametrize("emission", ["von_mises", "variable_precision", "wrapped_stable"])
+def test_emissions_sample_what_they_say(emission):
+    kind, rng = EMISSIONS[emission](), np.random.default_rng(0)
+    parameters = np.array([[1.0], [0.3], [0.5]])[: len(kind.names)] * [[1.0]]
+    drawn = wrap(kind.sample(np.repeat(parameters, 40000, 1), np.zeros(40000), rng))
+    grid = np.linspace(-np.pi, np.pi, 721)[:-1]
+    density = density_of(kind, Trials(grid, np.zeros((720, 1))), torch.tensor(parameters))
+    for k in (1, 2, 3):
+        assert np.cos(k * drawn).mean() == pytest.approx((density * np.cos(k * grid)).mean() * 2 * np.pi, abs=0.012)
+    if emission != "wrapped_stable":
+        sd = kind.natural(parameters)["circular_sd"].item()
+        assert sd == pytest.approx(np.sqrt(-2 * np.log(np.cos(drawn).mean())), rel=0.02)
+
+
+def test_distances_that_differ_by_rounding_are_one():
+    values = np.radians([27.692, 27.693, 55.385, 55.384, 83.0, 83.0])
+    np.testing.assert_allclose(np.degrees(distinct(values)), [27.6925, 55.3845, 83.0], atol=1e-6)
+
+
+def test_laplace_is_close_to_the_evidence_of_a_small_model():
+    """Model "none" without guesses has one parameter: its posterior by a grid."""
+    report, probe = items(60, (1,))
+    trials = observed(report, probe, lambda d: 0 * d, guess=0.0)
+    model = MixtureModel(trials, "none", EMISSIONS["von_mises"](), uniform=False)
+    found = approximate(model)
+    grid = torch.linspace(-2, 2, 4001, dtype=torch.float64)[None]
+    joint, _ = model.log_joint(grid)
+    weight = torch.softmax(joint, 0)
+    mean = (grid[0] * weight).sum()
+    sd = ((grid[0] - mean) ** 2 * weight).sum().sqrt()
+    assert abs(found.centre[0] - mean) < 0.1 * sd
+    assert 1 / np.sqrt(found.precision[0, 0]) == pytest.approx(sd.item(), rel=0.1)
 
 
 def test_pareto_fit_and_leave_one_out():

@@ -58,3 +58,15 @@ def test_without_noise_a_memory_is_lost_or_held_by_the_dynamics_alone(model):
     first, second = (noiseless_error(model, (5, 200), conditions=32, trials=2, seed=s) for s in (0, 0))
     assert first == second and [row["delay"] for row in first] == [5, 200]
     assert all(0 <= row["median_error"] <= np.pi for row in first)
+
+
+def test_trials_of_any_delay_can_be_put_on_the_clock_that_the_question_needs(model):
+    for delay in (0, 3, 20):
+        data = simulate(model.at(delay=delay), 2, 2)
+        epoch, since = data["epoch"].to_numpy(), {name: data[name].to_numpy() for name in data.coords}
+        assert (data["delay"] == delay).all()
+        # Time t holds the state that step t reached, so zero is the last step of the epoch before.
+        assert epoch[since["from_stimulus_offset"] == 0] == "stimulus"
+        assert epoch[since["from_cue_onset"] == 0] == ("delay" if delay else "stimulus")
+        assert epoch[since["from_cue_onset"] == 1] == "cue" and epoch[since["time"] == 0] == "cue"
+        assert (since["from_stimulus_offset"] - since["from_cue_onset"] == delay).all()

@@ -7,8 +7,7 @@ from unittest import mock
 
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from test_engine import Case, assert_same, needs_kernel, sizes
 
 from lapsus.engine import fused

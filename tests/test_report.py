@@ -108,6 +108,7 @@ def runs(tmp_path_factory):
     return made_runs
 
 
+@pytest.mark.slow
 def test_any_runs_side_by_side(runs, tmp_path):
     path = write_report([str(run.path) for run in runs], tmp_path / "two.html", sizes=QUICK)
     text = path.read_text()

@@ -2,17 +2,20 @@
 
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 from sweep_members import QUICK, TINY, bits, lapsus, write_sweep
 
 from lapsus import LapsusError, Run, read_experiment, train
-from lapsus.sweep import Pool, Sweep, plan_sweep, read_sweep
+from lapsus.files.writing import host
+from lapsus.sweep import Pool, Sweep, collect, plan_sweep, read_sweep
 from lapsus.sweep.claims import Busy, claim, live
 from lapsus.sweep.member import run_member
 from lapsus.sweep.status import describe, summary
@@ -67,6 +70,32 @@ def test_a_start_that_is_a_run_folder_is_found_from_a_moved_sweep(tmp_path):
     sweep = made(tmp_path, changes={"start_from": "before"})
     assert sweep.plan.experiment("tiny-1").start_from == "../../before"
     assert run_member(sweep, "tiny-1").kind == "done"
+
+
+def test_subjects_become_targets(tmp_path):
+    """Two simulated subjects, one of whom swaps: each one's fit is what its members are trained on."""
+    from lapsus.sweep.subjects import fitted_targets
+
+    rng, rows = np.random.default_rng(0), ["subject,response,report_1,report_2,cued"]
+    for subject, p in (("anna", 0.0), ("b/ö", 0.3)):
+        for _ in range(150):
+            report = rng.uniform(-np.pi, np.pi) + np.array([0, 1]) * rng.uniform(1, 2 * np.pi - 1)
+            response = report[int(rng.random() < p)] + 0.1 * rng.normal()
+            numbers = np.degrees(np.angle(np.exp(1j * np.array([response, *report]))))
+            rows.append(f"{subject},{','.join(map(str, numbers))},1")
+    (tmp_path / "trials.csv").write_text("\n".join(rows) + "\n")
+    fields = {"subjects": {"trials": "trials.csv", "model": "constant", "unit": "degrees"}}
+    described = read_sweep(write_sweep(tmp_path, **fields))
+    told = []
+    targets = fitted_targets(described, tmp_path / "out", told.append)
+    sweep = Sweep.make(tmp_path / "out", plan_sweep(described, tmp_path / "out", targets))
+    first, second = (sweep.plan.experiment(name).behaviour["swap"]["p"] for name in sweep.plan.members)
+    assert len(told) == 2 and first < 0.05 and abs(second - 0.3) < 0.12
+    assert [setting.subject for setting in sweep.plan.settings.values()] == ["anna", "b/ö"]
+    assert fitted_targets(described, tmp_path / "out", told.append) == targets and len(told) == 2
+    with pytest.raises(LapsusError, match="has no subject 'carl'; it has anna"):
+        only = {"subjects": fields["subjects"] | {"only": ["carl"]}}
+        fitted_targets(read_sweep(write_sweep(tmp_path, **only)), tmp_path / "out")
 
 
 @pytest.mark.parametrize(
@@ -165,7 +194,9 @@ def test_a_member_is_a_run_and_goes_on_with_the_same_bits(tmp_path):
 def test_a_folder_whose_maker_died_at_once_is_used(tmp_path):
     sweep = made(tmp_path)
     sweep.run_folder("tiny-1").mkdir(parents=True)
-    (sweep.run_folder("tiny-1") / "config.toml.partial").write_text("name =")
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    (sweep.run_folder("tiny-1") / f".config.toml.{host()}-{gone.pid}-0.partial").write_text("name =")
     assert run_member(sweep, "tiny-1").kind == "done"
 
 
@@ -228,7 +259,7 @@ def test_a_pool_works_through_starts_failures_and_lost_processes(tmp_path):
 
 @pytest.mark.slow
 def test_the_command_interrupted_goes_on_and_says_how_it_stands(tmp_path):
-    path = write_sweep(tmp_path, changes={"stage": [TINY["stage"][0] | {"updates": 4000}]}, seeds=2)
+    path = write_sweep(tmp_path, changes={"stage": [TINY["stage"][0] | {"updates": 400_000}]}, seeds=2)
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).resolve().parents[1] / "src")}
     command = [sys.executable, "-m", "lapsus", "sweep", str(path), "-o", str(tmp_path / "out")]
     process = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -268,5 +299,66 @@ def test_mistakes_on_the_command_line(tmp_path, capsys, monkeypatch):
         (["status", "nowhere"], "nowhere does not exist"),
         (["cancel", "."], "is not the folder of a sweep"),
     ):
-        with pytest.raises(LapsusError, match=message):
+        with pytest.raises(SystemExit, match="2"):
             app(["sweep", *arguments], standalone_mode=False)
+        assert message in capsys.readouterr().err
+
+
+@pytest.mark.long
+def test_forty_members_interrupted_ten_times_give_the_same_table(tmp_path):
+    """Interrupted politely and by SIGKILL of the whole command, in turn, at random moments."""
+    import pandas as pd
+
+    changes = {"stage": [TINY["stage"][0] | {"updates": 1500}]}
+    path = write_sweep(tmp_path, changes=changes, start={}, seeds=10, vary={"network.units": [6, 8]})
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).resolve().parents[1] / "src")}
+    command = [sys.executable, "-m", "lapsus", "sweep", str(path), "-o", str(tmp_path / "out")]
+    rng, count = random.Random(0), 0
+    while count < 10:
+        process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        before = _checkpoints(tmp_path / "out")
+        _until(lambda p=process, b=before: p.poll() is not None or _checkpoints(tmp_path / "out") != b, 300)
+        time.sleep(rng.uniform(0, 4))
+        if process.poll() is None:
+            process.send_signal(signal.SIGINT if count % 2 else signal.SIGKILL)
+            count += 1
+        process.wait(300)
+        assert process.returncode in (0, 130, -signal.SIGKILL)
+        if process.returncode == 0:
+            break
+    assert count == 10, "it was done before it could be interrupted ten times"
+    assert subprocess.run(command, env=environment, capture_output=True).returncode == 0
+    sweep = Sweep(tmp_path / "out")
+    assert len(sweep.plan.members) == 40 and len(sweep.states().done) == 40
+    straight = Sweep.make(tmp_path / "straight", sweep.plan)
+    Pool(straight).run()
+    assert bits(sweep) == bits(straight)
+    for one in (sweep, straight):
+        collect(one).write(one.path / "collected")
+    tables = [(one.path / "collected" / "members.csv").read_bytes() for one in (sweep, straight)]
+    assert tables[0] == tables[1]
+    frames = [pd.read_parquet(one.path / "collected" / "members.parquet") for one in (sweep, straight)]
+    pd.testing.assert_frame_equal(*frames)
+
+
+def _checkpoints(folder: Path) -> set[str]:
+    return {f"{path.parent.name}/{path.name}" for path in folder.glob("members/*/checkpoint-*.json")}
+
+
+STUDIES = sorted((Path(__file__).resolve().parents[1] / "experiments" / "studies").glob("*.toml"))
+
+
+@pytest.mark.parametrize("path", [p for p in STUDIES if not p.stem.startswith("published")], ids=lambda p: p.stem)
+def test_the_studies_can_be_planned_and_their_networks_built(path):
+    from lapsus.training.model import Model
+
+    plan = plan_sweep(read_sweep(path), Path("out"))
+    assert {"matched": 40, "one-factor": 21, "as-published": 8}[path.stem] <= len(plan.members)
+    for name, setting in plan.settings.items():
+        experiment = plan.experiment(next(n for n, member in plan.members.items() if member.setting == name))
+        Model.of(experiment)
+        assert experiment.name == name and (setting.start is None or setting.start in plan.settings)
+    if path.stem == "one-factor":
+        normal = plan.settings["smooth-2_normal"]
+        assert normal.start == "feature-preamble_first-weights-normal"
+        assert plan.settings[normal.start].table["task"]["first_weights"] == "normal"

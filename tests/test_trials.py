@@ -367,7 +367,7 @@ def test_files_that_are_not_tables(tmp_path):
             (tmp_path / name).write_text("nothing")
         with pytest.raises(LapsusError, match=name.split(".")[0]):
             read_trials(tmp_path / name)
-    with pytest.raises(LapsusError, match="no .mat files"):
+    with pytest.raises(LapsusError, match=r"no \.mat files"):
         (tmp_path / "empty").mkdir()
         read_trials(tmp_path / "empty")
 
@@ -381,3 +381,144 @@ def test_published_layouts(human_data):
     np.testing.assert_allclose(difference(published, bays.error), 0, atol=1e-9)
     steps = np.degrees(bays.distance("probe")[bays.set_size == 6]) / 45
     np.testing.assert_allclose(steps[np.isfinite(steps)], np.round(steps[np.isfinite(steps)]), atol=1e-6)
+
+
+def relative(count=40, seed=0):
+    """Errors and non-targets relative to the target, in degrees."""
+    rng = np.random.default_rng(seed)
+    return rng.uniform(-180, 180, count), rng.uniform(-180, 180, (count, 2))
+
+
+def test_memtoolbox_files(tmp_path):
+    from scipy.io import savemat
+
+    errors, distractors = relative()
+    savemat(tmp_path / "a.mat", {"data": {"errors": errors, "distractors": distractors.T, "n": np.full(40, 3.0)}})
+    trials = read_trials(tmp_path / "a.mat", "degrees")
+    np.testing.assert_allclose(np.degrees(trials.error), errors)
+    np.testing.assert_allclose(np.degrees(trials.distance("report")[:, 1:]), distractors)
+    assert set(trials.set_size) == {3} and trials.probe is None
+    savemat(tmp_path / "b.mat", {"data": {"errors": errors, "distractors": distractors[:, 0]}})
+    assert set(read_trials(tmp_path / "b.mat", "degrees").set_size) == {2}
+
+
+def test_bmm_tables(tmp_path):
+    errors, others = relative()
+    frame = pd.DataFrame({"ID": np.repeat([1, 2], 20), "resp_error": np.radians(errors)})
+    frame[["nt_features1", "nt_features2"]] = np.radians(others)
+    frame.to_csv(tmp_path / "bmm.csv", index=False)
+    trials = read_trials(tmp_path / "bmm.csv", "radians")
+    np.testing.assert_allclose(np.degrees(trials.error), errors)
+    np.testing.assert_allclose(np.degrees(trials.deviation[:, 1]), np.degrees(wrap(np.radians(errors - others[:, 0]))))
+    assert len(np.unique(trials.subject)) == 2
+    absolute = frame.assign(target=np.radians(np.abs(errors)))  # with the target there, the rest is not relative
+    np.testing.assert_allclose(np.degrees(Trials.from_table(absolute, "radians").error), errors, atol=1e-9)
+
+
+def test_columns_of_any_name_and_some_of_the_rows():
+    frame = table(unit=np.pi / 180).rename(columns={"response": "response_ori"}).assign(task="single", response="left")
+    frame.loc[:9, "task"] = "dual"
+    trials = Trials.from_table(frame, "degrees", columns={"response": "response_ori"}, where={"task": "dual"})
+    assert len(trials) == 10 and "response_in_table" in trials.conditions
+    assert len(Trials.from_table(frame, "degrees", columns={"response": "response_ori"}, where={"block": "3"})) == 1
+    for options, text in (
+        ({"columns": {"response": "answer"}}, "no column answer to be response"),
+        ({"where": {"colour": "red"}}, "no column colour to select by"),
+        ({"where": {"task": "triple"}}, "no row has task triple; the column has dual, single"),
+    ):
+        assert text in problems(frame, "degrees", **options)
+
+
+def test_numbered_positions_become_angles():
+    frame = table(unit=np.pi / 180)
+    names = [name for name in frame if "probe" in name]
+    frame[names] = [[1, 2, 13], [4, 5, 8]] * 15
+    assert "--probe-positions" in problems(frame, "degrees")
+    trials = Trials.from_table(frame, "degrees", probe_positions=13)
+    np.testing.assert_allclose(np.degrees(trials.distance("probe")[0]), [0, 360 / 13, -360 / 13])
+    np.testing.assert_allclose(
+        Trials.from_table(frame.assign(**{n: frame[n] - 1 for n in names}), "degrees", probe_positions=13).probe,
+        trials.probe,
+    )
+    assert "from 1 to 8; the table has 1 to 13" in problems(frame, "degrees", probe_positions=8)
+    assert "needs columns target_probe" in problems(frame.drop(columns=names), "degrees", probe_positions=8)
+
+
+def test_a_text_column_called_probe_is_a_condition():
+    frame = table().drop(columns=[name for name in table() if "probe" in name]).assign(probe="location")
+    trials = Trials.from_table(frame, "radians")
+    assert trials.probe is None and list(trials.conditions["probe"].unique()) == ["location"]
+
+
+@pytest.mark.parametrize("ending", [".rds", ".rda"])
+def test_r_data(tmp_path, ending):
+    rdata = pytest.importorskip("rdata")
+    frame, path = table(), tmp_path / f"trials{ending}"
+    frame["subject"] = (frame["subject"] == "b").astype(int)
+    if ending == ".rds":
+        rdata.write_rds(path, frame)
+    else:
+        rdata.write_rda(path, {"trials": frame})
+    trials = read_trials(path, "radians")
+    np.testing.assert_allclose(trials.response, wrap(frame["response"].to_numpy()))
+    assert len(np.unique(trials.subject)) == 2
+    path.write_bytes(b"nothing")
+    with pytest.raises(LapsusError, match="cannot be read as R data"):
+        read_trials(path)
+
+
+def test_bids_files_and_folders(tmp_path):
+    import json
+
+    for who in ("01", "02"):
+        place = tmp_path / f"sub-{who}" / "beh"
+        place.mkdir(parents=True)
+        frame = table(unit=np.pi / 180).drop(columns="subject").astype(object)
+        frame.loc[0, ["non_target_2", "non_target_probe_2", "set_size"]] = [np.nan, np.nan, 2]
+        frame.to_csv(place / f"sub-{who}_task-recall_beh.tsv", sep="\t", index=False, na_rep="n/a")
+    about = {"response": {"Units": "deg"}, "target": {"LongName": "orientation", "Units": "deg"}}
+    (tmp_path / "task-recall_beh.json").write_text(json.dumps(about))
+    trials = read_trials(tmp_path)
+    assert len(trials) == 60 and set(trials.subject) == {"01", "02"} and trials.unit == "degrees"
+    assert trials.feature_name == "orientation" and trials.set_size[0] == 2
+    assert set(read_trials(tmp_path / "sub-02" / "beh" / "sub-02_task-recall_beh.tsv").subject) == {"02"}
+    (tmp_path / "task-recall_beh.json").write_text("{")
+    with pytest.raises(LapsusError, match="not a JSON file"):
+        read_trials(tmp_path)
+
+
+def test_orientation_files_of_van_den_berg(tmp_path):
+    from scipy.io import savemat
+
+    rng, count = np.random.default_rng(0), 40
+    size = rng.integers(1, 9, count)
+    shown = np.arange(8)[:, None] < size
+    angles = np.full((9, count), -1.0)
+    angles[:8][shown] = rng.uniform(0, 180, shown.sum())
+    places = np.stack([np.sort(rng.permutation(8)[:8]) + 1 for _ in range(count)], 1)
+    places = np.where(shown, places, -1)
+    cued = np.stack([rng.integers(1, size + 1), np.zeros(count), np.ones(count)])
+    block = {
+        "set_size": size,
+        "subject_responses": rng.uniform(0, 180, count),
+        "gabor_angles": angles,
+        "cued_gabor": cued,
+        "gabor_locations": places,
+        "true_values": angles[cued[0].astype(int) - 1, np.arange(count)],
+    }
+    savemat(tmp_path / "AB20090101a.mat", {"tot_score": 1.0, "block_one": block, "block_two": block})
+    for path in (tmp_path, tmp_path / "AB20090101a.mat"):
+        trials = read_trials(path)
+        assert trials.unit == "degrees_180" and set(trials.subject) == {"AB"} and len(trials) == 2 * count
+        np.testing.assert_allclose(wrap(trials.report[:count, 0] - np.radians(2 * block["true_values"])), 0, atol=1e-9)
+        assert trials.feature_name == "orientation" and trials.degrees == pytest.approx(90 / np.pi)
+        assert set(trials.set_size[:count] - size) == {0}
+    savemat(tmp_path / "AB20090101a.mat", {"block_one": {"set_size": size}})
+    with pytest.raises(LapsusError, match="block_one has no subject_responses"):
+        read_trials(tmp_path)
+
+
+def test_published_orientation_data(human_data):
+    trials = read_trials(human_data / "vandenberg2012_orientation")
+    assert len(np.unique(trials.subject)) == 2 and set(trials.set_size) == set(range(1, 9))
+    assert np.cos(trials.error[trials.set_size == 1]).mean() > 0.8

@@ -97,6 +97,7 @@ def watching(run):
     process.communicate()
 
 
+@pytest.mark.slow
 def test_two_addresses_and_nothing_else(watching):
     _, port = watching
     answer, body = ask(port, "/")
@@ -122,6 +123,7 @@ def test_two_addresses_and_nothing_else(watching):
     assert ask(port, "/", method="HEAD")[1] == b""
 
 
+@pytest.mark.slow
 def test_only_the_loopback_address_listens(watching):
     process, port = watching
     with open(f"/proc/{process.pid}/net/tcp") as file:
@@ -131,6 +133,7 @@ def test_only_the_loopback_address_listens(watching):
     assert listening == [f"0100007F:{port:04X}"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_it_closes_cleanly(watching, number):
     process, port = watching

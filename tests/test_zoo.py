@@ -38,7 +38,7 @@ def test_done_is_skipped_and_cut_off_goes_on(experiments):
     jobs = jobs_of(["second"], 1, experiments / "runs")
     assert [job.name for job, _ in train_all(jobs)] == ["first, seed 1", "second, seed 1"]
     assert all(job.done() for job in jobs) and list(train_all(jobs)) == []
-    start, _ = Run(jobs[1].path).training()
+    _start, _ = Run(jobs[1].path).training()
     jobs = jobs_of(["second"], 2, experiments / "runs")
     train(Run.create(jobs[2].path, jobs[2].experiment), steps=2)
     assert [(job.name, outcome.reason) for job, outcome in train_all(jobs)] == [
@@ -175,6 +175,7 @@ def test_persistent_networks_of_one_cueing_differ_in_their_targets_alone(cueing)
     assert all(one == stages[0] for one in stages)
 
 
+@pytest.mark.slow
 def test_recorded_limits_hold_on_other_conditions():
     """The network with the largest deviation of its swap curve, measured again with another seed."""
     from lapsus.study import evaluate

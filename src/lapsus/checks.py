@@ -105,10 +105,9 @@ def check_behaviour(behaviour: Behaviour, task: Task) -> None:
         "behaviour.measures(conditions, x_T) must return a dictionary.",
     )
     if isinstance(behaviour, HasOptimum):
-        shape = (_COUNT, behaviour.response_size)
+        best = (_COUNT, behaviour.response_size)
         _need(
-            behaviour.optimal(conditions).shape == shape,
-            f"behaviour.optimal(conditions) must have shape {list(shape)}.",
+            behaviour.optimal(conditions).shape == best, f"behaviour.optimal(conditions) must have shape {list(best)}."
         )
     if isinstance(behaviour, HasMixture):
         mixture = behaviour.mixture(conditions)
@@ -136,7 +135,8 @@ def check_behaviour(behaviour: Behaviour, task: Task) -> None:
 def check_network(network: Network, stimulus_size: int) -> None:
     """Shapes, readout, and that conditions and trials do not leak into each other."""
     _satisfies(network, Network)
-    _need(isinstance(network, nn.Module), "A network must be a torch.nn.Module, so that its weights are found.")
+    if not isinstance(network, nn.Module):
+        raise LapsusError("A network must be a torch.nn.Module, so that its weights are found.")
     W_x = network.readout
     _need(
         W_x.ndim == 2 and W_x.shape[1] == network.units,

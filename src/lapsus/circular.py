@@ -4,13 +4,18 @@ Each function takes and returns either NumPy arrays (or numbers) or torch tensor
 """
 
 import math
+from typing import Any
 
 import numpy as np
 
 __all__ = ["angle", "difference", "distance", "embed", "mean", "resultant_length", "wrap"]
 
 
-def _module(*values):
+# A NumPy array, a number, or a torch tensor: a function returns what it is given. (Its own type would import torch.)
+Array = Any
+
+
+def _module(*values: Array) -> Any:
     """torch if any value is a tensor, else NumPy; torch is not imported for arrays."""
     if any(type(value).__module__.startswith("torch") for value in values):
         import torch
@@ -19,7 +24,7 @@ def _module(*values):
     return np
 
 
-def wrap(angle):
+def wrap(angle: Array) -> Array:
     """The same angle in [-pi, pi)."""
     xp = _module(angle)
     wrapped = xp.remainder(angle + math.pi, 2 * math.pi) - math.pi
@@ -27,29 +32,29 @@ def wrap(angle):
     return xp.where(wrapped >= math.pi, wrapped - 2 * math.pi, wrapped)
 
 
-def difference(a, b):
+def difference(a: Array, b: Array) -> Array:
     """a minus b the short way round, in [-pi, pi)."""
     return wrap(a - b)
 
 
-def distance(a, b):
+def distance(a: Array, b: Array) -> Array:
     """The length of the shorter arc between a and b, in [0, pi]."""
     return abs(wrap(a - b))
 
 
-def embed(angle, radius=1.0):
+def embed(angle: Array, radius: Array = 1.0) -> Array:
     """Points radius * [cos, sin] in the plane; a last axis of length 2 is added."""
     xp = _module(angle)
     return radius * xp.stack([xp.cos(angle), xp.sin(angle)], -1)
 
 
-def angle(x):
+def angle(x: Array) -> Array:
     """The angle of points in the plane (last axis of length 2): atan2(x2, x1), in [-pi, pi)."""
     xp = _module(x)
     return wrap((xp.atan2 if xp is not np else np.arctan2)(x[..., 1], x[..., 0]))
 
 
-def mean(angles, axis=-1, weights=None):
+def mean(angles: Array, axis: int = -1, weights: Array | None = None) -> Array:
     """Direction of the (weighted) mean resultant vector along an axis."""
     xp = _module(angles)
     weights = 1.0 if weights is None else weights
@@ -57,7 +62,7 @@ def mean(angles, axis=-1, weights=None):
     return wrap((xp.atan2 if xp is not np else np.arctan2)(sine, cosine))
 
 
-def resultant_length(angles, axis=-1):
+def resultant_length(angles: Array, axis: int = -1) -> Array:
     """Length of the mean resultant vector: 1 when all angles agree, 0 when they cancel."""
     xp = _module(angles)
     sine, cosine = xp.sin(angles).mean(axis), xp.cos(angles).mean(axis)

@@ -98,7 +98,7 @@ class Mixture:
     means: Tensor
     scales: Tensor
 
-    def __getitem__(self, conditions) -> "Mixture":
+    def __getitem__(self, conditions: slice | Tensor) -> "Mixture":
         return Mixture(self.weights[conditions], self.means[conditions], self.scales[conditions])
 
     @property

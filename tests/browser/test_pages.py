@@ -16,7 +16,8 @@ from browser.chromium import EXECUTABLE, Chromium
 pytestmark = pytest.mark.skipif(
     EXECUTABLE is None, reason="no Chromium on this machine (Debian: apt-get install chromium)"
 )
-ACCESSIBILITY = Path(__file__).with_name("accessibility.js").read_text()
+# `npm install --prefix tests/browser axe-core`, or where LAPSUS_AXE says.
+AXE = Path(os.environ.get("LAPSUS_AXE", Path(__file__).parent / "node_modules" / "axe-core" / "axe.min.js"))
 # Set to a folder to keep the screenshots.
 SHOTS = os.environ.get("LAPSUS_SCREENSHOTS")
 
@@ -33,7 +34,21 @@ def report(browser):
     browser.offline()
     browser.size(1280)
     browser.open((made() / "report.html").as_uri())
+    browser.run("document.querySelectorAll('details').forEach(part => part.open = true)")
     return browser
+
+
+def audit(browser) -> list[str]:
+    """What axe-core finds serious or critical on the page as it is now, with everything unfolded."""
+    if not AXE.is_file():
+        pytest.skip("no axe-core (npm install --prefix tests/browser axe-core)")
+    browser.run("document.querySelectorAll('details').forEach(part => part.open = true)")
+    browser.run(AXE.read_text() + "; true")
+    return browser.run(
+        "axe.run({resultTypes: ['violations']}).then(found => found.violations"
+        ".filter(one => ['serious', 'critical'].includes(one.impact))"
+        ".map(one => one.id + ': ' + one.nodes.map(node => node.target.join(' ')).join(', ')))"
+    )
 
 
 def shot(browser, name):
@@ -52,8 +67,22 @@ def test_report_reads_well(browser, width, dark):
     images = browser.run("[...document.images].map(i => [i.complete && i.naturalWidth > 0, i.alt.length > 20])")
     assert len(images) >= 5 and all(loaded and described for loaded, described in images)
     assert browser.run("document.documentElement.scrollWidth") <= width
-    assert browser.run(ACCESSIBILITY) == []
     shot(browser, f"report-{width}-{'dark' if dark else 'light'}")
+
+
+@pytest.mark.parametrize("width, dark", [(390, False), (1280, True)])
+def test_axe_finds_nothing_serious_in_the_report(browser, width, dark):
+    browser.offline()
+    browser.size(width, 844, dark, mobile=width < 500)
+    browser.open((made() / "report.html").as_uri())
+    assert audit(browser) == []
+
+
+def test_axe_finds_what_is_wrong(report):
+    """The control: a picture without words and grey on grey are found."""
+    wrong = "<img src='data:,'><p style='color: #999; background: #aaa'>grey</p>"
+    report.run(f'document.querySelector("main").innerHTML += "{wrong}"')
+    assert {"image-alt", "color-contrast"} <= {one.split(":")[0] for one in audit(report)}
 
 
 def test_nothing_moves_while_the_report_loads(browser):
@@ -165,5 +194,5 @@ def test_live_page(browser, live, width, dark):
     assert "update" in browser.run("document.getElementById('status').textContent")
     assert browser.complaints() == []
     assert browser.run("document.documentElement.scrollWidth") <= width
-    assert browser.run(ACCESSIBILITY) == []
     shot(browser, f"live-{width}-{'dark' if dark else 'light'}")
+    assert audit(browser) == []

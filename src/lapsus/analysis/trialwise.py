@@ -187,7 +187,7 @@ def swap_rate_by_alignment(table: pd.DataFrame, *, quantiles: int = 5) -> pd.Dat
     for label in np.unique(probe):
         own = table[probe == label]
         place = pd.qcut(own["alignment"], quantiles, labels=False, duplicates="drop")
-        for quantile, part in own.groupby(place.to_numpy()):
+        for _quantile, part in own.groupby(place.to_numpy()):
             low, high = proportion_interval(part["swap"].sum(), len(part))
             rows.append(
                 (

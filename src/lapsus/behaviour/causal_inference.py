@@ -7,6 +7,7 @@ are the sources plus sensory noise. The response is one sample of the posterior 
 of the prior over C has its two cases exchanged; its text, and this module, say C = 1 with probability p_common.)
 """
 
+import itertools
 import math
 from dataclasses import dataclass
 
@@ -50,15 +51,11 @@ class CausalInference:
                 f"behaviour.bins is a number of bins (0: none) and cannot be negative (it is {self.bins})."
             )
 
-    def posterior_common(self, conditions: dict[str, Tensor]) -> Tensor:
-        """p(C = 1 | s_v, s_a): [C]."""
-        return self.mixture(conditions).weights[:, 0]
-
     def mixture(self, conditions: dict[str, Tensor]) -> Mixture:
         """p(z_a | s_v, s_a) in closed form: component 0 is a common cause, component 1 separate causes."""
         s_v, s_a = conditions["s_v"], conditions["s_a"]
-        sigma = (self.sigma_v / self.unit, self.sigma_a / self.unit, self.sigma_p / self.unit)
-        weights, means, scales = posterior(s_v, s_a, *(s_v.new_tensor(s) for s in sigma), s_v.new_tensor(self.p_common))
+        v, a, p = (s_v.new_tensor(sigma / self.unit) for sigma in (self.sigma_v, self.sigma_a, self.sigma_p))
+        weights, means, scales = posterior(s_v, s_a, v, a, p, s_v.new_tensor(self.p_common))
         return Mixture(weights, means[..., None], scales)
 
     def discretised(self, conditions: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
@@ -112,7 +109,7 @@ class CausalInference:
         disparity = (conditions["s_v"] - conditions["s_a"]).abs()
         curve = []
         edges = torch.linspace(0, float(disparity.max()) + 1e-6, 6)
-        for low, high in zip(edges[:-1], edges[1:]):
+        for low, high in itertools.pairwise(edges):
             here = (disparity >= low) & (disparity < high)
             if bool(here.any()):
                 curve.append(
@@ -131,7 +128,9 @@ class CausalInference:
         }
 
 
-def posterior(s_v: Tensor, s_a: Tensor, sigma_v: Tensor, sigma_a: Tensor, sigma_p: Tensor, p_common: Tensor):
+def posterior(
+    s_v: Tensor, s_a: Tensor, sigma_v: Tensor, sigma_a: Tensor, sigma_p: Tensor, p_common: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
     """Weights, means and standard deviations [C, 2] of p(z_a | s_v, s_a), common cause first; differentiable in all."""
     v, a, p = sigma_v**2, sigma_a**2, sigma_p**2
     # Evidence for each structure: the cues are jointly Gaussian, correlated through a shared source or not.

@@ -1,20 +1,30 @@
 """What is measured of responses in delayed estimation: which item was reported, how precisely, how often none."""
 
 import math
+from typing import Protocol
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from lapsus import circular
+from lapsus.protocols import Conditions
 from lapsus.statistics.intervals import median_interval, rate_interval
-from lapsus.statistics.swaps import AWAY, distance_edges
-from lapsus.statistics.swaps import swap_curve as curve_of
+from lapsus.statistics.swaps import AWAY, distance_edges, swap_curve as curve_of
 
 __all__ = ["swap_curve", "swap_measures"]
 
 
-def swap_measures(behaviour, conditions: dict[str, Tensor], x_T: Tensor) -> dict:
+class _Reports(Protocol):
+    """A behaviour that reports one of several items, and the feature that its swaps depend on."""
+
+    @property
+    def feature(self) -> str: ...
+
+    def weights(self, conditions: Conditions) -> Tensor: ...
+
+
+def swap_measures(behaviour: _Reports, conditions: dict[str, Tensor], x_T: Tensor) -> dict:
     """Swap curve beside its target, errors to the nearest item, stray responses and radius, of responses x_T [2, C,
     K]."""
     response = circular.angle(x_T.permute(1, 2, 0))  # [C, K]
@@ -41,7 +51,7 @@ def swap_measures(behaviour, conditions: dict[str, Tensor], x_T: Tensor) -> dict
     }
 
 
-def swap_curve(behaviour, conditions: dict[str, Tensor], gap: Tensor, reported: Tensor) -> list[dict]:
+def swap_curve(behaviour: _Reports, conditions: dict[str, Tensor], gap: Tensor, reported: Tensor) -> list[dict]:
     """How often a distractor is reported, by its distance from the cued item in the feature that the target depends on.
 
     gap [C, N, K]: response minus each item; reported [C, K]: the nearest item. `rate` counts the nearest item,

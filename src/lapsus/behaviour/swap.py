@@ -6,7 +6,7 @@ these four can also be named in an experiment file.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
@@ -63,6 +63,8 @@ class TabulatedSwap:
 
     distances: tuple[float, ...]
     logits: tuple
+    _knots: Tensor = field(init=False, repr=False, compare=False)
+    _logits: Tensor = field(init=False, repr=False, compare=False)
 
     def __post_init__(self):
         distances = torch.tensor(self.distances, dtype=torch.float64)

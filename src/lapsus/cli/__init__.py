@@ -8,7 +8,7 @@ import sys
 import warnings
 from contextlib import suppress
 from importlib import import_module
-from importlib.util import find_spec
+from typing import Any
 
 import typer
 from typer.core import TyperGroup
@@ -21,7 +21,7 @@ __all__ = ["app", "main"]
 class _Commands(TyperGroup):
     """Runs a command, and ends it with a sentence and a code whatever happens to it."""
 
-    def invoke(self, ctx):
+    def invoke(self, ctx: Any) -> None:
         try:
             super().invoke(ctx)
             sys.stdout.flush()
@@ -63,6 +63,7 @@ _COMMANDS = (
     "sweep",
     "evaluate",
     "simulate",
+    "analyse",
     "reproduce",
     "report",
     "watch",
@@ -72,12 +73,11 @@ _COMMANDS = (
 )
 
 for _name in _COMMANDS:
-    if find_spec(f"lapsus.cli.{_name}"):
-        _module = import_module(f"lapsus.cli.{_name}")
-        if hasattr(_module, "app"):
-            app.add_typer(_module.app, name=_name)
-        else:
-            app.command(_name)(_module.command)
+    _module = import_module(f"lapsus.cli.{_name}")
+    if hasattr(_module, "app"):
+        app.add_typer(_module.app, name=_name)
+    else:
+        app.command(_name)(_module.command)
 
 
 def _print_version(wanted: bool) -> None:
@@ -93,11 +93,18 @@ def _options(
     version: bool = typer.Option(
         False, "--version", help="Print the version and leave.", is_eager=True, callback=_print_version
     ),
-):
+) -> None:
     pass
 
 
-def _show_warning(message, category, filename, lineno, file=None, line=None):
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: object = None,
+    line: str | None = None,
+) -> None:
     if issubclass(category, LapsusWarning):
         print(f"lapsus: {message}", file=sys.stderr)
     elif not issubclass(category, (DeprecationWarning, FutureWarning)):

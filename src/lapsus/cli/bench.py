@@ -19,7 +19,7 @@ def engine(
     plain: Annotated[
         bool, typer.Option(help="Also time the plain loop on 16,384 trials (about 8 GB, minutes).")
     ] = True,
-):
+) -> None:
     """Fused kernel against torch: training, simulation, arithmetic, memory, scaling."""
     import json
 

@@ -46,7 +46,7 @@ def command(
     ] = None,
     probe_unit: Annotated[str | None, typer.Option(help="Unit of the probe feature.", show_default="the same")] = None,
     seed: Annotated[int, typer.Option(help="Seed of fit and networks.")] = 1,
-):
+) -> None:
     """From a trial table to a mechanism: fit, train a network that makes the same errors, analyse it, write a
     report."""
     from lapsus.discovery.stages import Interrupted, discover

@@ -38,7 +38,7 @@ def command(
     engine: Annotated[str, typer.Option(help="auto, fused or reference.")] = "auto",
     trust: Trust = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
-):
+) -> None:
     """Measure how close a trained network comes to its target, on fresh conditions; with several delays, at each."""
     from lapsus.errors import LapsusError
     from lapsus.library import open_network

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 
-def command(json_: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False):
+def command(json_: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False) -> None:
     """Versions, and which engine runs on this machine."""
     import json
     import platform

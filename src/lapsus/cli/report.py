@@ -21,7 +21,7 @@ def command(
     ] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of fresh conditions and noise.", show_default="1")] = None,
     trust: Trust = False,
-):
+) -> None:
     """Write one self-contained page about trained networks: behaviour, mechanism, and how sure it is."""
     from lapsus.discovery.reports import write_report
 

@@ -1,5 +1,10 @@
 """lapsus reproduce: the paper's figures and claims; further verbs are commands of the same group."""
 
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import xarray as xr
+
 import json as json_module
 import sys
 from pathlib import Path
@@ -14,7 +19,7 @@ from lapsus.cli import reproduce_cue_combination, reproduce_train
 class _FiguresUnlessNamed(TyperGroup):
     """`lapsus reproduce fig2` means `lapsus reproduce figures fig2`: whatever names no verb belongs to the figures."""
 
-    def parse_args(self, ctx, args):
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         if not args or (args[0] not in self.commands and args[0] != "--help"):
             args = ["figures", *args]
         return super().parse_args(ctx, args)
@@ -49,10 +54,11 @@ def figures(
     ] = None,
     claims_only: Annotated[bool, typer.Option("--claims-only", help="Test the claims, draw nothing.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the claims as a JSON list.")] = False,
-):
+) -> None:
     """The paper's figures (PDF, PNG, numbers as CSV) and a table of its claims: this is what `lapsus reproduce` does.
 
-    Figures: task, fig2, fig3, fig4, table1, windows, unimodal, cyclic, schedule, prediction, cue-combination.
+    Figures: task, fig2, fig3, fig4, table1, windows, unimodal, cyclic, schedule, prediction, memory,
+    cue-combination.
     """
     import matplotlib
 
@@ -77,7 +83,7 @@ def _progress(name: str) -> None:
     print(f"lapsus: {name} …", file=sys.stderr)
 
 
-def _open(path: Path):
+def _open(path: Path) -> "xr.Dataset":
     from lapsus.analysis.activity import items
     from lapsus.files import read_netcdf
 

@@ -14,7 +14,7 @@ def command(
     output: Annotated[Path, typer.Option("-o", "--output", help="Folder for PDF, PNG and CSV.")] = Path("figures"),
     claims_only: Annotated[bool, typer.Option("--claims-only", help="Measure, draw nothing.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object of numbers.")] = False,
-):
+) -> None:
     """Causal inference in cue combination: posteriors of observer and network, and their distance over a 20 × 20 grid
     of cues."""
     import matplotlib

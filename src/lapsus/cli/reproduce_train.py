@@ -1,5 +1,10 @@
 """lapsus reproduce train."""
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from lapsus.sweep.one_by_one import Job
+
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -27,7 +32,7 @@ def command(
     minutes: Minutes = None,
     engine: Engine = "auto",
     threads: Threads = None,
-):
+) -> None:
     """Train the paper's networks in the order of their warm starts: skips what is done, resumes what was cut off."""
     from lapsus.files import make_folder
     from lapsus.library import Run
@@ -40,7 +45,7 @@ def command(
     if ship is not None:
         make_folder(ship)
 
-    def told(job, what):
+    def told(job: "Job", what: str) -> None:
         typer.echo(_table(jobs, job, what), err=True)
 
     stopped = None
@@ -61,7 +66,7 @@ def command(
         raise typer.Exit(130 if stopped.reason == "interrupted" else 0)
 
 
-def _table(jobs, current, what) -> str:
+def _table(jobs: "list[Job]", current: "Job | None", what: str) -> str:
     """One line a network: done, how far, or waiting."""
     lines = [f"{'network':34} {'updates':>15}  state"]
     for job in jobs:

@@ -16,7 +16,7 @@ def command(
     threads: Threads = None,
     micro_batch: MicroBatch = None,
     trust: Trust = False,
-):
+) -> None:
     """Go on with a run from its newest checkpoint; it ends with the same bits as one never stopped."""
     from lapsus.library import Run
 

@@ -23,7 +23,7 @@ def command(
     engine: Annotated[str, typer.Option(help="auto, fused or reference.")] = "auto",
     trust: Trust = False,
     force: Annotated[bool, typer.Option("--force", help="Replace the file if it is there.")] = False,
-):
+) -> None:
     """Simulate trials of a trained network: trial table and activity, as netCDF with named dimensions.
 
     With several delays, one file each, which has the delay at the end of its name.
@@ -36,8 +36,11 @@ def command(
     if output is None:
         output = Path(run) / "activity.nc" if Path(run).is_dir() else Path(f"{run}.nc")
     delays = delays_of(delay)
-    files = {steps: output.with_name(f"{output.stem}-delay-{steps}{output.suffix}") for steps in delays}
-    files = files if len(files) > 1 else dict.fromkeys(delays or [None], output)
+    files: dict[int | None, Path] = {None: output}
+    if len(delays) == 1:
+        files = {delays[0]: output}
+    elif delays:
+        files = {steps: output.with_name(f"{output.stem}-delay-{steps}{output.suffix}") for steps in delays}
     for path in files.values():
         if path.exists() and not force:
             raise LapsusError(f"{path} is there already; --force replaces it, -o names another file.")

@@ -1,13 +1,17 @@
 """lapsus sweep: many trainings from one file; further verbs are commands of the same group."""
 
 import json as json_module
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from typer.core import TyperGroup
 
-_VERBS = "run, plan, status, cancel, collect"
+from lapsus.cli.train import Trust
+
+if TYPE_CHECKING:
+    from lapsus.sweep import Sweep
 
 
 class _RunUnlessNamed(TyperGroup):
@@ -47,7 +51,8 @@ def run(
     at_once: Annotated[int | None, typer.Option(help="With --slurm: tasks at a time.", show_default="no limit")] = None,
     dask: Annotated[str | None, typer.Option(help="Address of a Dask scheduler, as in tcp://host:8786.")] = None,
     again: Annotated[bool, typer.Option("--again", help="Try members that were given up once more.")] = False,
-):
+    trust: Trust = False,
+) -> None:
     """Train every member of a sweep and measure it; what is done is skipped, what was cut off goes on."""
     from lapsus.errors import LapsusError
 
@@ -58,7 +63,7 @@ def run(
     for name, value in (("workers", workers), ("pack", pack), ("at-once", at_once)):
         if value is not None and value < 1:
             raise LapsusError(f"--{name} must be at least 1, not {value}.")
-    sweep = _made(file, output)
+    sweep = _made(file, output, trust)
     if again and (count := sweep.forget_failures()):
         typer.echo(f"{count} members that were given up are tried again.", err=True)
     sweep.stop_file.unlink(missing_ok=True)
@@ -74,16 +79,19 @@ def run(
     _tell(sweep, interrupted)
 
 
-def _made(file: Path, output: Path | None):
+def _made(file: Path, output: Path | None, trust: bool) -> "Sweep":
     """The sweep's folder; what cannot be trained is said before it is made."""
     from lapsus.sweep import Sweep, plan_sweep, read_sweep
     from lapsus.sweep.rehearsal import try_settings
     from lapsus.sweep.subjects import fitted_targets
+    from lapsus.training.kinds import check_trust
 
     described = read_sweep(file)
     output = output or Path("runs") / described.name
-    targets = fitted_targets(described, output)
+    targets = fitted_targets(described, output, lambda line: typer.echo(line, err=True))
     plan = plan_sweep(described, output, targets)
+    for setting in plan.settings.values():
+        check_trust(setting.table, file, trust, own=True)
     if not (output / "manifest.json").is_file():
         try_settings(plan)
     sweep = Sweep.make(output, plan)
@@ -93,7 +101,7 @@ def _made(file: Path, output: Path | None):
     return sweep
 
 
-def _interrupted(work) -> bool:
+def _interrupted(work: Callable[[], None]) -> bool:
     try:
         work()
     except KeyboardInterrupt:
@@ -101,7 +109,7 @@ def _interrupted(work) -> bool:
     return False
 
 
-def _here(sweep, workers: int | None) -> bool:
+def _here(sweep: "Sweep", workers: int | None) -> bool:
     import signal
 
     from lapsus.sweep.live_table import LiveTable
@@ -113,7 +121,7 @@ def _here(sweep, workers: int | None) -> bool:
     return pool.stopping
 
 
-def _submit(sweep, options: list[str], pack: int, at_once: int | None) -> None:
+def _submit(sweep: "Sweep", options: list[str], pack: int, at_once: int | None) -> None:
     from lapsus.sweep.slurm import submit
 
     jobs = submit(sweep, options, pack, at_once)
@@ -123,7 +131,7 @@ def _submit(sweep, options: list[str], pack: int, at_once: int | None) -> None:
         typer.echo("Nothing to submit: all members are done, given up, running or queued.")
 
 
-def _tell(sweep, interrupted: bool) -> None:
+def _tell(sweep: "Sweep", interrupted: bool) -> None:
     """What came of it, and what to do next."""
     from lapsus.sweep.status import describe
 
@@ -136,10 +144,13 @@ def _tell(sweep, interrupted: bool) -> None:
 
 @app.command("plan")
 def plan(
-    file: File, output: Output = None, json: Annotated[bool, typer.Option("--json", help="Print the manifest.")] = False
-):
+    file: File,
+    output: Output = None,
+    json: Annotated[bool, typer.Option("--json", help="Print the manifest.")] = False,
+    trust: Trust = False,
+) -> None:
     """Make the folder and its manifest, and train nothing."""
-    sweep = _made(file, output)
+    sweep = _made(file, output, trust)
     if json:
         typer.echo((sweep.path / "manifest.json").read_text())
         return
@@ -149,7 +160,9 @@ def plan(
 
 
 @app.command("status")
-def status(folder: Folder, json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False):
+def status(
+    folder: Folder, json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False
+) -> None:
     """How many members are done, running, given up; progress of those that run, last lines of those that failed."""
     from lapsus.sweep import Sweep
     from lapsus.sweep.status import describe, summary
@@ -159,7 +172,7 @@ def status(folder: Folder, json: Annotated[bool, typer.Option("--json", help="Pr
 
 
 @app.command("cancel")
-def cancel(folder: Folder):
+def cancel(folder: Folder) -> None:
     """Have everyone who works on the sweep save and stop, here and in the queue."""
     from lapsus.sweep import Sweep
     from lapsus.sweep.slurm import cancel_jobs
@@ -174,8 +187,46 @@ def cancel(folder: Folder):
     )
 
 
+@app.command("collect")
+def collect(
+    folder: Folder,
+    claims: Annotated[
+        bool, typer.Option("--claims", help="Test the paper's claims in every set of networks; minutes for each.")
+    ] = False,
+    trust: Trust = False,
+) -> None:
+    """One table of all members (CSV, Parquet) and one page: every statistic over members, and who stands apart."""
+    from lapsus.files import write_text
+    from lapsus.report.ensemble import ensemble_page
+    from lapsus.sweep import Sweep
+    from lapsus.sweep.collect import claims_over_networks, collect as collect_members, sweep_claims
+
+    sweep = Sweep(folder)
+    found = sweep_claims(sweep, trust, lambda line: typer.echo(line, err=True)) if claims else None
+    collected = collect_members(sweep, None if found is None else claims_over_networks(found))
+    output = sweep.path / "collected"
+    written = collected.write(output)
+    if found is not None:
+        write_text(output / "claims-of-networks.csv", found.to_csv(index=False))
+    links = {name: _link(sweep, name) for name in sweep.plan.members}
+    title = f"{sweep.plan.name}: {len(sweep.plan.members)} networks"
+    page = ensemble_page(
+        title, sweep.plan.description, collected.members, collected.statistics, collected.claims, links
+    )
+    write_text(output / "index.html", page)
+    done = int(collected.members["done"].sum())
+    typer.echo(f"{done} of {len(collected.members)} members, {len(collected.measured)} numbers of each.")
+    typer.echo(f"Written in {output}: {', '.join([*written, 'index.html'])}")
+
+
+def _link(sweep: "Sweep", name: str) -> str:
+    """From the page to a member's report, or to its folder where it has none yet."""
+    report = sweep.run_folder(name) / "report.html"
+    return f"../members/{name}/" + ("report.html" if report.is_file() else "")
+
+
 @app.command("task", hidden=True)
-def task(folder: Path, submission: str, array: int, index: int):
+def task(folder: Path, submission: str, array: int, index: int) -> None:
     """One task of a SLURM array: what the script runs that `--slurm` submits."""
     from lapsus.sweep import Sweep
     from lapsus.sweep.slurm import run_task

@@ -1,5 +1,10 @@
 """lapsus train."""
 
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from lapsus.library import Run
+
 from pathlib import Path
 from typing import Annotated
 
@@ -19,8 +24,8 @@ MicroBatch = Annotated[
     typer.Option("--micro-batch", help="Conditions simulated at a time: less memory, same result.", show_default="all"),
 ]
 
-# Conditions and trials from which the verdict after a training is made: a second or two.
-_JUDGED = (1024, 16)
+# Conditions and trials from which the verdict after a training is made: two or three seconds.
+_JUDGED = (2048, 16)
 
 Trust = Annotated[
     bool, typer.Option("--trust", help="Import classes outside of lapsus that it names: this runs their code.")
@@ -47,7 +52,7 @@ def command(
     threads: Threads = None,
     micro_batch: MicroBatch = None,
     trust: Trust = False,
-):
+) -> None:
     """Train a network as an experiment file says, in a new run folder."""
     from lapsus.files import file_name
     from lapsus.library import Run
@@ -59,7 +64,13 @@ def command(
 
     overrides = list(set_ or []) + ([f"seed={seed}"] if seed is not None else [])
     described = read_experiment(experiment, overrides)
-    options = {"steps": steps, "minutes": minutes, "engine": engine, "threads": threads, "micro_batch": micro_batch}
+    options: dict[str, Any] = {
+        "steps": steps,
+        "minutes": minutes,
+        "engine": engine,
+        "threads": threads,
+        "micro_batch": micro_batch,
+    }
     check_options(**options)
     check_trust(described.model_dump(), experiment, trust, own=True)
     output = output or Path("runs") / f"{file_name(described.name)}-{described.seed}"
@@ -68,7 +79,7 @@ def command(
     go(run, **options)
 
 
-def go(run, **options) -> None:
+def go(run: "Run", **options: Any) -> None:
     """Train, then say what happened and what to do next."""
     from lapsus.training import train
 

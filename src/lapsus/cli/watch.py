@@ -1,7 +1,7 @@
 """lapsus watch."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Never
 
 import typer
 
@@ -13,7 +13,7 @@ def command(
     port: Annotated[int, typer.Option(help="Port on this machine; 0 takes a free one.")] = 0,
     trust: Trust = False,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open a browser.")] = True,
-):
+) -> None:
     """Show a training as it happens, on a page that only this machine can see; Ctrl-C closes it."""
     import signal
 
@@ -26,7 +26,7 @@ def command(
 
             webbrowser.open(address)
 
-    def end(number, frame):
+    def end(number: int, frame: object) -> Never:
         raise KeyboardInterrupt
 
     # Also SIGINT: a shell that starts commands in the background has them ignore it.

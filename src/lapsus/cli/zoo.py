@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 
-def command(json: Annotated[bool, typer.Option("--json", help="Print a JSON list.")] = False):
+def command(json: Annotated[bool, typer.Option("--json", help="Print a JSON list.")] = False) -> None:
     """List the trained networks that ship with lapsus, with their measured numbers."""
     from lapsus.library.shipped import summary
 

@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 
 from lapsus.discovery.folder import STAGES, Folder
-from lapsus.discovery.target import fitted_behaviour
 from lapsus.errors import LapsusError
 from lapsus.files import from_plain, inside, read_arrays, understood, write_json, write_text
 from lapsus.inference import Fit
+from lapsus.inference.network_target import fitted_behaviour
 from lapsus.library import Run
 from lapsus.report import DiscoveryContent, discovery_page
 from lapsus.report.words import Facts, five_sentences

@@ -19,7 +19,6 @@ from lapsus.discovery.target import (
     LEAST_GUESS,
     ROUND_NAME,
     experiment,
-    fitted_behaviour,
     memory_variance,
     starts,
     task_like,
@@ -28,6 +27,7 @@ from lapsus.discovery.target import (
 from lapsus.errors import LapsusError
 from lapsus.files import locked, subfolder, write_arrays, write_json, write_text
 from lapsus.inference import fit as fit_trials
+from lapsus.inference.network_target import fitted_behaviour
 from lapsus.library import Run
 from lapsus.study.evaluation import evaluate, excess
 from lapsus.study.findings import LEAST_APART
@@ -40,7 +40,8 @@ from lapsus.trials.observer import NAME, observer_path
 
 __all__ = ["Interrupted", "discover"]
 
-_MINIMUM, _MOST_NETWORKS = 30, 1000
+_MOST_NETWORKS = 1000
+_MINIMUM = 30
 
 
 class Interrupted(KeyboardInterrupt):
@@ -99,6 +100,7 @@ def discover(
 
 
 def _stages(folder: Folder, used: Trials, notes: list[str], say: Callable[[str], None], sizes: Sizes) -> Discovery:
+    """Every stage that is not done, in turn."""
     for stage in folder.mend():
         say(f"      A file of the stage “{STAGES[stage]}” is damaged or gone: it is done again.")
     discovery = Discovery(folder.path)
@@ -212,7 +214,7 @@ class _Work:
 
     def fit(self) -> list[str]:
         found = fit_trials(self.used, seed=self.settings["seed"])
-        found.save(self.folder / "fit", plots=False)
+        found.save(self.folder / "fit")
         self.discovery.fit = found
         return ["fit/fit.nc", "fit/summary.json"]
 

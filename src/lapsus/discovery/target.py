@@ -2,27 +2,26 @@
 
 import math
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
-import torch
-from scipy.optimize import brentq
-from scipy.special import ive
 from torch import Tensor
 
 from lapsus import circular, streams
-from lapsus.behaviour import BNS, ConstantSwap
+from lapsus.behaviour import BNS
 from lapsus.errors import LapsusError
-from lapsus.library import load, open_network, shipped
+from lapsus.inference.network_target import RADIUS
+from lapsus.library import load, open_network
+from lapsus.library.shipped import shipped
 from lapsus.study.evaluation import respond
 from lapsus.training import Experiment, Model
 from lapsus.training.build import build, describe
 from lapsus.training.experiment import SETS
 from lapsus.training.loop import Training
 
-__all__ = ["Start", "experiment", "fitted_behaviour", "starts", "task_like", "updates_within"]
+__all__ = ["Start", "experiment", "starts", "task_like", "updates_within"]
 
-RADIUS, LEAST_SPREAD = 2.5, 0.2
+LEAST_SPREAD = 0.2
 # Guesses rarer than this are left out of the target: the uniform component costs a quarter of the training time.
 LEAST_GUESS = 0.01
 # Updates after which the network is looked at: it is done when it matches with a margin and gets no better.
@@ -49,40 +48,6 @@ def task_like(trials, cueing: str) -> dict:
         "probe_distances": _listed(trials.distance("probe")[:, 1:]),
         "report_distances": _listed(report),
     }
-
-
-def fitted_behaviour(fit, set_size: int, cueing: str) -> BNS:
-    """What the fit says a subject does with two items: posterior mean of p(swap), the fitted scatter and guesses.
-
-    An index-cued network is not told where items are, so a swap function of the probe distance becomes its mean over
-    the data's.
-    """
-    fitted = fit.behaviour(average="posterior", radius=RADIUS, set_size=set_size)
-    fitted = replace(fitted, spread=RADIUS * _planar_scatter(fitted.spread / RADIUS))
-    if cueing == "index" and fit.name in ("probe", "both", "constant"):
-        gaps = [
-            fit.trials.distance(name)[:, 1:].ravel()
-            for name in (("probe", "report") if fit.name == "both" else ("probe",))
-            if fit.name != "constant"
-        ]
-        gaps = [torch.tensor(g[np.isfinite(g)]) for g in gaps] or [torch.zeros(1)]
-        p = float(torch.sigmoid(fitted.swap(*gaps)).mean())
-        return BNS(
-            swap=ConstantSwap(min(max(p, 1e-4), 1 - 1e-4)), uniform=fitted.uniform, radius=RADIUS, spread=fitted.spread
-        )
-    return fitted
-
-
-def _planar_scatter(circular_sd: float) -> float:
-    """sigma_x / A at which the angle of a response in the plane has this circular s.d. (the projected normal's
-    resultant length)."""
-
-    def resultant(scatter):
-        x = 1 / (4 * scatter**2)
-        return math.sqrt(math.pi / 2 * x) * (ive(0, x) + ive(1, x))
-
-    wanted = math.exp(-(circular_sd**2) / 2)
-    return brentq(lambda scatter: resultant(scatter) - wanted, 1e-3, 50.0)
 
 
 # --- Where to start ---

@@ -7,6 +7,8 @@ the dendritic tree on the CPU. Both take the same arguments and give the same nu
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
+from typing import cast
 
 from torch import Tensor
 
@@ -15,6 +17,8 @@ from lapsus.engine.noise import normal
 from lapsus.engine.read_out import read_out
 from lapsus.engine.timeline import Timeline
 from lapsus.errors import LapsusError, LapsusWarning
+from lapsus.networks import DendriticTree
+from lapsus.protocols import Network
 
 __all__ = ["ENGINES", "Timeline", "normal", "rollout", "rollout_and_read_out"]
 
@@ -24,7 +28,7 @@ _told: set[str] = set()
 
 
 def rollout(
-    network,
+    network: Network,
     r0: Tensor,
     drives: Tensor,
     biases: tuple[Tensor, ...],
@@ -48,12 +52,13 @@ def rollout(
     batch cut into micro-batches of whole groups, each followed by `backward()`, then gives the same bits as the whole
     (the kernel only; the reference takes no notice).
     """
-    options = {"engine": engine, "threads": threads, "group": group}
-    return rollout_and_read_out(network, r0, drives, biases, timeline, noise, forcing, **options)[0]
+    return rollout_and_read_out(
+        network, r0, drives, biases, timeline, noise, forcing, engine=engine, threads=threads, group=group
+    )[0]
 
 
 def rollout_and_read_out(
-    network,
+    network: Network,
     r0: Tensor,
     drives: Tensor,
     biases: tuple[Tensor, ...],
@@ -64,9 +69,14 @@ def rollout_and_read_out(
     engine: str = "auto",
     threads: int | None = None,
     group: int | None = None,
+    meanwhile: Callable[[], None] | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The trajectory of `rollout` with what losses are made of: x = W_x r [S+1, d, C, K] and the power, the sum of all
-    squared rates [C, K]. Gradients in these two alone cost the kernel no pass over the trajectory."""
+    squared rates [C, K]. Gradients in these two alone cost the kernel no pass over the trajectory.
+
+    `meanwhile` is called just before the network runs. The kernel lets go of the interpreter, so work that it starts in
+    another thread goes on beside it.
+    """
     timeline.check(network, r0, drives, biases, noise, forcing)
     if engine not in ENGINES:
         raise LapsusError(f"engine must be one of {', '.join(ENGINES)}, not {engine!r}")
@@ -76,9 +86,14 @@ def rollout_and_read_out(
     if reason:
         _tell(f"The torch reference runs instead of the fused kernel, several times slower: {reason}.")
     if engine == "reference" or reason:
+        if meanwhile:
+            meanwhile()
         trajectory = reference.rollout(network, r0, drives, biases, timeline, noise, forcing)
         return trajectory, *read_out(trajectory, network.readout.to(trajectory.dtype))
-    return fused.rollout(network, r0, drives, biases, timeline, noise, forcing, threads=threads, group=group)
+    tree = cast(DendriticTree, network)  # or why_not would have said so
+    return fused.rollout(
+        tree, r0, drives, biases, timeline, noise, forcing, threads=threads, group=group, meanwhile=meanwhile
+    )
 
 
 def _tell(message: str) -> None:

@@ -7,7 +7,9 @@ order that depends neither on the number of threads nor on who finishes first. S
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from importlib import import_module
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -15,13 +17,16 @@ from torch import Tensor
 from lapsus.engine.threads import resolve
 from lapsus.engine.timeline import Timeline
 from lapsus.errors import LapsusError
+from lapsus.networks import DendriticTree
+from lapsus.protocols import Network
 
+_native: Any = None
 try:
     _native = import_module("lapsus.engine._native")
 except ModuleNotFoundError:
-    _native, _reason = None, "the kernel was not built, for want of a C++ compiler when lapsus was installed"
+    _reason = "the kernel was not built, for want of a C++ compiler when lapsus was installed"
 except ImportError as error:
-    _native, _reason = None, f"the kernel does not load ({error})"
+    _reason = f"the kernel does not load ({error})"
 
 __all__ = [
     "adam",
@@ -100,13 +105,13 @@ def project(r: Tensor, readout: Tensor) -> Tensor:
     return x
 
 
-def why_not(network, r0: Tensor) -> str | None:
+def why_not(network: Network, r0: Tensor) -> str | None:
     """Why the kernel cannot run this network, in words, or None if it can."""
     if _native is None:
         return _reason
-    if not all(hasattr(network, name) for name in ("leaf_weight", "branch_weights", "branching", "nonlinearity")):
+    if not isinstance(network, DendriticTree):
         return f"{type(network).__name__} is not a dendritic tree"
-    if _own_F(network):
+    if type(network).F is not DendriticTree.F:
         return f"{type(network).__name__} has an F of its own"
     if network.nonlinearity not in NONLINEARITIES:
         return f"the kernel does not know the non-linearity {network.nonlinearity!r}"
@@ -119,15 +124,8 @@ def why_not(network, r0: Tensor) -> str | None:
     return None
 
 
-def _own_F(network) -> bool:
-    """Whether a subclass of the tree computes something else."""
-    from lapsus.networks import DendriticTree
-
-    return isinstance(network, DendriticTree) and type(network).F is not DendriticTree.F
-
-
 def rollout(
-    network,
+    network: DendriticTree,
     r0: Tensor,
     drives: Tensor,
     biases: tuple[Tensor, ...],
@@ -137,36 +135,59 @@ def rollout(
     *,
     threads: int | None = None,
     group: int | None = None,
+    meanwhile: Callable[[], None] | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The trajectory [S+1, n, C, K], x [S+1, d, C, K] and power [C, K]; see lapsus.engine for the arguments."""
-    leaves = network.leaf_weight.shape[0]
-    if drives.shape[0] and drives.shape[2] != leaves:
-        raise LapsusError(f"drives has {drives.shape[2]} entries a condition; the tree has {leaves} leaves")
+    count = network.leaf_weight.shape[0]
+    if drives.shape[0] and drives.shape[2] != count:
+        raise LapsusError(f"drives has {drives.shape[2]} entries a condition; the tree has {count} leaves")
     weights, tables = list(network.branch_weights), list(biases)
     if not weights and network.nonlinearity == "relu":
         # A point neuron is a soma with one leaf: the ReLU of a ReLU is that ReLU.
         weights = [r0.new_ones(network.units, 1)]
         tables.append(tables[0].new_zeros(tables[0].shape))
-    nodes = [leaves] + [weight.shape[0] for weight in weights]
+    nodes = [count] + [weight.shape[0] for weight in weights]
     if [table.shape[-1] for table in tables] != nodes:
         raise LapsusError(f"the bias tables have {[table.shape[-1] for table in tables]} nodes; the tree has {nodes}")
     # Under `group` the kernel itself adds to .grad: autograd would add one sum a micro-batch, in another order.
     leaves = [t if group and t.is_leaf and t.requires_grad else None for t in (network.leaf_weight, *weights, *tables)]
-    call = _Call(network, nodes, [0] + [weight.shape[1] for weight in weights], timeline, resolve(threads), group)
-    call.leaves = leaves
+    children = [0] + [weight.shape[1] for weight in weights]
+    call = _Call(network, nodes, children, timeline, resolve(threads), group, leaves, meanwhile)
     return _Rollout.apply(call, r0, drives, noise, forcing, network.readout, network.leaf_weight, *weights, *tables)
 
 
 class _Call:
     """Everything about one rollout that is not a tensor."""
 
-    def __init__(self, network, nodes: list[int], children: list[int], timeline: Timeline, threads: int, group):
+    def __init__(
+        self,
+        network: DendriticTree,
+        nodes: list[int],
+        children: list[int],
+        timeline: Timeline,
+        threads: int,
+        group: int | None,
+        leaves: list[Tensor | None],
+        meanwhile: Callable[[], None] | None,
+    ) -> None:
         self.softplus = network.nonlinearity == "softplus"
         self.alpha = float(network.alpha)
         self.nodes, self.children, self.timeline, self.threads, self.group = nodes, children, timeline, threads, group
-        self.isa = instruction_set()
+        self.leaves, self.meanwhile, self.isa = leaves, meanwhile, instruction_set()
 
-    def native(self, trajectory, x, power, r0, drives, noise, forcing, readout, leaf_weight, *rest):
+    def native(
+        self,
+        trajectory: Tensor,
+        x: Tensor | None,
+        power: Tensor | None,
+        r0: Tensor,
+        drives: Tensor,
+        noise: Tensor,
+        forcing: Tensor | None,
+        readout: Tensor,
+        leaf_weight: Tensor,
+        *rest: Tensor,
+    ) -> Any:
         """The kernel's view of the arrays; it keeps none of them alive."""
         weights, tables = rest[: len(self.nodes) - 1], rest[len(self.nodes) - 1 :]
         _, conditions, trials = r0.shape
@@ -206,7 +227,7 @@ def _address(tensor: Tensor | None) -> int:
 
 class _Rollout(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, call: _Call, *tensors):
+    def forward(ctx: Any, call: _Call, *tensors: Any) -> tuple[Tensor, Tensor, Tensor]:
         dtype = tensors[0].dtype
         tensors = tuple(t if t is None else t.detach().to(dtype).contiguous() for t in tensors)
         r0 = tensors[0]
@@ -218,6 +239,8 @@ class _Rollout(torch.autograd.Function):
         if any(ctx.needs_input_grad) and not call.softplus:
             masks = torch.empty(native.mask_words, dtype=torch.int64)
             native.set_masks(masks.data_ptr(), masks.nbytes)
+        if call.meanwhile:
+            call.meanwhile()
         native.forward(call.isa, call.threads)
         ctx.call = call
         ctx.save_for_backward(masks, trajectory, *tensors)
@@ -226,11 +249,11 @@ class _Rollout(torch.autograd.Function):
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(ctx, *given):
+    def backward(ctx: Any, *given: Tensor | None) -> tuple[Tensor | None, ...]:
         masks, trajectory, *tensors = ctx.saved_tensors
         call = ctx.call
-        r0, drives, noise, forcing, readout, leaf_weight, *rest = tensors
-        given = [None if grad is None else grad.contiguous() for grad in given]
+        r0, drives, _noise, _forcing, _readout, leaf_weight, *rest = tensors
+        given = tuple(None if grad is None else grad.contiguous() for grad in given)
         native = call.native(trajectory, None, None, *tensors)
         native.set_masks(_address(masks), 0)
         in_r0, in_drives = torch.empty_like(r0), _zeros_like(drives)

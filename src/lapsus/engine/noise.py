@@ -72,12 +72,8 @@ def _normal(rows: int, conditions: range, trials: int, low: int, high: int, stre
     runs = -(-rows * trials // _RUN)
     index = np.arange(runs * 16, dtype=np.uint64)
     for place, condition in enumerate(conditions):
-        counter = [
-            index & np.uint64(0xFFFFFFFF),
-            index >> np.uint64(32),
-            np.full_like(index, condition),
-            np.full_like(index, stream),
-        ]
+        last = (np.full_like(index, condition), np.full_like(index, stream))
+        counter = np.stack([index & np.uint64(0xFFFFFFFF), index >> np.uint64(32), *last])
         words = philox(counter, (low, high)).reshape(4, runs, 16)
         # The upper 24 bits, centred in their interval, so that the logarithm never sees 0; rounded as the kernel
         # rounds.

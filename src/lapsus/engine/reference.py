@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from lapsus.engine.timeline import Timeline
+from lapsus.protocols import Network
 
 __all__ = ["clamp", "rollout"]
 
@@ -17,7 +18,7 @@ def clamp(r: Tensor, readout: Tensor, x: Tensor) -> Tensor:
 
 
 def rollout(
-    network,
+    network: Network,
     r0: Tensor,
     drives: Tensor,
     biases: tuple[Tensor, ...],
@@ -26,7 +27,8 @@ def rollout(
     forcing: Tensor | None = None,
 ) -> Tensor:
     """The trajectory [S+1, n, C, K]; see lapsus.engine.rollout for the arguments."""
-    first_forced = timeline.steps - (0 if forcing is None else len(forcing))
+    forcing = r0.new_empty(0) if forcing is None else forcing
+    first_forced = timeline.steps - len(forcing)
     r = r0
     trajectory = [r]
     for step in range(timeline.steps):

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from lapsus.errors import LapsusError
+from lapsus.protocols import Network
 
 __all__ = ["Timeline"]
 
@@ -46,7 +47,15 @@ class Timeline:
         """S, the number of steps of a trial."""
         return len(self.sigma)
 
-    def check(self, network, r0: Tensor, drives: Tensor, biases, noise: Tensor, forcing: Tensor | None) -> None:
+    def check(
+        self,
+        network: Network,
+        r0: Tensor,
+        drives: Tensor,
+        biases: tuple[Tensor, ...],
+        noise: Tensor,
+        forcing: Tensor | None,
+    ) -> None:
         """Raise LapsusError, naming the argument of rollout that does not fit the others and what would."""
         if r0.ndim != 3 or r0.shape[0] != network.units:
             raise LapsusError(f"r0 has shape {list(r0.shape)}; it must be [{network.units} units, conditions, trials]")

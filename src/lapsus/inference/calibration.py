@@ -1,23 +1,35 @@
-"""Simulation-based calibration (Talts et al. 2018): does the posterior of f contain the truth as often as it says?
+"""Simulation-based calibration (Talts et al. 2018): does the posterior contain the truth as often as it says?
 
-Swap functions and emissions are drawn from the prior, responses from them, and each data set is fitted. Where the
-posterior is right, the rank of the true f(d) among its posterior draws is uniform at every distance d, and a band of
-50, 80 or 95 % contains it as often.
+Parameters are drawn from the prior, responses from them, and each data set is fitted. Where the posterior is right, the
+rank of the truth among its posterior draws is uniform, and a band of 50, 80 or 95 % contains it as often. What is
+ranked: f at several distances, averaged over set sizes, and with `rates` the swap rate of every group (a set size, or a
+subject in it), which is where offsets by set size and by subject show.
 """
 
+import time
+import warnings
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
+import torch
+
+from lapsus.errors import LapsusWarning
+from lapsus.inference.emissions import EMISSIONS
+from lapsus.inference.fitting import fit
+from lapsus.inference.model import MixtureModel
+from lapsus.inference.result import Fit
+from lapsus.inference.shares import group_shares
 
 __all__ = ["Calibration", "calibrate"]
 
 LEVELS = (0.5, 0.8, 0.95)
+KEPT = 384
 
 
 @dataclass
 class Calibration:
-    """distances [grid], the true f [fits, grid], and posterior draws of it [fits, grid, S]."""
+    """distances [grid] (radians; or the groups' labels), the truth [fits, grid], posterior draws [fits, grid, S]."""
 
     distances: np.ndarray
     truth: np.ndarray
@@ -71,33 +83,43 @@ def calibrate(
     emission: str = "von_mises",
     uniform: bool = True,
     seed: int = 0,
-    distances=None,
+    distances: np.ndarray | None = None,
     progress: bool = True,
+    hierarchical: bool = False,
+    rates: bool = False,
 ) -> Calibration:
-    """Simulate and fit `fits` data sets with the items of `design` (a Trials), and keep the true f and its
-    posterior."""
-    import time
-    import warnings
-
+    """Simulate and fit `fits` data sets with the items (and subjects) of `design` (a Trials), and keep truth and
+    posterior of f at `distances`, or with `rates` of every group's swap rate."""
     from tqdm import tqdm
 
-    from lapsus.errors import LapsusWarning
-    from lapsus.inference.emissions import EMISSIONS
-    from lapsus.inference.fitting import fit
-    from lapsus.inference.model import Model
-
     distances = np.linspace(0, np.pi, 9) if distances is None else np.asarray(distances)
-    prior, start = Model(design, model, EMISSIONS[emission](), uniform), time.perf_counter()
-    truths, draws, failed = [], [], 0
+    prior = MixtureModel(design, model, EMISSIONS[emission](), uniform, hierarchical=hierarchical)
+    start, truths, draws, failed = time.perf_counter(), [], [], 0
     for number in tqdm(range(fits), desc="calibration", disable=None if progress else True):
         rng = np.random.default_rng([seed, number])
-        theta = rng.standard_normal(prior.dimension)
-        truths.append(prior.f(theta[:, None], distances)[:, 0].numpy())
+        truth = prior.unpack(torch.tensor(rng.standard_normal((prior.dimension, 1))))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", LapsusWarning)  # counted below
-            fitted = fit(prior.simulate(theta, rng), model, emission, uniform, seed=number, progress=False)
+            fitted = fit(
+                prior.simulate(truth, rng),
+                model,
+                emission,
+                uniform,
+                seed=number,
+                progress=False,
+                by="hierarchical" if hierarchical else None,
+                sets=prior.sets if prior.sets != "shared" else "offsets",
+                bias=False,
+            )
         failed += not fitted.converged
         # Runs that needed longer chains have more draws; as many are kept of each, from all chains.
-        f = fitted.f(distances)
-        draws.append(f[:, :: f.shape[1] // 768])
-    return Calibration(distances, np.array(truths), np.array(draws), time.perf_counter() - start, failed)
+        thin = fitted.parameters.map(lambda part, step=fitted.draws // KEPT: part[..., ::step][..., :KEPT])
+        if rates:
+            several = np.array([label[0] > 1 for label in prior.labels])
+            truths.append(group_shares(prior, truth)["non_target"][several, 0])
+            draws.append(group_shares(fitted.model, thin)["non_target"][several])
+        else:
+            truths.append(Fit(prior, truth, 1.0, 1.0, 0).f(distances)[:, 0])
+            draws.append(Fit(fitted.model, thin, 1.0, 1.0, 0).f(distances))
+    labels = np.array([str(label) for label in prior.labels if label[0] > 1]) if rates else distances
+    return Calibration(labels, np.array(truths), np.array(draws), time.perf_counter() - start, failed)

@@ -1,9 +1,10 @@
-"""A fit as a folder: netCDF for machines, JSON and text for people, PNG and PDF for talks."""
+"""A fit as a folder: netCDF for machines, CSV for R and pandas, JSON and text for people."""
 
 import json
 from pathlib import Path
 
 import numpy as np
+import torch
 
 from lapsus.errors import LapsusError
 from lapsus.files import (
@@ -18,12 +19,22 @@ from lapsus.files import (
     write_text,
 )
 from lapsus.inference.emissions import EMISSIONS
-from lapsus.inference.model import Model
+from lapsus.inference.likelihood import Parameters
+from lapsus.inference.model import FEATURES, GUESS, MEAN, SCALE, TAU, MixtureModel
 from lapsus.inference.result import FILES, Fit
-from lapsus.inference.variational import Variational
+from lapsus.inference.swap_prior import TAU_MIN, SwapPrior
 from lapsus.trials import Trials
 
 __all__ = ["check_folder", "load_fit", "save_fit", "save_subjects"]
+
+FORMAT = "lapsus fit 2"
+PARTS = {
+    "coefficients": ("shape", "harmonic", "draw"),
+    "level": ("group", "draw"),
+    "emission": ("parameter", "group", "draw"),
+    "bias": ("group", "draw"),
+    "guess": ("group", "draw"),
+}
 
 
 def _ours(path: Path) -> bool:
@@ -35,17 +46,15 @@ def check_folder(folder: str | Path) -> bool:
     return check_place(folder, "fit", _ours)
 
 
-def save_fit(fit: Fit, folder: str | Path, plots: bool = True) -> Path:
+def save_fit(fit: Fit, folder: str | Path) -> Path:
     """Write a fit as a folder, all of it or nothing; an earlier fit there is replaced when the new one is whole."""
     check_folder(folder)
     with new_folder(folder) as place:
         _fill(fit, place)
-        if plots:
-            _draw(fit, place)
     return Path(folder)
 
 
-def save_subjects(fits, folder: str | Path, plots: bool = True) -> Path:
+def save_subjects(fits, folder: str | Path) -> Path:
     """Write a fit a subject, each in a folder of its own, and a summary of all."""
     check_folder(folder)
     with new_folder(folder) as place:
@@ -57,8 +66,6 @@ def save_subjects(fits, folder: str | Path, plots: bool = True) -> Path:
                 name = f"subject-{file_name(subject)}-{number}"
             _fill(fit, make_folder(place / name))
         _summarise(fits, place)
-        if plots:
-            _draw(fits, place)
     return Path(folder)
 
 
@@ -70,35 +77,33 @@ def _fill(fit: Fit, folder: Path) -> None:
 def _summarise(fit, folder: Path) -> None:
     write_json(folder / "summary.json", fit.to_dict())
     write_text(folder / "summary.txt", fit.summary() + "\n")
-
-
-def _draw(fit, folder: Path) -> None:
-    from lapsus.plots.fits import save_all
-
-    save_all(fit, folder)
+    write_text(folder / "methods.txt", fit.methods() + "\n")
+    write_text(folder / "estimates.csv", fit.table().to_csv(index=False))
 
 
 def _dataset(fit):
     import xarray as xr
 
-    model, trials, q = fit.model, fit.trials, fit.variational
-    table = fit.swap_function()
-    responsibilities = fit.responsibilities
+    model, trials = fit.model, fit.trials
+    table, responsibilities = fit.swap_function(), fit.responsibilities
     data = {
-        "theta": (("coordinate", "draw"), fit.draws),
         "response": ("trial", trials.response),
         "report": (("trial", "item"), trials.report),
         "set_size": ("trial", trials.set_size),
         "subject": ("trial", trials.subject.astype(str).astype(object)),
         "responsibility": (("trial", "component"), responsibilities.to_numpy()),
-        "q_mean": ("coordinate", q.theta),
-        "q_factor": (("latent", "latent_"), q.factor),
-        "restarts": ("restart", np.array(fit.restarts)),
     }
+    for prefix, parameters in (("", fit.parameters), ("typical_", fit.population)):
+        for name, dims in PARTS.items():
+            values = None if parameters is None else getattr(parameters, name)
+            if values is not None:
+                data[f"{prefix}{name}"] = (dims, values.numpy())
     if trials.probe is not None:
         data["probe"] = (("trial", "item"), trials.probe)
     if trials.point is not None:
         data["point"] = (("trial", "dim"), trials.point)
+    if model.by is not None:
+        data["condition"] = ("trial", trials.conditions[model.by].astype(str).to_numpy(object))
     if fit.name != "none":
         data |= {f"swap_{name}": ("distance", table[name].to_numpy()) for name in table if name != "distance"}
         data["swap_distance"] = ("distance", table["distance"].to_numpy())
@@ -108,60 +113,123 @@ def _dataset(fit):
         "uniform": model.uniform,
         "even": model.even,
         "hierarchical": model.hierarchical,
+        "sets": model.sets,
+        "bias": model.bias,
+        "by": model.by,
+        "apart": fit.apart,
         "seed": fit.seed,
         "rhat": fit.rhat,
         "accepted": fit.accepted,
         "seconds": fit.seconds,
         "requested": fit.requested,
-        "elbo": q.elbo,
-        "iterations": q.iterations,
-        "converged": q.converged,
-        "message": q.message,
         "source": trials.source,
         "unit": trials.unit,
-        "comparison": None if fit.comparison is None else fit.comparison.to_dict(orient="records"),
+        "probe_unit": trials.probe_unit,
+        "feature_name": trials.feature_name,
+        "probe_name": trials.probe_name,
+        "candidates": None if fit.candidates is None else fit.candidates.to_dict(orient="records"),
     }
-    dataset = xr.Dataset(data, attrs={"format": "lapsus fit 1", "settings": json.dumps(meta)})
+    dataset = xr.Dataset(data, attrs={"format": FORMAT, "settings": json.dumps(meta)})
     return dataset.assign_coords(component=list(responsibilities))
 
 
 def load_fit(folder: str | Path) -> Fit:
-    """The fit in a folder that `save_fit` wrote, or in its fit.nc."""
+    """The fit in a folder that `save_fit` wrote (or in its fit.nc), of this version or of the first."""
     path = Path(folder) / "fit.nc" if Path(folder).is_dir() else Path(folder)
     if not path.exists():
         raise LapsusError(f"{path}: there is no such fit; `lapsus fit … -o FOLDER` writes one.")
     dataset = read_netcdf(path)
-    if dataset.attrs.get("format") != "lapsus fit 1":
+    if dataset.attrs.get("format") not in (FORMAT, "lapsus fit 1"):
         raise LapsusError(f"{path}: is not a fit that lapsus wrote.")
     with understood(path):
         return _fit(dataset)
 
 
 def _fit(dataset) -> Fit:
-    import pandas as pd
-
     meta = json.loads(dataset.attrs["settings"])
+    by = meta.get("by")
     trials = Trials(
         dataset["response"].to_numpy(),
         dataset["report"].to_numpy(),
         dataset["probe"].to_numpy() if "probe" in dataset else None,
         subject=dataset["subject"].to_numpy().astype(str),
         point=dataset["point"].to_numpy() if "point" in dataset else None,
+        conditions=None if by is None else {by: dataset["condition"].to_numpy().astype(str)},
         source=meta["source"],
     )
     trials.unit = meta["unit"]
+    trials.probe_unit = meta.get("probe_unit", meta["unit"])
+    trials.name_features(meta.get("feature_name"), meta.get("probe_name"))
+    return (_second if dataset.attrs["format"] == FORMAT else _first)(dataset, meta, trials)
+
+
+def _model(meta, trials, **options):
     emission = EMISSIONS[meta["emission"]]()
-    model = Model(trials, meta["model"], emission, meta["uniform"], meta["even"], meta["hierarchical"])
-    q = Variational(
-        dataset["q_mean"].to_numpy(),
-        dataset["q_factor"].to_numpy(),
-        meta["elbo"],
-        meta["iterations"],
-        meta["converged"],
-        meta["message"],
+    return MixtureModel(trials, meta["model"], emission, meta["uniform"], meta["even"], meta["hierarchical"], **options)
+
+
+def _second(dataset, meta, trials):
+    import pandas as pd
+
+    def parameters(prefix):
+        if f"{prefix}emission" not in dataset:
+            return None
+        parts = [f"{prefix}{name}" for name in PARTS]
+        return Parameters(*(torch.tensor(dataset[p].to_numpy()) if p in dataset else None for p in parts))
+
+    model = _model(meta, trials, sets=meta["sets"], bias=meta["bias"], by=meta["by"])
+    fit = Fit(
+        model, parameters(""), meta["rhat"], meta["accepted"], meta["seed"], parameters("typical_"), meta["apart"]
     )
-    restarts = dataset["restarts"].to_numpy()
-    fit = Fit(model, dataset["theta"].to_numpy(), q, meta["rhat"], meta["accepted"], restarts, meta["seed"])
     fit.seconds, fit.requested = meta["seconds"], meta["requested"]
-    fit.comparison = None if meta["comparison"] is None else pd.DataFrame(meta["comparison"])
+    fit.candidates = None if meta["candidates"] is None else pd.DataFrame(meta["candidates"])
+    return fit
+
+
+def _first(dataset, meta, trials):
+    """A fit of the first version: one f for all set sizes and subjects, coordinates instead of parameters."""
+    import pandas as pd
+
+    model, theta = _model(meta, trials, sets="shared"), torch.tensor(dataset["theta"].to_numpy())
+    features = FEATURES[meta["model"]]
+    prior = SwapPrior(features, meta["even"]) if features else None
+    rows, groups = len(model.emission.names) + meta["uniform"], len(model.labels)
+    sizes, at, parts = len(model.sizes), 0, {}
+    for part, count in (
+        ("a", prior.size if prior else 0),
+        ("mean", int(meta["model"] != "none")),
+        ("scale", int(prior is not None)),
+        ("tau", len(features)),
+        ("groups", rows * groups),
+        ("population", rows * sizes if meta["hierarchical"] else 0),
+        ("population_sd", rows if meta["hierarchical"] else 0),
+    ):
+        parts[part] = theta[at : at + count]
+        at += count
+    emission = model.emission
+    centre = torch.tensor([*emission.means, *[GUESS[0]] * meta["uniform"]], dtype=torch.float64)[:, None, None]
+    width = torch.tensor([*emission.scales, *[GUESS[1]] * meta["uniform"]], dtype=torch.float64)[:, None, None]
+    columns = theta.shape[1]
+    z = parts["groups"].reshape(rows, groups, columns)
+    # The first version sorted subjects as text.
+    order = sorted(range(groups), key=lambda g: (model.labels[g][0], model.labels[g][1]))
+    if meta["hierarchical"]:
+        middle = centre + width * parts["population"].reshape(rows, sizes, columns)
+        of = torch.tensor([model.sizes.index(model.labels[g][0]) for g in order])
+        values = middle[:, of] + torch.exp(np.log(0.4) + 0.5 * parts["population_sd"])[:, None] * z
+    else:
+        values = centre + width * z
+    values = values[:, np.argsort(order)]
+    coefficients = level = None
+    if prior is not None:
+        tau = TAU_MIN + torch.exp(TAU[0] + TAU[1] * parts["tau"])
+        coefficients = (torch.exp(SCALE[0] + SCALE[1] * parts["scale"]) * prior.spectrum(tau).sqrt() * parts["a"])[None]
+    if meta["model"] != "none":
+        level = (MEAN[0] + MEAN[1] * parts["mean"]).expand(groups, -1).contiguous()
+    guess = values[-1] if meta["uniform"] else None
+    parameters = Parameters(coefficients, level, values[: len(emission.names)].contiguous(), None, guess)
+    fit = Fit(model, parameters, meta["rhat"], meta["accepted"], meta["seed"])
+    fit.seconds, fit.requested = meta["seconds"], meta["requested"]
+    if meta["comparison"] is not None:
+        fit.candidates = pd.DataFrame(meta["comparison"]).assign(emission=meta["emission"])
     return fit

@@ -2,77 +2,109 @@
 
 import time
 import warnings
+from pathlib import Path
 
 import numpy as np
 import torch
 
 from lapsus import circular
 from lapsus.errors import LapsusError, LapsusWarning
-from lapsus.inference.conditional import Conditional
+from lapsus.inference.candidates import EMISSION_ORDER, MODELS, Candidate, Choice, compare, evaluate, search
 from lapsus.inference.emissions import EMISSIONS
+from lapsus.inference.laplace import Laplace
 from lapsus.inference.likelihood import one_thread_each
-from lapsus.inference.loo import Loo
-from lapsus.inference.model import FEATURES, Model
-from lapsus.inference.result import Fit, SubjectFits, comparison_table
+from lapsus.inference.model import FEATURES, SETS, natural_order
+from lapsus.inference.progress import Bar
+from lapsus.inference.result import Fit, SubjectFits, typical
 from lapsus.inference.sampler import sample
-from lapsus.inference.variational import curvature, maximise, maximum_a_posteriori
 from lapsus.trials import Trials
 
-__all__ = ["MODELS", "fit"]
-
-MODELS = ("none", "constant", "probe", "report", "both")  # simplest first
-PILOT = 2000  # trials on which starting points are tried
+__all__ = ["fit"]
 
 
 def fit(
     trials,
     model: str = "auto",
-    emission: str = "von_mises",
+    emission: str | None = None,
     uniform: bool = True,
     even: bool = True,
     by: str | None = None,
     seed: int = 0,
     models: tuple[str, ...] | None = None,
     progress: bool = True,
+    sets: str = "auto",
+    bias: bool | None = None,
+    apart: float | None = None,
 ) -> "Fit | SubjectFits":
     """Fit swap models to trials (a Trials, or a table or path that makes one).
 
     model     none, constant, probe, report, both, or auto: compare them (or `models`) by leave-one-out predictive
               density and keep the simplest within one standard error of the best
-    emission  von_mises, wrapped_stable, or plane (responses as points)
+    emission  von_mises, variable_precision, wrapped_stable, plane (responses as points), or auto: compared together
+              with the swap models; without it auto where the model is auto, else von_mises
     uniform   allow a share of uniform guesses
     even      f depends on the distance only, not on its sign
-    by        None: all subjects together; "subject": a fit each; "hierarchical": one swap function, own emissions
+    by        None: all subjects together; "subject": a fit each; "hierarchical": subjects around a population; the
+              name of another column: its values are compared, subjects around a population where there are several
     seed      of the posterior draws
+    sets      how f differs between set sizes: shared, offsets, shapes, or auto: the one that predicts best
+    bias      a constant shift of all responses; None: where it predicts better
+    apart     angle (radians) beyond which a non-target counts as told apart from the target; None: 2 circular s.d.
     """
     trials = _as_trials(trials)
     names = _models(model, models, trials)
-    _check(emission, by, trials)
+    emissions = _emissions(emission, model, models, trials)
+    condition = _check(by, sets, trials)
     _check_scatter(trials)
     start = time.perf_counter()
-    subjects = list(dict.fromkeys(trials.subject)) if by == "subject" else [None]
-    with _bar(len(subjects) * len(names), progress) as bar, one_thread_each():
-        tables, chosen = {}, {}
-        for name in names:
-            for subject in subjects:
-                part = trials if subject is None else trials[trials.subject == subject]
-                bar.set_description(f"{name}{'' if subject is None else ', subject ' + subject}")
-                fitted = _fit_one(part, name, emission, uniform, even, by == "hierarchical", seed, bar, len(names) > 1)
-                chosen[name, subject] = fitted
-        for subject in subjects:
-            tables[subject] = _compare({n: [chosen[n, subject]] for n in names})
-    if by != "subject":
-        best = _choice(tables[None], names)
-        result = chosen[best, None]
-        result.comparison, result.seconds = tables[None], time.perf_counter() - start
+    hierarchical = by == "hierarchical" or (condition is not None and len(np.unique(trials.subject)) > 1)
+    options = {"uniform": uniform, "even": even, "hierarchical": hierarchical, "by": condition}
+    subjects = natural_order(set(trials.subject)) if by == "subject" else [None]
+    parts = [trials if s is None else trials[trials.subject == s] for s in subjects]
+    several = len({int(n) for n in trials.set_size if n > 1}) > 1
+    structures = (sets,) if sets != "auto" else SETS if several else ("offsets",)
+    biases = (False, True) if bias is None else (bool(bias),)
+    if names == ("none",):
+        structures = ("shared",)
+    with Bar(progress) as bar, one_thread_each():
+
+        def look(choice: Choice) -> Candidate:
+            bar.stage(f"comparing: {choice}")
+            return evaluate(parts, choice, options, seed, apart)
+
+        chosen, seen = search(names, emissions, structures, biases, look)
+        results = []
+        for number, laplace in enumerate(seen[chosen].fits):
+            who = "" if subjects[number] is None else f", subject {subjects[number]}"
+            bar.stage(f"sampling: {chosen}{who}")
+            results.append(_sample(laplace, seed, apart, bar))
+    table = compare(seen) if len(seen) > 1 else None
+    seconds = time.perf_counter() - start
+    for result, who in zip(results, subjects):
         result.requested = model
-        return result
-    overall = _compare({n: [chosen[n, s] for s in subjects] for n in names})
-    best = _choice(overall, names)
-    results = SubjectFits({s: chosen[best, s] for s in subjects}, overall, time.perf_counter() - start)
-    for subject in subjects:
-        results[subject].comparison = tables[subject]
-    return results
+        if by != "subject":
+            result.candidates, result.seconds = table, seconds
+        if result.warning:
+            label = "" if who is None else f" (subject {who})"
+            warnings.warn(f"Model {result.name}{label}: {result.warning}", LapsusWarning, stacklevel=2)
+    if by != "subject":
+        return results[0]
+    return SubjectFits(dict(zip(subjects, results)), table, seconds)
+
+
+def _sample(laplace: Laplace, seed: int, apart: float | None, bar: Bar) -> Fit:
+    """Exact draws of the posterior, from chains that start at its approximation."""
+    start = time.perf_counter()
+    model, conditional = laplace.conditional.model, laplace.conditional
+    rng = np.random.default_rng([seed, MODELS.index(model.name)])
+    chains = sample(conditional, laplace.centre, laplace.factor(), rng, progress=bar.step)
+    with torch.no_grad():
+        theta, _ = conditional.theta(torch.tensor(chains.draws.reshape(model.dimension, -1)))
+        parameters = model.unpack(theta)
+        population = typical(model, theta)
+    result = Fit(model, parameters, chains.rhat.max(), chains.accepted, seed, population, apart)
+    result.seconds = time.perf_counter() - start
+    return result
 
 
 def _check_scatter(trials) -> None:
@@ -85,46 +117,7 @@ def _check_scatter(trials) -> None:
         )
 
 
-def _fit_one(trials, name, emission, uniform, even, hierarchical, seed, bar, with_loo) -> Fit:
-    start = time.perf_counter()
-    rng = np.random.default_rng([seed, MODELS.index(name)])
-    model = Model(trials, name, EMISSIONS[emission](), uniform, even, hierarchical)
-    pilot = None
-    if len(trials) > 2 * PILOT:
-        chosen = _pilot_rows(model, rng)
-        pilot = Model(trials[chosen], name, model.emission, uniform, even, hierarchical)
-    starts = [model.initial(mean) for mean in ((-1.5, -4.0) if model.latent else (0.0,))]
-    theta, gradient, tries = maximum_a_posteriori(model, starts, pilot)
-    bar.update(0.2)
-    precision = curvature(model.log_joint, theta)
-    conditional = Conditional(model, theta, precision - np.eye(model.dimension), gradient)
-    variational = maximise(model, conditional, theta, precision)
-    bar.update(0.2)
-    centre = conditional.start(variational.theta)
-    chains = sample(conditional, centre, curvature(conditional.log_joint, centre), rng, progress=bar.step(0.5))
-    with torch.no_grad():
-        draws = conditional.theta(torch.tensor(chains.draws.reshape(model.dimension, -1)))[0].numpy()
-    result = Fit(model, draws, variational, chains.rhat.max(), chains.accepted, tries, seed)
-    if with_loo:
-        result.loo  # computed now, so that the bar and the clock include it
-    bar.update(0.1)
-    result.seconds = time.perf_counter() - start
-    if result.warning:
-        warnings.warn(f"Model {bar.description}: {result.warning}", LapsusWarning, stacklevel=3)
-    return result
-
-
-def _pilot_rows(model, rng):
-    """PILOT trials, the same share of every emission group and at least 20 of each."""
-    groups, chosen = model.likelihood.groups, []
-    for group in range(len(model.labels)):
-        rows = np.flatnonzero(groups == group)
-        count = min(len(rows), max(20, len(rows) * PILOT // len(groups)))
-        chosen.append(rng.choice(rows, count, replace=False))
-    return np.sort(np.concatenate(chosen))
-
-
-def _as_trials(trials):
+def _as_trials(trials) -> Trials:
     import pandas as pd
 
     if isinstance(trials, Trials):
@@ -133,10 +126,10 @@ def _as_trials(trials):
         return Trials.from_table(trials)
     from lapsus.trials import read_trials
 
-    return read_trials(trials)
+    return read_trials(Path(trials))
 
 
-def _models(model, models, trials):
+def _models(model: str, models: tuple[str, ...] | None, trials) -> tuple[str, ...]:
     chosen = tuple(models or (m for m in MODELS if trials.probe is not None or "probe" not in FEATURES[m]))
     chosen = chosen if model == "auto" else (model,)
     for name in chosen:
@@ -153,14 +146,42 @@ def _models(model, models, trials):
     return chosen
 
 
-def _check(emission, by, trials):
+def _emissions(emission: str | None, model: str, models, trials) -> tuple[str, ...]:
+    if emission is None:
+        emission = "auto" if model == "auto" and models is None else "von_mises"
+    if emission == "auto":
+        return EMISSION_ORDER
     if emission not in EMISSIONS:
-        raise LapsusError(f"emission '{emission}' is not known; use {', '.join(EMISSIONS)}.")
-    if by not in (None, "subject", "hierarchical"):
-        raise LapsusError(f"by '{by}' is not known; use 'subject', 'hierarchical' or None.")
+        raise LapsusError(f"emission '{emission}' is not known; use auto, {', '.join(EMISSIONS)}.")
+    EMISSIONS[emission]().initial(trials)  # says what it misses
+    return (emission,)
+
+
+def _check(by: str | None, sets: str, trials) -> str | None:
+    """The column of conditions that `by` names, if it names one."""
+    if sets not in ("auto", *SETS):
+        raise LapsusError(f"sets '{sets}' is not known; use auto, {', '.join(SETS)}.")
     if len(trials) < 10:
         raise LapsusError(f"{trials.source}: {len(trials)} trials are too few to fit; at least 10 are needed.")
-    if by is not None and "subject" not in trials.columns:
+    if by is None:
+        return None
+    if by not in ("subject", "hierarchical"):
+        if by not in trials.conditions:
+            there = ", ".join(map(str, trials.conditions)) or "no further columns"
+            raise LapsusError(
+                f"by '{by}' is not known; use 'subject', 'hierarchical', or a column of the table ({there})."
+            )
+        levels, counts = np.unique(trials.conditions[by].astype(str), return_counts=True)
+        if trials.conditions[by].isna().any():
+            raise LapsusError(f"{trials.source}: column {by} is empty in some rows; every trial needs a value.")
+        if not 2 <= len(levels) <= 12:
+            raise LapsusError(f"{trials.source}: column {by} has {len(levels)} values; 2 to 12 can be compared.")
+        if counts.min() < 10:
+            raise LapsusError(
+                f"{trials.source}: {by} {levels[counts.argmin()]} has {counts.min()} trials; 10 at least."
+            )
+        return by
+    if "subject" not in trials.columns:
         raise LapsusError(
             f"{trials.source}: there is no column subject, which by '{by}' needs; the table has"
             f" {', '.join(trials.columns)}. Call the column that says who answered 'subject', or leave out --by to fit"
@@ -171,51 +192,4 @@ def _check(emission, by, trials):
         if counts.min() < 10:
             few = subjects[counts.argmin()]
             raise LapsusError(f"{trials.source}: subject {few} has {counts.min()} trials; at least 10 are needed.")
-
-
-def _choice(table, names):
-    """The simplest model within one standard error of the best."""
-    if table is None:
-        return names[0]
-    near = table[(table["elpd_difference"] >= -table["difference_se"]) | (table["elpd_difference"] == 0)]
-    return min(near["model"], key=MODELS.index)
-
-
-def _compare(fits):
-    """Table of models {name: its fits, one or one a subject}; None where there is one model."""
-    if len(fits) < 2:
-        return None
-    loos = {name: _sum_loo([fit.loo for fit in parts]) for name, parts in fits.items()}
-    return comparison_table(loos, {name: max(fit.rhat for fit in parts) for name, parts in fits.items()})
-
-
-def _sum_loo(parts):
-    by_trial = np.concatenate([part.by_trial for part in parts])
-    k = np.concatenate([part.pareto_k for part in parts])
-    return Loo(float(by_trial.sum()), float(np.sqrt(len(by_trial)) * by_trial.std()), by_trial, k)
-
-
-class _bar:
-    """A tqdm bar that counts models in fractions; silent when not on a terminal."""
-
-    def __init__(self, total, shown):
-        from tqdm import tqdm
-
-        form = "{desc}: {percentage:3.0f}%|{bar}| {elapsed}<{remaining}"
-        self._tqdm = tqdm(total=total, disable=None if shown else True, bar_format=form, leave=False)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self._tqdm.close()
-
-    def set_description(self, text):
-        self.description = text
-        self._tqdm.set_description(text)
-
-    def update(self, share):
-        self._tqdm.update(min(share, self._tqdm.total - self._tqdm.n))
-
-    def step(self, share, count=36):
-        return lambda: self.update(share / count)
+    return None

@@ -1,38 +1,80 @@
-"""log p(responses | swap function, emission) for S parameter vectors at once, with its gradient by hand.
+"""log p(responses | parameters) for S parameter vectors at once, with its gradient by hand.
 
-    p(y) = (1 − u) Σ_n π_n p_ε(y ⊖ z_r⁽ⁿ⁾) + u / 2π,   π = softmax(0 for the cued item, f(Δ⁽ⁿ⁾) for the others)
+    p(y) = (1 − u) Σ_n π_n p_ε(y ⊖ z_r⁽ⁿ⁾ ⊖ bias) + u / 2π,   π ∝ (1 for the cued item, exp(level + shape(Δ⁽ⁿ⁾)))
 
 Everything that a fit does is in these few lines, so they are written out: no graph is built over trials × vectors.
-f enters only through its values at `sites`: the distinct distances of the data where these are few, else a fine
-regular grid with linear interpolation between its points (the form in which a fitted swap function is tabulated).
+Trials belong to groups (a set size, or a subject in it); level, emission, bias and guesses are the group's, the shape
+of the swap function is shared by all groups or by those of one set size. The shape enters only through its values at
+`sites`: the distinct distances of the data where these are few, else a fine regular grid, between whose points
+exp(shape) is linear.
 """
 
 import math
 import os
 import warnings
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 import numpy as np
 import torch
+from torch import Tensor
 
-__all__ = ["Likelihood", "in_parallel", "one_thread_each", "sparse_pair"]
+__all__ = ["Likelihood", "Parameters", "Sites", "in_parallel", "one_thread_each", "sparse_pair"]
 
-CHUNK = 1 << 18  # array elements per piece of work: small enough to stay in the cache
+CHUNK = 1 << 17  # array elements per piece of work: small enough to stay in the cache
+COLUMNS = {torch.float64: 8, torch.float32: 32}  # parameter vectors that usually come together
 GRID = {(1, True): 121, (1, False): 240, (2, True): 49, (2, False): 72}  # sites a dimension, by (features, even)
+FEW = 48  # distinct distances that are sites themselves
+SAME = 1e-3  # distances that differ by less are one (radians): 0.06°, what rounding in a table makes
 
 
-_pool = None
+@dataclass
+class Parameters:
+    """What the likelihood depends on, for S draws. None where the model has no such part.
+
+    coefficients [C, K, S]  Fourier coefficients of the swap function's shape: C = 1, or one row a set size
+    level        [G, S]     log odds of a distractor against the cued item, before the shape
+    emission     [E, G, S]  the emission's own parameters
+    bias         [G, S]     angle that is added to every response, radians
+    guess        [G, S]     logit of the probability of a guess
+    """
+
+    coefficients: Tensor | None
+    level: Tensor | None
+    emission: Tensor
+    bias: Tensor | None
+    guess: Tensor | None
+
+    def map(self, function: Callable[[Tensor], Tensor]) -> "Parameters":
+        """The same with every part passed through a function."""
+        parts = (self.coefficients, self.level, self.emission, self.bias, self.guess)
+        return Parameters(*(None if part is None else function(part) for part in parts))
+
+    def dot(self, gradient: "Parameters") -> Tensor:
+        """Σ part · gradient: differentiating it carries the likelihood's gradient on to what made these parameters."""
+        pairs = (
+            (self.coefficients, gradient.coefficients),
+            (self.level, gradient.level),
+            (self.emission, gradient.emission),
+            (self.bias, gradient.bias),
+            (self.guess, gradient.guess),
+        )
+        return torch.stack([(part * on).sum() for part, on in pairs if part is not None]).sum()
 
 
-def in_parallel(work, blocks, columns):
+_pool: ThreadPoolExecutor | None = None
+
+
+def in_parallel(work: Callable, blocks: list, columns: int) -> Iterable:
     """work(block) for every block, in order, on all cores: one thread a block beats torch's threads inside each
     operation."""
     global _pool
     if len(blocks) < 2 or columns < 8:  # waking a thread takes as long as a few columns
         return map(work, blocks)
     if _pool is None:
-        _pool = ThreadPoolExecutor(min(os.cpu_count() or 1, 8))
+        _pool = ThreadPoolExecutor(min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2, 8))
     return _pool.map(work, blocks)
 
 
@@ -47,60 +89,97 @@ def one_thread_each():
         torch.set_num_threads(threads)
 
 
-def sparse_pair(index, weight, columns):
-    """Sparse float64 matrix with `weight` [R, c] at columns `index` [R, c], and its transpose."""
+def sparse_pair(
+    index: np.ndarray, weight: np.ndarray, columns: int, dtype: torch.dtype = torch.float64
+) -> tuple[Tensor, Tensor]:
+    """Sparse matrix with `weight` [R, c] at columns `index` [R, c], and its transpose."""
     from scipy.sparse import csr_array
 
     rows = np.repeat(np.arange(len(index)), index.shape[1])
     matrix = csr_array((weight.reshape(-1), (rows, index.reshape(-1))), shape=(len(index), columns))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # torch announces that its sparse layout is young
-        return tuple(
-            torch.sparse_csr_tensor(torch.tensor(m.indptr), torch.tensor(m.indices), torch.tensor(m.data), m.shape)
+        first, second = (
+            torch.sparse_csr_tensor(
+                torch.tensor(m.indptr), torch.tensor(m.indices), torch.tensor(m.data, dtype=dtype), m.shape
+            )
             for m in (matrix, matrix.T.tocsr())
         )
+    return first, second
+
+
+class _At:
+    """at(x [G, S]) → [T, S]: what each trial's group has."""
+
+    def __init__(self, groups: np.ndarray):
+        self.groups = slice(int(groups[0]), int(groups[-1]) + 1)  # trials are sorted by group
+        self.local = groups - groups[0]
+        self.index = torch.tensor(self.local)
+        self.single = int(self.local[-1]) == 0
+
+    def __call__(self, x: Tensor | None) -> Tensor | None:
+        if x is None:
+            return None
+        return x[self.groups] if self.single else x[self.groups].index_select(0, self.index)
+
+
+class _Total:
+    """total(x [T, S]) → [groups of the block, S]: sums over the trials of each group."""
+
+    def __init__(self, at: _At, bias: bool, dtype: torch.dtype):
+        self.bias, self.single = bias, at.single
+        if not self.single:
+            ones = np.ones((len(at.local), 1))
+            self.matrix = sparse_pair(at.local[:, None], ones, int(at.local[-1]) + 1, dtype)[1]
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return x.sum(0, keepdim=True) if self.single else self.matrix @ x
 
 
 class _Block:
-    """Trials of one set size and one emission group, at most a chunk of them."""
+    """Trials of one set size, sorted by group, at most a chunk of them."""
 
-    def __init__(self, trials, rows, group, emission, sites):
-        self.rows, self.group = rows, group
-        self.others = int(trials.set_size[rows[0]]) - 1
-        self.sub = trials[rows]
-        self.statistics = emission.statistics(self.sub, slice(None))
-        if sites is not None and self.others:
-            index, weight = sites.locate(self.sub)
-            self.interpolate, self.scatter = sparse_pair(index, weight, len(sites.points))
+    def __init__(self, likelihood: "Likelihood", rows: np.ndarray):
+        trials, dtype = likelihood.trials[rows], likelihood.dtype
+        self.rows, self.others = rows, int(trials.set_size[0]) - 1
+        self.at = _At(likelihood.groups[rows])
+        self.total = _Total(self.at, likelihood.bias, dtype)
+        self.statistics = likelihood.emission.statistics(trials, self.at.local, dtype)
+        self.shape = likelihood.shape_of_size.get(self.others + 1, 0)
+        if likelihood.sites is not None and self.others:
+            index, weight = likelihood.sites.locate(trials)
+            self.interpolate, self.scatter = sparse_pair(index, weight, len(likelihood.sites.points), dtype)
 
 
 class Sites:
-    """The distances at which f is needed. points [G] or [G, 2]; locate(trials) gives rows of interpolation."""
+    """The distances at which the shape is needed. points [sites] or [sites, 2], radians."""
 
-    def __init__(self, trials, features, even):
-        self.features, self.even, axes = features, even, []
+    def __init__(self, trials, features: tuple[str, ...], even: bool):
+        self.features, self.even = features, even
+        self.axes, self.exact = [], []
         for feature in features:
             values = trials.distance(feature)[:, 1:]
-            values = _fold(values[np.isfinite(values)], even)
-            unique = np.unique(np.round(values, 9))
-            if len(unique) <= 48:
-                axes.append(unique)
+            unique = distinct(_fold(values[np.isfinite(values)], even))
+            self.exact.append(len(unique) <= FEW)
+            if self.exact[-1]:
+                self.axes.append(unique)
             elif even:
-                axes.append(np.linspace(0, math.pi, GRID[len(features), True]))
+                self.axes.append(np.linspace(0, math.pi, GRID[len(features), True]))
             else:
-                axes.append(np.arange(GRID[len(features), False]) * 2 * math.pi / GRID[len(features), False] - math.pi)
-        self.axes = axes
-        self.exact = [len(axis) <= 48 for axis in axes]
-        grid = np.meshgrid(*axes, indexing="ij")
+                count = GRID[len(features), False]
+                self.axes.append(np.arange(count) * 2 * math.pi / count - math.pi)
+        grid = np.meshgrid(*self.axes, indexing="ij")
         self.points = np.stack([g.reshape(-1) for g in grid], -1)
 
-    def locate(self, trials):
-        """index, weight [(N−1)·T, c], item by item: f at every distractor is Σ weight · f(points[index])."""
-        index = weight = None
+    def locate(self, trials) -> tuple[np.ndarray, np.ndarray]:
+        """index, weight [(N−1)·T, c], item by item: exp(shape) of a distractor is Σ weight · exp(shape(points))."""
+        index, weight = np.zeros((1, 1), int), np.ones((1, 1))
         for feature, axis, exact in zip(self.features, self.axes, self.exact):
             values = _fold(trials.distance(feature)[:, 1:], self.even).T.reshape(-1)
             if exact:
-                i = np.clip(np.searchsorted(axis, np.round(values, 9)), 0, len(axis) - 1)[:, None]
+                right = np.clip(np.searchsorted(axis, values), 0, len(axis) - 1)
+                left = np.maximum(right - 1, 0)
+                i = np.where(np.abs(values - axis[left]) < np.abs(values - axis[right]), left, right)[:, None]
                 w = np.ones_like(i, float)
             else:
                 position = (values - axis[0]) / (axis[1] - axis[0])
@@ -109,12 +188,18 @@ class Sites:
                 right = left + 1 if self.even else (left + 1) % len(axis)
                 share = position - left if self.even else position - np.floor(position)
                 i, w = np.stack([left, right], 1), np.stack([1 - share, share], 1)
-            if index is None:
-                index, weight = i, w
-            else:
-                index = (index[:, :, None] * len(axis) + i[:, None, :]).reshape(len(i), -1)
-                weight = (weight[:, :, None] * w[:, None, :]).reshape(len(w), -1)
+            index = (index[:, :, None] * len(axis) + i[:, None, :]).reshape(len(i), -1)
+            weight = (weight[:, :, None] * w[:, None, :]).reshape(len(w), -1)
         return index, weight
+
+
+def distinct(values: np.ndarray) -> np.ndarray:
+    """The different values among many, ascending; those closer than rounding makes them (SAME) are one, their mean."""
+    values = np.sort(values)
+    if not len(values):
+        return values
+    parts = np.split(values, np.flatnonzero(np.diff(values) > SAME) + 1)
+    return np.array([part.mean() for part in parts])
 
 
 def _fold(values, even):
@@ -122,139 +207,178 @@ def _fold(values, even):
 
 
 class Likelihood:
-    """The likelihood of trials as a function of f at the sites and of each emission group's parameters.
+    """The likelihood of trials as a function of Parameters.
 
-    kind: "none" (f = −∞), "constant" (one value) or "function" (`features`, f at the sites).
-    groups [T] numbers each trial's emission group.
+    groups [T]   number of each trial's group; the trials of a group have one set size
+    features     distances on which the shape depends; none: no shape
+    basis        function from sites to the shape's basis [sites, K]; None: a value at every site
+    by_size      a shape for each set size (of two items or more), not one for all
     """
 
-    def __init__(self, trials, emission, groups, features=(), constant=False, even=True, uniform=True, columns=64):
-        self.trials, self.emission, self.uniform = trials, emission, uniform
-        self.kind = "function" if features else "constant" if constant else "none"
-        self.sites = Sites(trials, features, even) if features else None
+    def __init__(
+        self,
+        trials,
+        emission,
+        groups,
+        features: tuple[str, ...] = (),
+        even: bool = True,
+        bias: bool = False,
+        basis: Callable | None = None,
+        by_size: bool = False,
+        dtype: torch.dtype = torch.float64,
+    ):
+        self.trials, self.emission, self.bias, self.dtype = trials, emission, bias, dtype
         self.groups = np.asarray(groups)
         self.group_count = int(self.groups.max()) + 1
-        self.values = len(self.sites.points) if features else 1 if constant else 0
-        self.blocks = []
-        for size in np.unique(trials.set_size):
-            for group in range(self.group_count):
-                rows = np.flatnonzero((trials.set_size == size) & (self.groups == group))
-                step = max(1, CHUNK // (columns * size))
-                for start in range(0, len(rows), step):
-                    self.blocks.append(_Block(trials, rows[start : start + step], group, emission, self.sites))
+        sizes = np.unique(trials.set_size)
+        several = [int(n) for n in sizes if n > 1]
+        self.shape_of_size = {n: i if by_size else 0 for i, n in enumerate(several)}
+        self.sites = Sites(trials, features, even) if features and several else None
+        if self.sites is not None:
+            points = self.sites.points
+            matrix = torch.eye(len(points)) if basis is None else basis(points)
+            self.basis = matrix.to(dtype)
+        self.blocks: list[_Block] = []
+        for size in sizes:
+            rows = np.flatnonzero(trials.set_size == size)
+            rows = rows[np.argsort(self.groups[rows], kind="stable")]
+            step = max(1, CHUNK // (COLUMNS[dtype] * int(size)))
+            self.blocks += [_Block(self, rows[start : start + step]) for start in range(0, len(rows), step)]
+        self.floor = 1e-300 if dtype == torch.float64 else 1e-36
 
-    def f_of_items(self, block, f):
-        """f at every distractor of a block [N−1, T, S], from its values at the sites [G, S]."""
-        shape = (block.others, len(block.rows), f.shape[-1])
-        if self.kind == "constant":
-            return f.expand(shape)
-        return (block.interpolate @ f).reshape(shape)
+    def _site_odds(self, p: Parameters) -> list[Tensor] | None:
+        """exp(shape) at the sites [sites, S], one for each row of coefficients."""
+        if p.coefficients is None or self.sites is None:
+            return None
+        return [(self.basis @ row).clamp_(-40, 40).exp_() for row in p.coefficients]
 
-    def of_block(self, block, f_items, emission, guess, gradient=False):
-        """log p [T, S] of a block's trials; with gradient also d/df_items [N−1, T, S], d/demission [E, S], d/dguess
-        [S].
+    def _odds(self, block: _Block, p: Parameters, sites: list[Tensor] | None) -> Tensor | None:
+        """exp(level + shape) of every distractor [N−1, T, S] (constant over items: [1, T, S]); None: no swaps."""
+        if p.level is None or not block.others:
+            return None
+        level = block.at(p.level.clamp(-40, 40)).exp()
+        if sites is None:
+            return level.expand(len(block.rows), -1)[None]
+        shape = (block.interpolate @ sites[block.shape]).reshape(block.others, len(block.rows), -1)
+        return shape * level
 
-        f_items [N−1, T, S] or None, emission [E, S], guess [S] (logit of u) or None. Items come first: sums over them
-        are then sums of whole arrays.
-        """
-        density, flat, saved = self.emission.densities(block.statistics, emission)
-        silent = f_items is None or not block.others
-        if silent:
+    def _of_block(self, block: _Block, p: Parameters, prepared, sites, gradient: bool):
+        """log p [T, S] of a block's trials; with gradient also the sums of each part."""
+        density, flat, saved = self.emission.densities(block.statistics, prepared, block.at)
+        odds = self._odds(block, p, sites)
+        if odds is None:
             mixture = density[0]
         else:
-            odds = f_items.exp()
-            total = odds.sum(0).add_(1)
-            mixture = (odds * density[1:]).sum(0).add_(density[0]).div_(total)
-        if guess is None:
-            p, share = mixture.clamp_min(1e-300), 1.0
+            alike = sites is None  # one number for all distractors of a trial
+            every = odds[0] * block.others + 1 if alike else odds.sum(0).add_(1)
+            weighted = odds[0] * density[1:].sum(0) if alike else (odds * density[1:]).sum(0)
+            mixture = weighted.add_(density[0]).div_(every)
+        u = None if p.guess is None else torch.sigmoid(block.at(p.guess))
+        if u is None:
+            chance = mixture.clamp_min(self.floor)
         else:
-            u = torch.sigmoid(guess)
-            share = 1 - u
-            p = torch.addcmul(u * flat, mixture, share).clamp_min_(1e-300)
-        log_p = p.log()
+            chance = (mixture * (1 - u) + u * flat).clamp_min_(self.floor)
+        log_p = chance.log()
         if not gradient:
             return log_p
-        inverse = p.reciprocal()
-        on_guess = guess_responsibility = None
-        if guess is not None:
-            guess_responsibility = inverse * (u * flat)
-            # p = share · mixture + u · flat, so share · mixture / p = 1 − guess_responsibility
-            on_guess = (guess_responsibility - u).sum(0)
-            inverse *= share
-        if silent:
-            on_f, responsibility = None, torch.zeros_like(density)
-            responsibility[0] = density[0] * inverse
+        inverse = chance.reciprocal()
+        guess = on_guess = None
+        if u is not None:
+            guess = inverse * (u * flat)
+            # chance = (1 − u) mixture + u flat, so (1 − u) mixture / chance = 1 − guess
+            on_guess = block.total(guess - u)
+            inverse = inverse * (1 - u)
+        on_level = on_sites = None
+        if odds is None:
+            responsibility = torch.zeros_like(density)
+            torch.mul(density[0], inverse, out=responsibility[0])
         else:
-            inverse /= total
-            density.mul_(inverse)  # from here: share · density / (p · total)
-            responsibility = density
-            on_f = torch.sub(density[1:], mixture.mul_(inverse)).mul_(odds)
-            responsibility[1:] *= odds
-        on_emission = self.emission.pull_back(block.statistics, responsibility, guess_responsibility, saved)
-        return log_p, on_f, on_emission, on_guess
+            inverse = inverse / every
+            responsibility = density.mul_(inverse)  # from here: (1 − u) density / (chance · every)
+            pull = mixture * inverse
+            if alike:
+                responsibility[1:] *= odds
+                on_level = block.total(responsibility[1:].sum(0) - pull * (odds[0] * block.others))
+            else:
+                responsibility[1:] *= odds
+                on_items = torch.addcmul(responsibility[1:], odds, pull, value=-1)
+                on_level = block.total(on_items.sum(0))
+                # d/d log(site odds): a site's share of an item's odds, which are a weighted sum over sites
+                whole = on_items / odds * block.at(p.level.clamp(-40, 40)).exp()
+                on_sites = (block.scatter @ whole.reshape(-1, whole.shape[-1])) * sites[block.shape]
+        on_emission = self.emission.pull_back(block.statistics, responsibility, guess, saved, block.total)
+        return log_p.sum(0), on_sites, on_level, on_emission, on_guess
 
-    def total(self, f, emission, guess, gradient=True):
-        """Σ_t log p [S]; and its gradients in f [G, S], emission [E, groups, S], guess [groups, S]."""
-        columns = emission.shape[-1]
-
-        @torch.no_grad()
-        def work(block):
-            items = self.f_of_items(block, f) if f is not None and block.others else None
-            g = guess[block.group] if guess is not None else None
-            if not gradient:
-                return self.of_block(block, items, emission[:, block.group], g).sum(0)
-            log_p, df, de, dg = self.of_block(block, items, emission[:, block.group], g, True)
-            if df is not None:
-                df = df.sum((0, 1)) if self.kind == "constant" else block.scatter @ df.reshape(-1, columns)
-            return log_p.sum(0), df, de, dg
-
-        if not gradient:
-            return sum(in_parallel(work, self.blocks, columns))
-        value = emission.new_zeros(columns)
-        on_f = torch.zeros_like(f) if f is not None else None
-        on_emission, on_guess = torch.zeros_like(emission), torch.zeros_like(guess) if guess is not None else None
-        for block, (log_p, df, de, dg) in zip(self.blocks, in_parallel(work, self.blocks, columns)):
+    @torch.no_grad()
+    def total(self, parameters: Parameters) -> tuple[Tensor, Parameters]:
+        """Σ_t log p [S] and its gradient, shaped like the parameters, both in float64."""
+        p = parameters.map(lambda part: part.detach().to(self.dtype))
+        prepared, sites = self.emission.prepare(p.emission, p.bias), self._site_odds(p)
+        columns = p.emission.shape[-1]
+        value = torch.zeros(columns, dtype=torch.float64)
+        on = p.map(lambda part: torch.zeros_like(part, dtype=torch.float64))
+        on_sites = None if sites is None else [torch.zeros_like(s, dtype=torch.float64) for s in sites]
+        sums = None
+        results = in_parallel(lambda b: self._of_block(b, p, prepared, sites, True), self.blocks, columns)
+        for block, (log_p, df, dl, de, dg) in zip(self.blocks, results):
             value += log_p
-            if df is not None:
-                on_f += df
-            on_emission[:, block.group] += de
-            if dg is not None:
-                on_guess[block.group] += dg
-        return value, on_f, on_emission, on_guess
+            if sums is None:
+                sums = torch.zeros(len(de), self.group_count, columns, dtype=torch.float64)
+            sums[:, block.at.groups] += de
+            if on_sites is not None and df is not None:
+                on_sites[block.shape] += df
+            if on.level is not None and dl is not None:
+                on.level[block.at.groups] += dl
+            if on.guess is not None:
+                on.guess[block.at.groups] += dg
+        gradient = self.emission.gradient(sums.to(self.dtype), prepared).double()
+        count = len(self.emission.names)
+        on.emission = gradient[:count]
+        if on.bias is not None:
+            on.bias = gradient[count]
+        if on_sites is not None:
+            on.coefficients = torch.stack([self.basis.double().T @ row for row in on_sites])
+        return value, on
 
-    def by_trial(self, f, emission, guess):
+    @torch.no_grad()
+    def by_trial(self, parameters: Parameters) -> np.ndarray:
         """log p of every trial [T, S]."""
-        out = torch.empty(len(self.trials), emission.shape[-1], dtype=torch.float64)
-
-        @torch.no_grad()
-        def work(block):
-            items = self.f_of_items(block, f) if f is not None and block.others else None
-            g = guess[block.group] if guess is not None else None
-            out[block.rows] = self.of_block(block, items, emission[:, block.group], g)
-
-        list(in_parallel(work, self.blocks, emission.shape[-1]))
+        p = parameters.map(lambda part: part.detach().to(self.dtype))
+        prepared, sites = self.emission.prepare(p.emission, p.bias), self._site_odds(p)
+        out = np.empty((len(self.trials), p.emission.shape[-1]))
+        results = in_parallel(lambda b: self._of_block(b, p, prepared, sites, False), self.blocks, out.shape[1])
+        for block, log_p in zip(self.blocks, results):
+            out[block.rows] = log_p.numpy()
         return out
 
-    def responsibilities(self, f, emission, guess):
-        """Posterior probability that each item [T, N], or a guess [T, 1], gave the response: mean over columns → [T,
-        N+1]."""
-        width = self.trials.report.shape[1]
-        out = np.full((len(self.trials), width + 1), np.nan)
+    @torch.no_grad()
+    def weights(self, parameters: Parameters) -> Iterable[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        """For every block its rows, the probability of each item to be reported [N, T, S], and of a guess [T, S]."""
+        p = parameters.map(lambda part: part.detach().to(self.dtype))
+        sites, columns = self._site_odds(p), p.emission.shape[-1]
         for block in self.blocks:
-            density, flat, _ = self.emission.densities(block.statistics, emission[:, block.group])
-            logits = torch.zeros_like(density)
-            if f is not None and block.others:
-                logits[1:] = self.f_of_items(block, f)
-            elif block.others:
-                logits[1:] = -math.inf
-            u = (
-                torch.sigmoid(guess[block.group])
-                if guess is not None
-                else torch.zeros(emission.shape[-1], dtype=torch.float64)
-            )
-            joint = (1 - u) * torch.softmax(logits, 0) * density
-            lapse = (u * flat).expand(len(block.rows), -1)
-            total = joint.sum(0) + lapse
-            out[block.rows, : block.others + 1] = (joint / total).mean(-1).T
-            out[block.rows, -1] = (lapse / total).mean(-1)
+            odds, count = self._odds(block, p, sites), len(block.rows)
+            items = torch.zeros(block.others + 1, count, columns, dtype=self.dtype)
+            items[0] = 1.0
+            if odds is not None:
+                items[1:] = odds
+                items /= items.sum(0)
+            guess = torch.zeros(count, columns, dtype=self.dtype)
+            if p.guess is not None:
+                guess = torch.sigmoid(block.at(p.guess)).expand(count, -1)
+            yield block.rows, (items * (1 - guess)).numpy(), guess.numpy()
+
+    @torch.no_grad()
+    def responsibilities(self, parameters: Parameters) -> np.ndarray:
+        """Posterior probability that each item, or a guess (the last column), gave the response: mean over draws
+        [T, N + 1]."""
+        p = parameters.map(lambda part: part.detach().to(self.dtype))
+        prepared = self.emission.prepare(p.emission, p.bias)
+        out = np.full((len(self.trials), self.trials.report.shape[1] + 1), np.nan)
+        for block, (rows, items, guess) in zip(self.blocks, self.weights(parameters)):
+            density, flat, _ = self.emission.densities(block.statistics, prepared, block.at)
+            joint, lapse = torch.tensor(items) * density, torch.tensor(guess) * flat
+            every = (joint.sum(0) + lapse).clamp_min(self.floor)
+            out[rows, : block.others + 1] = (joint / every).mean(-1).T.numpy()
+            out[rows, -1] = (lapse / every).mean(-1).numpy()
         return out

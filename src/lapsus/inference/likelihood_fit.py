@@ -8,47 +8,57 @@ from scipy.optimize import minimize
 
 from lapsus.errors import LapsusError
 from lapsus.inference.emissions import EMISSIONS
-from lapsus.inference.likelihood import Likelihood, one_thread_each
+from lapsus.inference.laplace import curvature
+from lapsus.inference.likelihood import Likelihood, Parameters, one_thread_each
 from lapsus.inference.model import FEATURES
-from lapsus.inference.variational import curvature
 
 __all__ = ["MaximumLikelihood", "maximum_likelihood"]
 
 
 @dataclass
 class MaximumLikelihood:
-    """distances and logits f there (one logit, no distance, for "constant"), emission parameters, probability of a
-    guess."""
+    """distances (radians) and logits f there (one logit, no distance, for "constant"), emission parameters,
+    probability of a guess."""
 
     log_likelihood: float
     distances: np.ndarray | None
     f: np.ndarray | None
-    emission: dict
+    emission: dict[str, float]
     uniform: float | None
 
 
-def maximum_likelihood(trials, model="constant", emission="von_mises", uniform=True, even=True) -> MaximumLikelihood:
-    """The likelihood's maximum for one group of trials: every set size shares one emission.
+def maximum_likelihood(
+    trials, model: str = "constant", emission: str = "von_mises", uniform: bool = True, even: bool = True
+) -> MaximumLikelihood:
+    """The likelihood's maximum for one group of trials: every set size shares one emission and one f.
 
     With model "probe" or "report" f is free at every distinct distance (at most 48 of them, as on a ring of positions).
     """
     kind = EMISSIONS[emission]()
     with one_thread_each():
-        likelihood = Likelihood(
-            trials, kind, np.zeros(len(trials), int), FEATURES[model], model == "constant", even, uniform
-        )
+        sizes, groups = np.unique(trials.set_size, return_inverse=True)
+        likelihood = Likelihood(trials, kind, groups, FEATURES[model], even)
         if likelihood.sites is not None and not all(likelihood.sites.exact):
             raise LapsusError(
                 f"maximum likelihood with model '{model}' needs at most 48 distinct distances; use lapsus.fit."
             )
-        count, size = likelihood.values, len(kind.names)
+        swaps = model != "none" and sizes.max() > 1
+        count = (len(likelihood.sites.points) if likelihood.sites is not None else 1) if swaps else 0
+        size = len(kind.names)
 
         def value_and_gradient(x):
-            f = x[:count] if count else None
-            guess = x[-1:] if uniform else None
-            value, on_f, on_emission, on_guess = likelihood.total(f, x[count : count + size, None], guess)
-            parts = [on_f, on_emission[:, 0], on_guess]
-            return value, torch.cat([part for part in parts if part is not None])
+            columns = x.shape[1]
+            rows = [x[i : i + 1].expand(len(sizes), -1) for i in range(count, count + size)]
+            level = shape = None
+            if swaps:
+                free = likelihood.sites is not None
+                level = x.new_zeros(len(sizes), columns) if free else x[:1].expand(len(sizes), -1)
+                shape = x[None, :count] if free else None
+            guess = x[-1:].expand(len(sizes), -1) if uniform else None
+            value, on = likelihood.total(Parameters(shape, level, torch.stack(rows), None, guess))
+            parts = [] if not swaps else [on.level.sum(0)[None] if shape is None else on.coefficients[0]]
+            parts += [on.emission.sum(1)] + ([on.guess.sum(0)[None]] if uniform else [])
+            return value, torch.cat(parts)
 
         def objective(x):
             value, gradient = value_and_gradient(torch.tensor(x)[:, None])
@@ -70,11 +80,11 @@ def maximum_likelihood(trials, model="constant", emission="von_mises", uniform=T
                 break
             x = x + step
         value = -objective(x)[0]
-    named = {name: float(v) for name, v in kind.natural(x[count : count + size, None]).items() for v in v}
+    named = {name: float(v) for name, vs in kind.natural(x[count : count + size, None]).items() for v in vs}
+    points = None
+    if likelihood.sites is not None:
+        points = likelihood.sites.points
+        points = points[:, 0] if points.shape[1] == 1 else points
     return MaximumLikelihood(
-        value,
-        likelihood.sites.points if likelihood.sites is not None else None,
-        x[:count] if count else None,
-        named,
-        float(1 / (1 + np.exp(-x[-1]))) if uniform else None,
+        value, points, x[:count] if count else None, named, float(1 / (1 + np.exp(-x[-1]))) if uniform else None
     )

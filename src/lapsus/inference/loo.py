@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import logsumexp
 
-__all__ = ["Loo", "leave_one_out", "pareto_fit", "pareto_smooth"]
+__all__ = ["Loo", "leave_one_out", "pareto_fit", "pareto_smooth", "sum_loo"]
 
 
 @dataclass
@@ -20,12 +20,12 @@ class Loo:
     pareto_k: np.ndarray
 
 
-def pareto_fit(x):
+def pareto_fit(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Shape k and scale sigma of generalised Pareto distributions on each row of x [R, M], ascending and positive.
 
     Zhang & Stephens (2009), with k shrunk towards 0.5 by a prior worth ten observations.
     """
-    rows, count = x.shape
+    count = x.shape[1]
     grid = 30 + int(math.sqrt(count))
     j = np.arange(1, grid + 1) - 0.5
     quartile = np.maximum(x[:, int(count / 4 + 0.5) - 1], 1e-300)
@@ -39,10 +39,10 @@ def pareto_fit(x):
     return (count * k + 5) / (count + 10), sigma
 
 
-def pareto_smooth(log_ratios):
+def pareto_smooth(log_ratios: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Normalised log weights [R, S] and Pareto k [R] from importance log ratios [R, S], one set a row."""
-    rows, count = log_ratios.shape
-    tail = int(math.ceil(min(0.2 * count, 3 * math.sqrt(count))))
+    count = log_ratios.shape[1]
+    tail = math.ceil(min(0.2 * count, 3 * math.sqrt(count)))
     log_weights = log_ratios - log_ratios.max(1, keepdims=True)
     order = np.argsort(log_weights, axis=1)
     cutoff = np.take_along_axis(log_weights, order[:, [-tail - 1]], 1)
@@ -69,7 +69,7 @@ def _log_quantiles(k, sigma, count):
     return np.log(sigma)[:, None] + np.maximum(kx, 0) + np.log(-np.expm1(-np.abs(kx))) - np.log(np.abs(k))
 
 
-def leave_one_out(log_likelihood) -> Loo:
+def leave_one_out(log_likelihood: np.ndarray) -> Loo:
     """From log p(y_t | draw) [T, S]."""
     log_likelihood = np.asarray(log_likelihood)
     by_trial, ks = [], []
@@ -78,4 +78,11 @@ def leave_one_out(log_likelihood) -> Loo:
         by_trial.append(logsumexp(weights + part, axis=1))
         ks.append(k)
     by_trial, k = np.concatenate(by_trial), np.concatenate(ks)
+    return Loo(float(by_trial.sum()), float(np.sqrt(len(by_trial)) * by_trial.std()), by_trial, k)
+
+
+def sum_loo(parts: list[Loo]) -> Loo:
+    """Of several sets of trials together."""
+    by_trial = np.concatenate([part.by_trial for part in parts])
+    k = np.concatenate([part.pareto_k for part in parts])
     return Loo(float(by_trial.sum()), float(np.sqrt(len(by_trial)) * by_trial.std()), by_trial, k)

@@ -1,196 +1,300 @@
 """The joint density of responses and parameters. Every coordinate has a standard normal prior; `unpack` says what it
 means.
 
-    a_k            coefficients of the swap function (swap_prior.py)
-    mean           of f:      N(−2.5, 2)             the cued item's logit is 0, so f is relative to it
-    log scale      of f:      N(log 0.7, 1)
-    log(tau − 4)   of f:      N(0.5, 1)              one a feature
-    emission       per group: the emission's own normal priors
-    guess          per group: N(−3, 2)               logit of the probability of a uniform guess
+The swap function of a group (a set size; with "hierarchical" a subject in it; with `by` a condition in those) is
 
-A group is a set size, and with "hierarchical" a subject within a set size; then the groups of one set size share a
-normal population with its own mean (prior as above) and s.d. (log-normal, median 0.4).
+    f(Δ) = level + shape(Δ)
+
+    shape          coefficients a_k (swap_prior.py), log scale N(log 0.7, 1), log(tau − 4) N(0.5, 1), one a feature;
+                   with sets = "shapes" plus a deviation of each set size, of log scale N(log 0.3, 0.7)
+    level          mean N(−2.5, 2), plus an offset of each set size, of log s.d. N(log 0.7, 0.7), unless
+                   sets = "shared"; the cued item's logit is 0, so f is relative to it
+    emission       of each set size: the emission's own normal priors
+    guess          of each set size: logit N(−3, 2)
+    bias           N(0, 0.15) radians, of all set sizes
+
+and with "hierarchical" level, emission, guess and bias have, each with its own log s.d., an offset of each subject
+(N(log 0.4, 0.7)) and, bias aside, a deviation of each subject in each set size (N(log 0.2, 0.7)); with `by` an effect
+of each condition but the first, N(0, 1) (bias: none), and an offset of each subject in each condition
+(N(log 0.2, 0.7)) where subjects have more than one.
 """
 
 import math
 
 import numpy as np
 import torch
+from torch import Tensor
 
-from lapsus.inference.likelihood import Likelihood
+from lapsus.inference.likelihood import Likelihood, Parameters
 from lapsus.inference.swap_prior import TAU_MIN, SwapPrior
 
-__all__ = ["FEATURES", "Model"]
+__all__ = ["FEATURES", "SETS", "MixtureModel", "Tier"]
 
-FEATURES = {"none": (), "constant": (), "probe": ("probe",), "report": ("report",), "both": ("probe", "report")}
-MEAN, SCALE, TAU, GUESS = (-2.5, 2.0), (math.log(0.7), 1.0), (0.5, 1.0), (-3.0, 2.0)
-POPULATION = (math.log(0.4), 0.5)
+FEATURES: dict[str, tuple[str, ...]] = {
+    "none": (),
+    "constant": (),
+    "probe": ("probe",),
+    "report": ("report",),
+    "both": ("probe", "report"),
+}
+SETS = ("shared", "offsets", "shapes")  # how f differs between set sizes, simplest first
+MEAN, SCALE, TAU, GUESS, BIAS = (-2.5, 2.0), (math.log(0.7), 1.0), (0.5, 1.0), (-3.0, 2.0), 0.15
+OFFSET, SUBJECT, DEVIATION = (math.log(0.7), 0.7), (math.log(0.4), 0.7), (math.log(0.2), 0.7)
+SHAPES, EFFECT = (math.log(0.3), 0.7), 1.0
 
 
-class Model:
+class Tier:
+    """Offsets of units (set sizes, subjects, …) around what is above them: value = s.d. · z for some rows of eta.
+
+    rows [R]      which of eta's rows (parameters of a group) they shift
+    unit [G]      the unit of each group
+    z, sd         slices of theta: coordinates of the offsets [R · units] and of the log s.d. [R]
+    """
+
+    def __init__(self, name: str, rows: list[int], unit: np.ndarray, prior: tuple[float, float], widths: Tensor):
+        self.name, self.rows, self.prior = name, rows, prior
+        self.count = int(unit.max()) + 1
+        self.unit = torch.tensor(unit)
+        self.widths = widths[rows][:, None]  # an s.d. of 1 is one of these units
+        self.z, self.sd = slice(0), slice(0)
+        self.gather = torch.zeros(self.count, len(unit), dtype=torch.float64)
+        self.gather[self.unit, torch.arange(len(unit))] = 1.0
+
+    def spread(self, theta: Tensor) -> Tensor:
+        """The s.d. [R, S]."""
+        return self.widths * torch.exp(self.prior[0] + self.prior[1] * theta[self.sd])
+
+    def offsets(self, theta: Tensor) -> Tensor:
+        """s.d. · z of every unit [R, units, S]."""
+        z = theta[self.z].reshape(len(self.rows), self.count, -1)
+        return self.spread(theta)[:, None] * z
+
+    def add(self, eta: Tensor, offsets: Tensor) -> Tensor:
+        """eta [F, G, S] with offsets [R, units, S] added to its rows."""
+        more = torch.zeros_like(eta)
+        more[self.rows] = offsets[:, self.unit]
+        return eta + more
+
+
+class MixtureModel:
     """One swap model on one set of trials.
 
     name        none, constant, probe, report or both
-    labels      what each emission group is: (set size, subject or "all")
-    dimension   number of coordinates; the first `latent` of them (coefficients and mean) are q(f)'s
+    sets        how f differs between set sizes: shared, offsets or shapes
+    labels      what each group is: (set size, subject or "all", condition or "all")
+    rows        names of the parameters that every group has: eta's rows
+    dimension   number of coordinates
     """
 
-    def __init__(self, trials, name, emission, uniform=True, even=True, hierarchical=False, harmonics=None):
+    def __init__(
+        self,
+        trials,
+        name: str,
+        emission,
+        uniform: bool = True,
+        even: bool = True,
+        hierarchical: bool = False,
+        sets: str = "offsets",
+        bias: bool = False,
+        by: str | None = None,
+        harmonics: int | None = None,
+    ):
         self.trials, self.name, self.emission, self.uniform = trials, name, emission, uniform
-        self.even, self.hierarchical = even, hierarchical
-        features = FEATURES[name]
-        self.prior = SwapPrior(features, even, harmonics) if features else None
-        who = trials.subject if hierarchical else np.full(len(trials), "all", object)
-        self.labels = sorted(set(zip(trials.set_size.tolist(), who.tolist())))
-        number = {label: i for i, label in enumerate(self.labels)}
-        groups = np.array([number[label] for label in zip(trials.set_size.tolist(), who.tolist())])
-        self.likelihood = Likelihood(trials, emission, groups, features, name == "constant", even, uniform)
+        self.even, self.hierarchical, self.bias, self.by = even, hierarchical, bias, by
+        self.sizes = sorted({int(n) for n in trials.set_size})
+        several = [n for n in self.sizes if n > 1]
+        self.sets = sets if len(several) > 1 and name != "none" else "shared"
+        if self.sets == "shapes" and not FEATURES[name]:
+            self.sets = "offsets"
+        self.prior = SwapPrior(FEATURES[name], even, harmonics) if FEATURES[name] else None
+        self._label_groups()
+        self.rows = [*emission.names, *["bias"] * bias, *["guess"] * uniform, *["level"] * (name != "none")]
+        self._likelihoods: dict[torch.dtype, Likelihood] = {}
         if self.prior is not None:
-            self.basis = self.prior.basis(self.likelihood.sites.points)
-        sizes = sorted({size for size, _ in self.labels})
-        self._size_of_group = torch.tensor([sizes.index(size) for size, _ in self.labels])
+            self.likelihood()  # distances that the model needs and the trials lack are missed now
+        self._place(several)
 
+    def _label_groups(self) -> None:
+        trials = self.trials
+        everyone = np.full(len(trials), "all", object)
+        who = trials.subject.astype(str) if self.hierarchical else everyone
+        what = everyone if self.by is None else trials.conditions[self.by].astype(str).to_numpy(object)
+        keys = list(zip(trials.set_size.tolist(), who.tolist(), what.tolist()))
+        order = {s: i for i, s in enumerate(natural_order(set(who)))}
+        order_c = {c: i for i, c in enumerate(natural_order(set(what)))}
+        self.labels = sorted(set(keys), key=lambda k: (k[0], order[k[1]], order_c[k[2]]))
+        number = {label: i for i, label in enumerate(self.labels)}
+        self.groups = np.array([number[key] for key in keys])
+        self.subjects, self.conditions = list(order), list(order_c)
+        self._size = np.array([self.sizes.index(n) for n, _, _ in self.labels])
+        self._subject = np.array([order[s] for _, s, _ in self.labels])
+        self._condition = np.array([order_c[c] for _, _, c in self.labels])
+
+    def _place(self, several: list[int]) -> None:
+        """Where every part lies in theta."""
+        emission, rows = self.emission, self.rows
+        priors = dict(zip(emission.names, zip(emission.means, emission.scales)))
+        priors |= {"bias": (0.0, BIAS), "guess": GUESS, "level": MEAN}
+        # Offsets of a bias are measured in tenths of a radian, the others in units of a logit or a logarithm.
+        widths = torch.tensor([0.1 if row == "bias" else 1.0 for row in rows], dtype=torch.float64)
+        self._centre = torch.tensor([priors[row][0] for row in rows], dtype=torch.float64)[:, None, None]
+        self._width = torch.tensor([priors[row][1] for row in rows], dtype=torch.float64)[:, None, None]
+        # Level and bias have one base for all set sizes, the others one each.
+        common = [i for i, row in enumerate(rows) if row in ("bias", "level")]
+        each = [i for i in range(len(rows)) if i not in common]
+        self._common, self._each = common, each
+        counts = {
+            "a": self.prior.size if self.prior else 0,
+            "a_size": self.prior.size * len(several) if self.prior and self.sets == "shapes" else 0,
+            "shape_sd": int(self.prior is not None and self.sets == "shapes"),
+            "scale": int(self.prior is not None),
+            "tau": len(self.prior.features) if self.prior else 0,
+            "common": len(common),
+            "base": len(each) * len(self.sizes),
+        }
+        contrasted = [i for i, row in enumerate(rows) if row != "bias"] if self.by else []
+        counts["effect"] = len(contrasted) * (len(self.conditions) - 1)
+        self._contrasted = contrasted
         self.slices, at = {}, 0
-        per_group = len(emission.names) + uniform
-        for part, count in (
-            ("a", self.prior.size if self.prior else 0),
-            ("mean", int(name != "none")),
-            ("scale", int(self.prior is not None)),
-            ("tau", len(features)),
-            ("groups", per_group * len(self.labels)),
-            ("population", per_group * len(sizes) if hierarchical else 0),
-            ("population_sd", per_group if hierarchical else 0),
-        ):
+        for part, count in counts.items():
             self.slices[part] = slice(at, at + count)
             at += count
+        self.tiers: list[Tier] = []
+        if self.sets != "shared":
+            self.tiers.append(Tier("set size", [rows.index("level")], self._size, OFFSET, widths))
+        unbiased = [i for i, row in enumerate(rows) if row != "bias"]
+        if self.hierarchical and len(self.subjects) > 1:
+            self.tiers.append(Tier("subject", list(range(len(rows))), self._subject, SUBJECT, widths))
+            pairs = sorted(set(zip(self._subject.tolist(), self._condition.tolist())))
+            if len(pairs) > len(self.subjects):
+                unit = np.array([pairs.index(p) for p in zip(self._subject.tolist(), self._condition.tolist())])
+                self.tiers.append(Tier("subject in condition", unbiased, unit, DEVIATION, widths))
+            if len(self.labels) > len(pairs):
+                self.tiers.append(Tier("group", unbiased, np.arange(len(self.labels)), DEVIATION, widths))
+        for tier in self.tiers:
+            tier.z = slice(at, at + len(tier.rows) * tier.count)
+            tier.sd = slice(tier.z.stop, tier.z.stop + len(tier.rows))
+            at = tier.sd.stop
         self.dimension = at
-        self.latent = self.slices["mean"].stop
 
-    def unpack(self, theta):
-        """theta [P, S] → a, mean and scale [1, S], tau [features, S], emission [E, groups, S], guess [groups, S]."""
-        parts = {name: theta[part] for name, part in self.slices.items()}
-        columns, count = theta.shape[1], len(self.emission.names) + self.uniform
-        centre = torch.tensor([*self.emission.means, *[GUESS[0]] * self.uniform], dtype=torch.float64)[:, None, None]
-        width = torch.tensor([*self.emission.scales, *[GUESS[1]] * self.uniform], dtype=torch.float64)[:, None, None]
-        z = parts["groups"].reshape(count, len(self.labels), columns)
-        if self.hierarchical:
-            middle, sd = self.population(theta)
-            groups = middle + sd * z
-        else:
-            groups = centre + width * z
-        return {
-            "a": parts["a"],
-            "mean": MEAN[0] + MEAN[1] * parts["mean"],
-            "scale": torch.exp(SCALE[0] + SCALE[1] * parts["scale"]),
-            "tau": TAU_MIN + torch.exp(TAU[0] + TAU[1] * parts["tau"]),
-            "emission": groups[: len(self.emission.names)],
-            "guess": groups[-1] if self.uniform else None,
-        }
+    def likelihood(self, dtype: torch.dtype = torch.float64) -> Likelihood:
+        """The likelihood of the trials; float32 for many draws, float64 for derivatives of derivatives."""
+        if not self.uniform or self.emission.name == "plane":
+            dtype = torch.float64  # without guesses a far response's density would be lost in float32
+        if dtype not in self._likelihoods:
+            basis = self.prior.basis if self.prior else None
+            self._likelihoods[dtype] = Likelihood(
+                self.trials,
+                self.emission,
+                self.groups,
+                self.prior.features if self.prior else (),
+                self.even,
+                self.bias,
+                basis,
+                self.sets == "shapes",
+                dtype,
+            )
+        return self._likelihoods[dtype]
 
-    def population(self, theta):
-        """Mean of each group's parameters in its population [E + 1, groups, S], and s.d. [E + 1, 1, S]; "hierarchical"
-        only."""
-        count, columns = len(self.emission.names) + self.uniform, theta.shape[1]
-        centre = torch.tensor([*self.emission.means, *[GUESS[0]] * self.uniform], dtype=torch.float64)[:, None, None]
-        width = torch.tensor([*self.emission.scales, *[GUESS[1]] * self.uniform], dtype=torch.float64)[:, None, None]
-        middle = centre + width * theta[self.slices["population"]].reshape(count, -1, columns)
-        sd = torch.exp(POPULATION[0] + POPULATION[1] * theta[self.slices["population_sd"]])[:, None]
-        return middle[:, self._size_of_group], sd
+    def base(self, theta: Tensor) -> Tensor:
+        """eta [F, G, S] above all tiers."""
+        columns = theta.shape[1]
+        z = torch.zeros(len(self.rows), len(self.labels), columns, dtype=theta.dtype)
+        z[self._common] = theta[self.slices["common"]][:, None].expand(-1, len(self.labels), -1)
+        each = theta[self.slices["base"]].reshape(len(self._each), len(self.sizes), columns)
+        z[self._each] = each[:, torch.tensor(self._size)]
+        eta = self._centre + self._width * z
+        if self._contrasted:
+            effect = EFFECT * theta[self.slices["effect"]].reshape(len(self._contrasted), -1, columns)
+            first = torch.zeros(len(self._contrasted), 1, columns, dtype=theta.dtype)
+            more = torch.zeros_like(eta)
+            more[self._contrasted] = torch.cat([first, effect], 1)[:, torch.tensor(self._condition)]
+            eta = eta + more
+        return eta
 
-    def f_at_sites(self, parts):
-        """f where the data need it [G, S], or None for the model without swaps."""
-        if self.name == "none":
+    def coefficients(self, theta: Tensor) -> Tensor | None:
+        """Fourier coefficients of the shape [C, K, S]: C = 1, or the number of set sizes beyond one item."""
+        if self.prior is None:
             return None
-        if self.prior is None:
-            return parts["mean"]
-        return self._function(self.basis, parts)
+        width, a = self.shape_widths(theta), theta[self.slices["a"]]
+        if self.sets != "shapes":
+            return (width * a)[None]
+        own = theta[self.slices["a_size"]].reshape(-1, *a.shape)
+        return width * (a + self.shape_sd(theta) * own)
 
-    def _function(self, basis, parts):
-        return parts["mean"] + parts["scale"] * (basis @ (self.prior.spectrum(parts["tau"]).sqrt() * parts["a"]))
+    def shape_widths(self, theta: Tensor) -> Tensor:
+        """Prior s.d. of the shape's coefficients [K, S]."""
+        tau = TAU_MIN + torch.exp(TAU[0] + TAU[1] * theta[self.slices["tau"]])
+        return torch.exp(SCALE[0] + SCALE[1] * theta[self.slices["scale"]]) * self.prior.spectrum(tau).sqrt()
 
-    def widths(self, theta):
-        """Prior s.d. of the Fourier coefficients of f, and of its mean [latent, S]: f is linear in widths · latent."""
-        parts = self.unpack(theta)
-        mean = torch.full((self.latent and 1, theta.shape[1]), MEAN[1], dtype=torch.float64)
-        if self.prior is None:
-            return mean
-        return torch.cat([parts["scale"] * self.prior.spectrum(parts["tau"]).sqrt(), mean])
+    def shape_sd(self, theta: Tensor) -> Tensor:
+        """How far the shapes of set sizes differ, relative to the shape itself [1, S]."""
+        return torch.exp(SHAPES[0] + SHAPES[1] * theta[self.slices["shape_sd"]])
 
-    @property
-    def features(self):
-        """d f(sites) / d (coefficients, mean) [G, latent]."""
-        constant = torch.ones(self.likelihood.values, 1, dtype=torch.float64)
-        return constant if self.prior is None else torch.cat([self.basis, constant], 1)
+    def unpack(self, theta: Tensor) -> Parameters:
+        """theta [P, S] → what the likelihood depends on."""
+        eta = self.base(theta)
+        for tier in self.tiers:
+            eta = tier.add(eta, tier.offsets(theta))
+        return self.as_parameters(self.coefficients(theta), eta)
 
-    def f(self, theta, distances):
-        """f at distances [G] (or [G, 2]) under theta [P, S] → [G, S]; −inf for the model without swaps."""
-        theta = torch.as_tensor(theta, dtype=torch.float64)
-        parts = self.unpack(theta)
-        if self.name == "none":
-            return torch.full((len(distances), theta.shape[1]), -math.inf, dtype=torch.float64)
-        if self.prior is None:
-            return parts["mean"].expand(len(distances), -1)
-        return self._function(self.prior.basis(distances), parts)
+    def as_parameters(self, coefficients: Tensor | None, eta: Tensor) -> Parameters:
+        """Parameters from the shape's coefficients and eta [F, G, S]."""
+        row = {name: eta[i] for i, name in enumerate(self.rows)}
+        emission = eta[: len(self.emission.names)]
+        return Parameters(coefficients, row.get("level"), emission, row.get("bias"), row.get("guess"))
 
-    def log_likelihood(self, theta):
-        """Σ_t log p(y_t | theta) [S] for theta [P, S], without gradient."""
-        with torch.no_grad():
-            parts = self.unpack(theta)
-            return self.likelihood.total(self.f_at_sites(parts), parts["emission"], parts["guess"], gradient=False)
+    def as_eta(self, p: Parameters) -> Tensor:
+        """eta [F, G, S] from Parameters."""
+        return torch.cat([p.emission, *(part[None] for part in (p.bias, p.guess, p.level) if part is not None)])
 
-    def log_joint(self, theta, prior=1.0):
+    def log_joint(self, theta: Tensor, prior: float = 1.0, dtype: torch.dtype = torch.float64) -> tuple[Tensor, Tensor]:
         """log p(responses, theta) up to a constant [S], and its gradient [P, S]; prior = 0 leaves the likelihood."""
         theta = theta.detach().requires_grad_(True)
         with torch.enable_grad():
-            parts = self.unpack(theta)
-            f = self.f_at_sites(parts)
-        inputs = [x for x in (f, parts["emission"], parts["guess"]) if x is not None]
-        with torch.no_grad():
-            value, on_f, on_emission, on_guess = self.likelihood.total(
-                *(None if part is None else part.detach() for part in (f, parts["emission"], parts["guess"]))
-            )
-        outputs = [x for x in (on_f, on_emission, on_guess) if x is not None]
-        (gradient,) = torch.autograd.grad(inputs, theta, outputs)
+            p = self.unpack(theta)
+        value, on = self.likelihood(dtype).total(p)
+        with torch.enable_grad():
+            (gradient,) = torch.autograd.grad(p.dot(on), theta)
         theta = theta.detach()
         return value - 0.5 * prior * (theta**2).sum(0), gradient - prior * theta
 
-    def by_trial(self, theta):
-        """log p(y_t | theta) [T, S]."""
-        with torch.no_grad():
-            parts = self.unpack(torch.as_tensor(theta, dtype=torch.float64))
-            return self.likelihood.by_trial(self.f_at_sites(parts), parts["emission"], parts["guess"])
-
-    def simulate(self, theta, rng):
-        """The same trials with responses drawn from the model at theta [P]."""
-        trials = self.trials
-        parts = self.unpack(torch.tensor(theta)[:, None])
-        f = self.f_at_sites(parts)
-        parts = {k: None if v is None else v.numpy() for k, v in parts.items()}
-        count = len(trials)
-        logits = np.full(trials.report.shape, -np.inf)
-        logits[:, 0] = 0.0
-        for block in self.likelihood.blocks if f is not None else ():
-            if block.others:
-                logits[block.rows, 1 : block.others + 1] = self.likelihood.f_of_items(block, f)[:, :, 0].numpy().T
-        item = (logits + rng.gumbel(size=logits.shape)).argmax(1)
+    def simulate(self, p: Parameters, rng: np.random.Generator):
+        """The same trials with responses drawn from the model at parameters with one column."""
+        trials, count = self.trials, len(self.trials)
+        item, guessed = np.zeros(count, int), np.zeros(count, bool)
+        for rows, weights, guess in self.likelihood().weights(p):
+            cumulative = np.cumsum(weights[:, :, 0] / (1 - guess[:, 0]), 0)
+            item[rows] = np.minimum((rng.uniform(size=len(rows)) > cumulative).sum(0), len(weights) - 1)
+            guessed[rows] = rng.uniform(size=len(rows)) < guess[:, 0]
         angle = trials.report[np.arange(count), item]
-        if self.uniform:
-            u = 1 / (1 + np.exp(-parts["guess"][self.likelihood.groups, 0]))
-            angle = np.where(rng.uniform(size=count) < u, rng.uniform(-np.pi, np.pi, count), angle)
-            # A guess is anywhere already: in the plane it gets the same noise, on the circle more noise changes
-            # nothing.
-        response = self.emission.sample(parts["emission"][:, self.likelihood.groups, 0], angle, rng)
+        if p.bias is not None:
+            angle = angle + p.bias[self.groups, 0].numpy()
+        # A guess is anywhere already: in the plane it gets the same noise, on the circle more noise changes nothing.
+        angle = np.where(guessed, rng.uniform(-np.pi, np.pi, count), angle)
+        response = self.emission.sample(p.emission[:, self.groups, 0].numpy(), angle, rng)
         point = response if response.ndim == 2 else None
         if point is not None:
             response = np.arctan2(point[:, 1], point[:, 0])
         return trials.with_responses(response, point)
 
-    def initial(self, mean):
+    def initial(self, mean: float = -2.5) -> np.ndarray:
         """A starting point [P] with f = mean everywhere and an emission read off the central errors."""
         theta = np.zeros(self.dimension)
-        theta[self.slices["mean"]] = (mean - MEAN[0]) / MEAN[1]
+        if "level" in self.rows:
+            common = theta[self.slices["common"]]
+            common[self._common.index(self.rows.index("level"))] = (mean - MEAN[0]) / MEAN[1]
         start = (np.array(self.emission.initial(self.trials)) - self.emission.means) / np.array(self.emission.scales)
-        where = "population" if self.hierarchical else "groups"
-        block = theta[self.slices[where]].reshape(len(self.emission.names) + self.uniform, -1)
-        block[: len(start)] = start[:, None]
+        theta[self.slices["base"]].reshape(len(self._each), -1)[: len(start)] = start[:, None]
         return theta
+
+
+def natural_order(names) -> list[str]:
+    """Names sorted as people sort them: s2 before s10."""
+    import re
+
+    def key(name):
+        parts = re.split(r"(\d+)", str(name))
+        return [(int(part), "") if part.isdigit() else (-1, part) for part in parts]
+
+    return sorted(map(str, names), key=key)

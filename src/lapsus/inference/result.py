@@ -1,6 +1,7 @@
 """What a fit found: Fit for one group of trials, SubjectFits for one each."""
 
-import json
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
@@ -9,82 +10,117 @@ import pandas as pd
 import torch
 
 from lapsus.errors import LapsusError
-from lapsus.inference.likelihood import one_thread_each
-from lapsus.inference.loo import leave_one_out
+from lapsus.inference.likelihood import Parameters, one_thread_each
+from lapsus.inference.loo import Loo, leave_one_out
+from lapsus.inference.model import MixtureModel, natural_order
 from lapsus.inference.sampler import RHAT
+from lapsus.inference.shares import band, group_shares, tell_apart
 
-__all__ = ["Fit", "SubjectFits", "comparison_table"]
+__all__ = ["Fit", "SubjectFits"]
 
-BAND = (0.025, 0.975)
 # Our own files in a results folder; a folder that holds anything else is somebody's.
 FILES = (
     "fit.nc",
     "summary.json",
     "summary.txt",
+    "methods.txt",
+    "estimates.csv",
     "swap_function",
     "errors",
     "non_target_errors",
     "predictive",
     "comparison",
+    "parameters",
     "subjects",
 )
-
-
-def comparison_table(loos: dict, rhats: dict) -> pd.DataFrame:
-    """Models by leave-one-out predictive density, best first; differences from the best with their standard errors."""
-    best = max(loos, key=lambda name: loos[name].elpd)
-    rows = []
-    for name, loo in sorted(loos.items(), key=lambda item: -item[1].elpd):
-        difference = loo.by_trial - loos[best].by_trial
-        rows.append(
-            {
-                "model": name,
-                "elpd": loo.elpd,
-                "se": loo.se,
-                "elpd_difference": float(difference.sum()),
-                "difference_se": float(np.sqrt(len(difference)) * difference.std()),
-                "pareto_k_above_0.7": int((loo.pareto_k > 0.7).sum()),
-                "rhat": rhats[name],
-            }
-        )
-    return pd.DataFrame(rows)
 
 
 class Fit:
     """The posterior of one swap model.
 
-    model         the Model, with its trials
-    draws         posterior draws of its coordinates [P, S]
-    variational   the Gaussian q(f) that maximises the ELBO, with point estimates of the rest
-    comparison    table of models, best first; None where only one was fitted
-    rhat, accepted, restarts: how the inference went
+    model         the MixtureModel, with its trials
+    parameters    posterior draws of everything that the likelihood depends on (S columns)
+    population    the same for a typical subject (no subject's offsets); None where subjects are not modelled
+    candidates    table of all models compared, best first; None where there was one
+    rhat, accepted: how the sampling went
+    apart         angle beyond which non-targets count as distinguishable (radians); None: 2 circular s.d.
     """
 
-    def __init__(self, model, draws, variational, rhat, accepted, restarts, seed):
-        self.model, self.draws, self.variational = model, draws, variational
-        self.rhat, self.accepted, self.restarts, self.seed = float(rhat), float(accepted), list(restarts), seed
-        self.comparison, self.seconds, self.requested = None, float("nan"), model.name
+    def __init__(
+        self,
+        model: MixtureModel,
+        parameters: Parameters,
+        rhat: float,
+        accepted: float,
+        seed: int,
+        population: Parameters | None = None,
+        apart: float | None = None,
+    ):
+        self.model, self.parameters, self.population, self.apart = model, parameters, population, apart
+        self.rhat, self.accepted, self.seed = float(rhat), float(accepted), seed
+        self.candidates: pd.DataFrame | None = None
+        self.seconds, self.requested = float("nan"), model.name
 
     @property
     def name(self) -> str:
+        """The swap model: none, constant, probe, report or both."""
         return self.model.name
 
     @property
     def trials(self):
+        """The trials that were fitted."""
         return self.model.trials
 
-    def __repr__(self):
+    @property
+    def draws(self) -> int:
+        """Number of posterior draws."""
+        return int(self.parameters.emission.shape[-1])
+
+    def __repr__(self) -> str:
         return f"Fit(model {self.name}, emission {self.model.emission.name}, {self.trials!r})"
 
-    def f(self, distances) -> np.ndarray:
-        """Posterior draws of f at distances [G] (model "both": [G, 2], probe and report) → [G, S]."""
-        with one_thread_each():
-            return self.model.f(self.draws, np.asarray(distances, float)).numpy()
+    @property
+    def comparison(self) -> pd.DataFrame | None:
+        """The swap models that were compared with all else as in the one that was kept, best first; None: only one."""
+        table = self.candidates
+        if table is None:
+            return None
+        model = self.model
+        own = table["emission"] == model.emission.name
+        if "sets" in table:  # a fit of an earlier version has one row a model
+            same = own & (table["bias"] == model.bias)
+            table = table[same].drop_duplicates("model")  # best first: of a model with several `sets` its best
+            table = table.assign(elpd_difference=table["elpd_difference"] - table["elpd_difference"].max())
+        return None if len(table) < 2 else table.reset_index(drop=True)
 
-    def swap_function(self, distances=None) -> pd.DataFrame:
+    def f(self, distances: np.ndarray | Sequence[float], set_size: int | None = None) -> np.ndarray:
+        """Posterior draws of f at distances [G] in radians (model "both": [G, 2], probe and report) → [G, S].
+
+        Of a set size, or the mean over set sizes with more than one item; with subjects, the mean of subjects.
+        """
+        distances = np.asarray(distances, float)
+        p, model = self.parameters, self.model
+        if p.level is None:
+            return np.full((len(distances), self.draws), -np.inf)
+        sizes = [n for n in model.sizes if n > 1]
+        if set_size is not None and set_size not in sizes:
+            raise LapsusError(f"set_size {set_size} is not among those with swaps: {', '.join(map(str, sizes))}.")
+        total, wanted = np.zeros((len(distances), self.draws)), sizes if set_size is None else [set_size]
+        for n in wanted:
+            own = [g for g, label in enumerate(model.labels) if label[0] == n]
+            total += p.level[own].mean(0).numpy()
+            if p.coefficients is not None and model.prior is not None:
+                shape = p.coefficients[sizes.index(n) if model.sets == "shapes" else 0]
+                total += (model.prior.basis(distances) @ shape).numpy()
+        return total / len(wanted)
+
+    def swap_function(
+        self, distances: np.ndarray | Sequence[float] | None = None, set_size: int | None = None
+    ) -> pd.DataFrame:
         """f and p(swap) with 95 % bands. p_swap is for one distractor beside the cued item, guesses aside.
 
-        Columns distance (and report_distance for "both"), f, low, high, p_swap, p_low, p_high.
+        Columns distance (and report_distance for "both"; radians), f, low, high, p_swap, p_low, p_high. Of one set
+        size, or the mean f over set sizes.
         """
         if distances is None:
             axis = np.linspace(0 if self.model.even else -np.pi, np.pi, 61 if self.model.even else 121)
@@ -94,82 +130,116 @@ class Fit:
             else:
                 distances = axis
         distances = np.asarray(distances, float)
-        f = self.f(distances)
+        f = self.f(distances, set_size)
         p = 1 / (1 + np.exp(-f))
         columns = {"distance": distances.reshape(len(distances), -1)[:, 0]}
         if distances.ndim == 2:
             columns["report_distance"] = distances[:, 1]
-        return pd.DataFrame(columns | {"f": f.mean(1)} | _band(f, "") | {"p_swap": p.mean(1)} | _band(p, "p_"))
+        return pd.DataFrame(columns | {"f": f.mean(1)} | band(f, "") | {"p_swap": p.mean(1)} | band(p, "p_"))
 
-    def _thinned(self, count):
-        step = max(1, self.draws.shape[1] // count)
-        return torch.tensor(self.draws[:, ::step])
+    def _thinned(self, parameters: Parameters, count: int) -> Parameters:
+        step = max(1, self.draws // count)
+        return parameters.map(lambda part: part[..., ::step])
+
+    @cached_property
+    def _shares(self) -> dict[str, np.ndarray]:
+        with one_thread_each():
+            return group_shares(self.model, self._thinned(self.parameters, 1200), self.apart)
+
+    def _labels(self) -> pd.DataFrame:
+        table = pd.DataFrame(self.model.labels, columns=["set_size", "subject", "condition"])
+        return table.assign(trials=self._shares["trials"])
 
     @cached_property
     def weights(self) -> pd.DataFrame:
-        """How often the cued item, any other item, or nothing (a guess) is reported, by emission group, with 95 %
-        bands."""
-        theta = self._thinned(200)
-        with torch.no_grad(), one_thread_each():
-            parts = self.model.unpack(theta)
-            f, likelihood = self.model.f_at_sites(parts), self.model.likelihood
-            sums = {i: [0, 0.0] for i in range(len(self.model.labels))}
-            for block in likelihood.blocks:
-                if f is None or not block.others:
-                    target = torch.ones(len(block.rows), theta.shape[1], dtype=torch.float64)
-                else:
-                    target = 1 / (1 + likelihood.f_of_items(block, f).exp().sum(0))
-                sums[block.group][0] += len(block.rows)
-                sums[block.group][1] = sums[block.group][1] + target.sum(0).numpy()
-            rows = []
-            for group, (size, subject) in enumerate(self.model.labels):
-                target = sums[group][1] / sums[group][0]
-                guess = (
-                    np.zeros_like(target) if parts["guess"] is None else torch.sigmoid(parts["guess"][group]).numpy()
-                )
-                row = {"set_size": size, "subject": subject, "trials": sums[group][0]}
-                shares = {"target": (1 - guess) * target, "non_target": (1 - guess) * (1 - target), "guess": guess}
-                for name, value in shares.items():
-                    row |= {name: value.mean()} | {f"{name}_{k}": v.item() for k, v in _band(value[None], "").items()}
-                rows.append(row)
-        return pd.DataFrame(rows)
+        """How often the cued item, any other item, or nothing (a guess) is reported, by group, with 95 % bands;
+        non_target_apart counts only non-targets that can be told apart from the target."""
+        table = self._labels()
+        for name in ("target", "non_target", "non_target_apart", "guess"):
+            values = self._shares[name]
+            table = table.assign(**{name: values.mean(-1)}, **band(values, f"{name}_"))
+        return table
+
+    @cached_property
+    def rates(self) -> pd.DataFrame:
+        """Swap and guess rates by group: set_size, subject and condition where fits are by them, swap, swap_low,
+        swap_high, swap_apart …, guess, guess_low, guess_high."""
+        table = self.weights.rename(columns=lambda name: name.replace("non_target", "swap"))
+        drop = ["target", "target_low", "target_high"]
+        drop += ["subject"] * (not self.model.hierarchical) + ["condition"] * (self.model.by is None)
+        return table.drop(columns=drop)
+
+    @cached_property
+    def mean_rates(self) -> pd.DataFrame:
+        """Swap and guess rates by set size (and condition): the mean of subjects, with 95 % bands of that mean."""
+        table, rows = self._labels(), []
+        for (size, condition), part in table.groupby(["set_size", "condition"], sort=True):
+            row = {"set_size": int(size), "condition": condition, "trials": int(part["trials"].sum())}
+            for name, value in (("swap", "non_target"), ("swap_apart", "non_target_apart"), ("guess", "guess")):
+                values = self._shares[value][part.index].mean(0)
+                row |= {name: values.mean()} | {k: float(v) for k, v in band(values, f"{name}_").items()}
+            rows.append(row)
+        return pd.DataFrame(rows).drop(columns=["condition"] * (self.model.by is None))
 
     @cached_property
     def emission(self) -> pd.DataFrame:
-        """Parameters of the scatter around the reported item, by emission group, with 95 % bands."""
-        with torch.no_grad():
-            values = self.model.unpack(torch.tensor(self.draws))["emission"].numpy()
+        """Parameters of the scatter around the reported item, by group, with 95 % bands; circular_sd in radians."""
         rows = []
-        for group, (size, subject) in enumerate(self.model.labels):
-            row = {"set_size": size, "subject": subject}
-            for name, value in self.model.emission.natural(values[:, group]).items():
-                row |= {name: value.mean()} | {f"{name}_{k}": v.item() for k, v in _band(value[None], "").items()}
+        for g, (size, subject, condition) in enumerate(self.model.labels):
+            row = {"set_size": size, "subject": subject, "condition": condition}
+            for name, value in self.model.emission.natural(self.parameters.emission[:, g].numpy()).items():
+                row |= {name: value.mean()} | {k: float(v) for k, v in band(value, f"{name}_").items()}
             rows.append(row)
         return pd.DataFrame(rows)
+
+    @property
+    def bias(self) -> dict[str, float] | None:
+        """The constant shift of all responses (mean of subjects): bias, low, high in radians; None without one."""
+        if self.parameters.bias is None:
+            return None
+        values = self.parameters.bias.mean(0).numpy()
+        return {"bias": float(values.mean())} | {k: float(v) for k, v in band(values, "").items()}
+
+    @cached_property
+    def apart_angle(self) -> np.ndarray:
+        """Distance from the target beyond which non-targets count as distinguishable, by group [G], radians."""
+        return tell_apart(self.model, self.parameters, self.apart)
 
     @cached_property
     def responsibilities(self) -> pd.DataFrame:
         """Probability that each trial's response reports the target, each non-target, or is a guess: one row a
         trial."""
-        with torch.no_grad(), one_thread_each():
-            parts = self.model.unpack(self._thinned(100))
-            values = self.model.likelihood.responsibilities(
-                self.model.f_at_sites(parts), parts["emission"], parts["guess"]
-            )
+        with one_thread_each():
+            values = self.model.likelihood().responsibilities(self._thinned(self.parameters, 100))
         names = ["target", *(f"non_target_{i}" for i in range(1, values.shape[1] - 1)), "guess"]
         return pd.DataFrame(values, columns=names)
 
     @cached_property
-    def loo(self):
-        """Leave-one-out expected log predictive density."""
+    def swap_probability(self) -> np.ndarray:
+        """Probability that each trial's response was a swap: that it reports some non-target [T]."""
+        table = self.responsibilities
+        return table.drop(columns=["target", "guess"]).sum(axis=1).to_numpy()
+
+    @cached_property
+    def expected_swaps(self) -> dict[str, float]:
+        """How many trials were swaps: their expected number given the responses, and its 95 % interval."""
+        from lapsus.statistics.counts import expected_count
+
+        return expected_count(self.swap_probability)
+
+    @cached_property
+    def loo(self) -> Loo:
+        """Leave-one-out expected log predictive density, from the posterior draws."""
         with one_thread_each():
-            parts = [self.model.by_trial(part).numpy() for part in torch.tensor(self.draws).split(64, dim=1)]
-        return leave_one_out(np.concatenate(parts, 1))
+            likelihood, columns = self.model.likelihood(torch.float32), []
+            for where in torch.arange(self.draws).split(64):
+                columns.append(likelihood.by_trial(self.parameters.map(lambda part, at=where: part[..., at])))
+        return leave_one_out(np.concatenate(columns, 1))
 
     @property
     def converged(self) -> bool:
-        """Whether the bound's ascent ended by itself and the chains agree."""
-        return self.variational.converged and self.rhat < RHAT
+        """Whether the chains agree."""
+        return self.rhat < RHAT
 
     @property
     def warning(self) -> str | None:
@@ -178,16 +248,34 @@ class Fit:
 
         return warning(self)
 
-    def predict(self, count=1, seed=0) -> list:
+    def predict(self, count: int = 1, seed: int = 0) -> list:
         """`count` sets of the same trials with responses drawn from the posterior predictive distribution."""
         rng = np.random.default_rng([self.seed, seed])
         with one_thread_each():
-            return [self.model.simulate(self.draws[:, rng.integers(self.draws.shape[1])], rng) for _ in range(count)]
+            found = []
+            for _ in range(count):
+                at = rng.integers(self.draws)
+                found.append(self.model.simulate(self.parameters.map(lambda part, at=at: part[..., at : at + 1]), rng))
+        return found
 
     @cached_property
     def predictive(self) -> list:
-        """Sixty posterior predictive data sets, which the plots share."""
+        """Sixty posterior predictive data sets, which checks and plots share."""
         return self.predict(60)
+
+    @cached_property
+    def checks(self) -> pd.DataFrame:
+        """Predictive checks by set size and by subject (see inference/predictive.py)."""
+        from lapsus.inference.predictive import predictive_checks
+
+        return predictive_checks(self)
+
+    @cached_property
+    def contrasts(self) -> pd.DataFrame | None:
+        """Differences between conditions (see inference/contrasts.py); None where the fit is not by a condition."""
+        from lapsus.inference.contrasts import contrasts
+
+        return None if self.model.by is None else contrasts(self)
 
     def behaviour(
         self, average: str = "mean", radius: float = 2.5, spread: float | None = None, set_size: int | None = None
@@ -195,7 +283,7 @@ class Fit:
         """The generative model that training takes: BNS with this swap function.
 
         average "mean" tabulates the posterior mean of f; "posterior" the logit of the posterior mean of p(swap).
-        spread is radius times the emission's angular s.d. unless given (the paper's networks use 0.2). Guesses and
+        spread is radius times the emission's angular s.d. unless given (the paper's networks use 0.2). f, guesses and
         scatter are those of `set_size`, or averaged over all trials.
         """
         from lapsus.behaviour import BNS, NoSwap, TabulatedSwap
@@ -207,23 +295,23 @@ class Fit:
         )
         if not rows.any():
             raise LapsusError(
-                f"set_size {set_size} is not among the fitted ones: {sorted(set(self.weights['set_size']))}."
+                f"set_size {set_size} is not among the fitted ones: {', '.join(map(str, self.model.sizes))}."
             )
         share = self.weights["trials"][rows] / self.weights["trials"][rows].sum()
         uniform = float((share * self.weights["guess"][rows]).sum())
         if spread is None:
             spread = radius * float((share * self.emission["circular_sd"][rows]).sum())
-        if self.name == "none":
+        if self.name == "none" or set_size == 1:
             return BNS(swap=NoSwap(), uniform=uniform, radius=radius, spread=spread)
         axis = -np.pi + 2 * np.pi * np.arange(72) / 72
         grid = np.stack(np.meshgrid(axis, axis, indexing="ij"), -1).reshape(-1, 2) if self.name == "both" else axis
-        f = self.f(grid)
+        f = self.f(grid, set_size)
         p = (1 / (1 + np.exp(-f))).mean(1)
         logits = f.mean(1) if average == "mean" else np.log(p) - np.log1p(-p)
         if self.name == "both":
             logits = logits.reshape(72, 72)
-        rows = tuple(map(tuple, logits.tolist())) if logits.ndim == 2 else tuple(logits.tolist())
-        table = TabulatedSwap(tuple(axis.tolist()), rows)
+        values = tuple(map(tuple, logits.tolist())) if logits.ndim == 2 else tuple(logits.tolist())
+        table = TabulatedSwap(tuple(axis.tolist()), values)
         feature = self.name if self.name in ("report", "both") else "probe"
         return BNS(swap=table, feature=feature, uniform=uniform, radius=radius, spread=spread)
 
@@ -233,39 +321,44 @@ class Fit:
 
         return describe(self)
 
+    def methods(self) -> str:
+        """One paragraph for a paper's methods."""
+        from lapsus.inference.words import methods
+
+        return methods(self)
+
+    def table(self) -> pd.DataFrame:
+        """Tidy estimates: set_size, subject, condition, parameter, estimate, low, high (95 %), unit."""
+        from lapsus.inference.tables import tidy
+
+        return tidy(self)
+
     def to_dict(self) -> dict:
         """What `lapsus fit --json` prints."""
-        return {
-            "model": self.name,
-            "seconds": round(self.seconds, 3),
-            "trials": len(self.trials),
-            "subjects": len(np.unique(self.trials.subject)),
-            "emission": {"kind": self.model.emission.name, "groups": _records(self.emission)},
-            "weights": _records(self.weights),
-            "comparison": None if self.comparison is None else _records(self.comparison),
-            "swap_function": [] if self.name == "none" else _records(self.swap_function()),
-            "converged": self.converged,
-            "rhat": round(self.rhat, 4),
-            "warning": self.warning,
-            "elbo": self.variational.elbo,
-            "summary": self.summary(),
-        }
+        from lapsus.inference.tables import as_dict
 
-    def plot(self):
-        """A figure with the swap function, errors, errors to non-targets, posterior predictive and model comparison."""
-        from lapsus.plots.fits import overview
+        return as_dict(self)
 
-        return overview(self)
+    def to_arviz(self):
+        """The draws as ArviZ InferenceData with named variables and dimensions (needs lapsus[arviz])."""
+        from lapsus.inference.tables import to_arviz
 
-    def save(self, folder, plots: bool = True) -> Path:
-        """Write fit.nc, summary.json, summary.txt and the plots (PNG and PDF) into a new folder, or one of an earlier
-        fit."""
+        return to_arviz(self)
+
+    def _repr_html_(self) -> str:
+        from lapsus.inference.tables import as_html
+
+        return as_html(self)
+
+    def save(self, folder: Path | str) -> Path:
+        """Write fit.nc, estimates.csv, summary.json, summary.txt and methods.txt into a new folder, or one of an
+        earlier fit; `lapsus.plots.fits.save_all` adds the plots."""
         from lapsus.inference.files import save_fit
 
-        return save_fit(self, folder, plots)
+        return save_fit(self, folder)
 
     @classmethod
-    def load(cls, folder) -> "Fit":
+    def load(cls, folder: Path | str) -> "Fit":
         """A fit saved by `save`."""
         from lapsus.inference.files import load_fit
 
@@ -275,53 +368,88 @@ class Fit:
 class SubjectFits(dict):
     """A Fit for each subject: a dictionary from subject to Fit, all of the same model."""
 
-    def __init__(self, fits, comparison=None, seconds=float("nan")):
-        super().__init__(fits)
-        self.comparison, self.seconds = comparison, seconds
+    def __init__(
+        self, fits: dict[str, Fit], candidates: pd.DataFrame | None = None, seconds: float = float("nan")
+    ) -> None:
+        super().__init__({subject: fits[subject] for subject in natural_order(fits)})
+        self.candidates, self.seconds = candidates, seconds
+
+    @property
+    def _first(self) -> Fit:
+        return next(iter(self.values()))
 
     @property
     def name(self) -> str:
-        return next(iter(self.values())).name
+        """The swap model."""
+        return self._first.name
 
-    def swap_function(self, distances=None) -> pd.DataFrame:
+    @property
+    def comparison(self) -> pd.DataFrame | None:
+        """The swap models that were compared, over all subjects; None: only one."""
+        if self.candidates is None:
+            return None
+        first = self._first
+        whole = Fit(first.model, first.parameters, first.rhat, first.accepted, first.seed)
+        whole.candidates = self.candidates
+        return whole.comparison
+
+    def swap_function(self, distances: np.ndarray | Sequence[float] | None = None) -> pd.DataFrame:
         """Every subject's swap function, one below the other, with a column subject."""
         return pd.concat([fit.swap_function(distances).assign(subject=s) for s, fit in self.items()], ignore_index=True)
 
+    @property
+    def rates(self) -> pd.DataFrame:
+        """Every subject's swap and guess rates, by set size."""
+        parts = [fit.rates.assign(subject=subject) for subject, fit in self.items()]
+        return pd.concat(parts, ignore_index=True)
+
+    def table(self) -> pd.DataFrame:
+        """Tidy estimates of every subject."""
+        return pd.concat([fit.table().assign(subject=s) for s, fit in self.items()], ignore_index=True)
+
     def summary(self) -> str:
+        """What was found, in plain English."""
         from lapsus.inference.words import describe_subjects
 
         return describe_subjects(self)
 
+    def methods(self) -> str:
+        """One paragraph for a paper's methods."""
+        from lapsus.inference.words import methods
+
+        return methods(self._first, separate=len(self))
+
     def to_dict(self) -> dict:
+        """What `lapsus fit --by subject --json` prints."""
+        from lapsus.inference.tables import as_dict, feature_words, records
+
         return {
             "model": self.name,
             "seconds": round(self.seconds, 3),
-            "comparison": None if self.comparison is None else _records(self.comparison),
-            "swap_function": [] if self.name == "none" else _records(self.swap_function()),
+            "feature": feature_words(self._first.trials),
+            "comparison": None if self.comparison is None else records(self.comparison),
+            "candidates": None if self.candidates is None else records(self.candidates),
+            "rates": records(self.rates),
+            "swap_function": [] if self.name == "none" else records(self.swap_function()),
             "converged": all(fit.converged for fit in self.values()),
             "warning": {subject: fit.warning for subject, fit in self.items() if fit.warning},
             "summary": self.summary(),
-            "subjects": {subject: fit.to_dict() for subject, fit in self.items()},
+            "subjects": {subject: as_dict(fit) for subject, fit in self.items()},
         }
 
-    def plot(self):
-        from lapsus.plots.fits import subjects
-
-        return subjects(self)
-
-    def save(self, folder, plots: bool = True) -> Path:
+    def save(self, folder: Path | str) -> Path:
         """One folder a subject, and a summary of all."""
         from lapsus.inference.files import save_subjects
 
-        return save_subjects(self, folder, plots)
+        return save_subjects(self, folder)
 
 
-def _band(values, prefix):
-    if np.isneginf(values).all():  # no swaps: quantiles of −inf would be NaN
-        return {f"{prefix}low": values[..., 0], f"{prefix}high": values[..., 0]}
-    low, high = np.quantile(values, BAND, axis=-1)
-    return {f"{prefix}low": low, f"{prefix}high": high}
-
-
-def _records(table) -> list[dict]:
-    return json.loads(table.to_json(orient="records", double_precision=10))
+def typical(model: MixtureModel, theta: torch.Tensor) -> Parameters | None:
+    """Draws of the parameters of a typical subject; None where the model has no subjects."""
+    if not any(tier.name == "subject" for tier in model.tiers):
+        return None
+    eta = model.base(theta)
+    for tier in model.tiers:
+        if tier.name == "set size":
+            eta = tier.add(eta, tier.offsets(theta))
+    return replace(model.as_parameters(model.coefficients(theta), eta))

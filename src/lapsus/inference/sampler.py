@@ -5,6 +5,7 @@ covariance is the metric: in it the posterior is nearly a standard normal, and a
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +14,7 @@ import torch
 __all__ = ["RHAT", "Chains", "sample", "split_rhat"]
 
 RHAT = 1.1  # chains that differ more have not converged
+ATTEMPTS = 4
 
 
 @dataclass
@@ -26,20 +28,24 @@ class Chains:
     rhat: np.ndarray
 
 
-def sample(model, centre, precision, rng, chains=32, kept=24, warm_up=12, target_rhat=RHAT, progress=None) -> Chains:
-    """Hamiltonian Monte Carlo from N(centre [P], precision⁻¹ [P, P]); model has `dimension` and `log_joint`.
+def sample(
+    model, centre, factor, rng, chains=32, kept=32, warm_up=12, target_rhat=RHAT, progress: Callable | None = None
+) -> Chains:
+    """Hamiltonian Monte Carlo from N(centre [P], factor factorᵀ [P, P]); model has `log_joint`.
 
     Where R-hat stays above its target, what was kept becomes warm-up and twice as much is drawn, up to three times:
     where swaps and guesses are hard to tell apart, chains cross seldom between the two.
     """
-    state = _State(model, centre, _factor(precision), rng, chains)
+    state = _State(model, centre, factor, rng, chains)
     warm_up = warm_up if len(centre) <= 30 else 2 * warm_up
     state.run(warm_up, progress, adapt=True)
-    for attempt in range(4):
+    attempt = 0
+    while True:
         draws, values, accepted = state.run(kept * 2**attempt, progress)
         rhat = split_rhat(draws)
-        if rhat.max() < target_rhat or attempt == 3:
-            every = slice(None, None, max(1, 2**attempt // 4))  # more draws would only fill the memory
+        attempt += 1
+        if rhat.max() < target_rhat or attempt == ATTEMPTS:
+            every = slice(None, None, max(1, 2**attempt // 8))  # more draws would only fill the memory
             return Chains(draws[..., every], values[..., every], accepted, rhat)
         state.factor = _pooled_factor(torch.tensor(draws.reshape(len(draws), -1)), state.factor)
         state.run(warm_up, progress, adapt=True)
@@ -101,12 +107,6 @@ class _State:
         return rate.mean().item()
 
 
-def _factor(precision):
-    """A square root of the inverse, with directions that the data leave to the prior kept at prior width."""
-    values, vectors = np.linalg.eigh(precision)
-    return torch.tensor(vectors / np.sqrt(np.maximum(values, 0.5)))
-
-
 def _pooled_factor(draws, factor):
     """Square root of the covariance of draws [P, n] from every chain, leaning on the present one while draws are
     few."""
@@ -115,7 +115,7 @@ def _pooled_factor(draws, factor):
     return torch.linalg.cholesky(covariance)
 
 
-def split_rhat(draws):
+def split_rhat(draws: np.ndarray) -> np.ndarray:
     """Potential scale reduction of draws [P, chains, n], every chain cut in two (Gelman et al., 2013)."""
     half = draws.shape[-1] // 2
     parts = np.concatenate([draws[..., :half], draws[..., half : 2 * half]], 1)

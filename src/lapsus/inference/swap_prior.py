@@ -20,7 +20,7 @@ TAU_MIN = 4.0  # the smallest exponent for which the C2-Wendland function is pos
 HARMONICS = {1: 12, 2: 6}  # by number of features
 
 
-def wendland(delta, tau):
+def wendland(delta: torch.Tensor, tau: torch.Tensor) -> torch.Tensor:
     """C2-Wendland correlation (1 + tau δ/π)(1 − δ/π)^tau at circular distance δ in [0, π]."""
     x = delta / math.pi
     return (1 + tau * x) * (1 - x) ** tau
@@ -43,7 +43,7 @@ class SwapPrior:
         self._orders = torch.tensor(orders[1:])  # row 0 is the constant
         self.size = len(orders) - 1
 
-    def basis(self, distances) -> torch.Tensor:
+    def basis(self, distances: np.ndarray) -> torch.Tensor:
         """phi_k at distances [G] (or [G, 2] on the torus) → [G, size]."""
         distances = np.asarray(distances, float).reshape(len(distances), -1)
         k = np.arange(self.harmonics + 1)
@@ -55,7 +55,7 @@ class SwapPrior:
             values = (values[:, :, None] * one[:, None, :]).reshape(len(distances), -1)
         return torch.tensor(values[:, 1:])
 
-    def spectrum(self, tau) -> torch.Tensor:
+    def spectrum(self, tau: torch.Tensor) -> torch.Tensor:
         """lambda_k for exponents tau [features, S] → [size, S], of sum 1."""
         values = 1.0
         for i in range(len(self.features)):

@@ -4,7 +4,7 @@ import numpy as np
 
 from lapsus.inference.sampler import RHAT
 
-__all__ = ["describe", "describe_subjects", "warning"]
+__all__ = ["MEANING", "describe", "describe_subjects", "disagreement", "methods", "warning"]
 
 MEANING = {
     "none": "only the cued item is ever reported",
@@ -13,159 +13,358 @@ MEANING = {
     "report": "swaps depend on the distance in the reported feature",
     "both": "swaps depend on the distances in both features",
 }
+SCATTER = {
+    "von_mises": "von Mises",
+    "variable_precision": "variable-precision",
+    "wrapped_stable": "wrapped stable",
+    "plane": "Gaussian in the plane",
+}
+SETS = {
+    "shared": "f is the same at all set sizes",
+    "offsets": "f has an offset for each set size",
+    "shapes": "f has an offset and a shape for each set size",
+}
+SHOWN = 20  # groups that are listed one by one
+
+
+def meaning(fit) -> str:
+    """What the swap model says, in the table's own words."""
+    feature = fit.trials.feature_name if fit.trials.feature_name != "report" else "the reported feature"
+    probe = fit.trials.probe_name if fit.trials.probe_name != "probe" else "the probe feature"
+    return {
+        "probe": f"swaps depend on the distance in {probe}",
+        "report": f"swaps depend on the distance in {feature}",
+        "both": f"swaps depend on the distances in {probe} and {feature}",
+    }.get(fit.name, MEANING[fit.name])
 
 
 def describe(fit) -> str:
+    """A fit in words: trials, model, weights, swap function, and how far to trust it."""
+    """The summary that the command prints."""
     trials = fit.trials
     subjects, sizes = len(np.unique(trials.subject)), np.unique(trials.set_size)
-    lines = [
+    doubt = disagreement(fit)
+    lines = [doubt] if doubt else []
+    lines += [
         (
             f"{len(trials):,} trials of {subjects} subject{'s' * (subjects != 1)}, set size{'s' * (len(sizes) > 1)} "
             f"{', '.join(map(str, sizes))}."
         ),
-        f"Model: {fit.name} ({MEANING[fit.name]}).",
+        f"Model: {fit.name} ({meaning(fit)}){_sets(fit)}; scatter {SCATTER[fit.model.emission.name]}.",
     ]
-    lines += _comparison(fit.comparison, fit.name)
-    lines.append("")
-    lines += _weights(fit.weights)
-    lines += _scatter(fit)
-    if fit.name not in ("none",):
+    lines += _comparison(fit)
+    lines += ["", *_rates(fit), *_scatter(fit), *_bias(fit)]
+    if fit.name != "none":
         lines += ["", *_swap_function(fit)]
-    lines += ["", _diagnosis(fit)]
+    if fit.contrasts is not None:
+        lines += ["", *_contrasts(fit)]
+    lines += ["", *_checks(fit), _diagnosis(fit)]
     lines += [fit.warning] if fit.warning else []
     return "\n".join(lines)
 
 
-def _comparison(table, name):
-    if table is None:
+def _sets(fit) -> str:
+    several = [n for n in fit.model.sizes if n > 1]
+    return f"; {SETS[fit.model.sets]}" if len(several) > 1 and fit.name != "none" else ""
+
+
+def disagreement(fit) -> str | None:
+    """A sentence where models that predict about as well put the swap rate elsewhere; None where they agree.
+
+    About as well: within two standard errors of the best. Elsewhere: each estimate outside the other's 95 % band."""
+    table = fit.candidates
+    if table is None or "swap" not in table or fit.trials.set_size.max() < 2:
+        return None
+    own = _own_row(fit)
+    near = table[table["elpd_difference"] >= -2 * table["difference_se"] - 1e-9]
+    far = near[
+        ((near["swap"] < own["swap_low"]) | (near["swap"] > own["swap_high"]))
+        & ((own["swap"] < near["swap_low"]) | (own["swap"] > near["swap_high"]))
+    ]
+    if not len(far):
+        return None
+    named = "; ".join(
+        f"{row['model']} with {SCATTER[row['emission']]} scatter {100 * row['swap']:.1f} %"
+        f" [{100 * row['swap_low']:.1f}, {100 * row['swap_high']:.1f}]"
+        for _, row in far.drop_duplicates(["model", "emission"]).head(3).iterrows()
+    )
+    return (
+        f"Models that predict about equally well disagree about swaps: {fit.name}, which was kept, puts non-target"
+        f" reports at {100 * own['swap']:.1f} % [{100 * own['swap_low']:.1f}, {100 * own['swap_high']:.1f}] of trials"
+        f" with several items; {named}. Do not cite one rate without the others."
+    )
+
+
+def _own_row(fit):
+    table, model = fit.candidates, fit.model
+    same = (table["model"] == model.name) & (table["emission"] == model.emission.name)
+    same &= (table["sets"] == model.sets) & (table["bias"] == model.bias)
+    rows = table[same]
+    return (rows if len(rows) else table[table["model"] == model.name]).iloc[0]
+
+
+def _comparison(fit) -> list[str]:
+    table = fit.candidates
+    if table is None or len(table) < 2:
         return []
+    if "sets" not in table:  # written by an earlier version
+        table = table.assign(emission=fit.model.emission.name, sets="shared", bias=False)
+    own = _own_row(fit) if "sets" in fit.candidates else table[table["model"] == fit.name].iloc[0]
     best = table.iloc[0]
-    chosen = table[table["model"] == name].iloc[0]
     lines = []
-    if name == best["model"]:
+    if own["elpd_difference"] == 0:
         runner = table.iloc[1]
         lines.append(
             f"It predicts left-out responses best: {-runner['elpd_difference']:.1f} ± {runner['difference_se']:.1f}"
-            f" nats above {runner['model']}."
+            f" nats above {_row_name(runner)}."
         )
     else:
         lines.append(
-            f"It is the simplest model within one standard error of the best: {best['model']} is "
-            f"{-chosen['elpd_difference']:.1f} ± {chosen['difference_se']:.1f} nats above it."
+            f"It is the simplest model within one standard error of the best: {_row_name(best)} is "
+            f"{-own['elpd_difference']:.1f} ± {own['difference_se']:.1f} nats above it."
         )
-    lines.append("model      elpd (LOO)   below the best")
+    swaps = "swap" in table
+    lines.append(f"{'model':<9} {'scatter':<19} {'f':<8} bias  below the best{'   non-target reports' * swaps}")
     for _, row in table.iterrows():
-        below = (
-            "best" if row["model"] == best["model"] else f"{-row['elpd_difference']:.1f} ± {row['difference_se']:.1f}"
+        below = "best" if row["elpd_difference"] == 0 else f"{-row['elpd_difference']:.1f} ± {row['difference_se']:.1f}"
+        kept = " (kept)" if row.equals(own) else ""
+        rate = f"{100 * row['swap']:>6.1f} %" if swaps else ""
+        lines.append(
+            f"{row['model']:<9} {row['emission'].replace('_', ' '):<19} {row['sets']:<8}"
+            f" {'yes' if row['bias'] else 'no':<5} {below:<17}{rate}{kept}"
         )
-        rough = f"   not converged (R-hat {row['rhat']:.2f})" if row.get("rhat", 1.0) >= RHAT else ""
-        lines.append(f"{row['model']:<9} {row['elpd']:>11.1f}   {below}{rough}")
-    high = int(chosen["pareto_k_above_0.7"])
+    high = int(own["pareto_k_above_0.7"])
     if high:
         lines.append(f"{high} trial{'s' * (high > 1)} with Pareto k above 0.7: the predictive density there is rough.")
     return lines
 
 
-def _percent(row, name):
+def _row_name(row) -> str:
+    return f"{row['model']} with {SCATTER[row['emission']]} scatter{' and a bias' if row['bias'] else ''}"
+
+
+def _percent(row, name) -> str:
     return f"{100 * row[name]:.1f} % [{100 * row[name + '_low']:.1f}, {100 * row[name + '_high']:.1f}]"
 
 
-def _weights(table):
-    lines = []
-    if (table["subject"] != "all").any():
-        shown = table.groupby("set_size")[["target", "non_target", "guess"]].mean()
-        for size, row in shown.iterrows():
-            lines.append(
-                f"Set size {size}, mean of subjects: target {100 * row['target']:.1f} %, "
-                f"a non-target {100 * row['non_target']:.1f} %, guesses {100 * row['guess']:.1f} %."
-            )
-        return lines
-    for _, row in table.iterrows():
-        text = f"Set size {row['set_size']}: the target is reported in {_percent(row, 'target')} of trials"
+def _rates(fit) -> list[str]:
+    """Rates by set size (mean of subjects, where there are); then the subjects, where they are few."""
+    lines, model = [], fit.model
+    who = ", mean of subjects" if model.hierarchical and len(model.subjects) > 1 else ""
+    for _, row in fit.mean_rates.iterrows():
+        where = f"Set size {int(row['set_size'])}" + (f", {model.by} {row['condition']}" if model.by else "") + who
+        text = []
         if row["set_size"] > 1:
-            text += f", a non-target in {_percent(row, 'non_target')}"
-        if row["guess"] > 0:
-            text += f", a guess in {_percent(row, 'guess')}"
-        lines.append(text + ".")
+            text.append(
+                "no non-target reports"
+                if fit.name == "none"
+                else f"a non-target is reported in {_percent(row, 'swap')} of trials"
+                f" ({_percent(row, 'swap_apart')} of those that can be told apart from the target)"
+            )
+        if model.uniform:
+            text.append(f"a guess in {_percent(row, 'guess')}" if text else f"guesses in {_percent(row, 'guess')}")
+        if text:
+            lines.append(f"{where}: {', '.join(text)}.")
+    if fit.name != "none":
+        angles = fit.apart_angle * fit.trials.degrees
+        low, high = angles.min(), angles.max()
+        shown = f"{low:.0f}°" if high - low < 1 else f"{low:.0f}° to {high:.0f}° (by group)"
+        why = "as asked for" if fit.apart is not None else "two circular s.d."
+        lines.append(
+            f"Told apart: non-targets whose {fit.trials.feature_name} is more than {shown} from the target's ({why})."
+        )
+        count = fit.expected_swaps
+        lines.append(
+            f"Given the responses, {count['expected']:.0f} [{count['low']:.0f}, {count['high']:.0f}] of"
+            f" {len(fit.trials):,} trials were swaps."
+        )
+    if who and len(model.labels) <= SHOWN and fit.name != "none":
+        lines += ["", "subject     set size   non-target reports       guesses"]
+        for _, row in fit.rates.sort_values("set_size", kind="stable").iterrows():
+            if row["set_size"] > 1:
+                lines.append(
+                    f"{row['subject']:<11} {row['set_size']:>8}   {_percent(row, 'swap'):<24} {_percent(row, 'guess')}"
+                )
+    elif who:
+        lines.append("Every subject's rates are in `rates` (JSON) and estimates.csv.")
     return lines
 
 
-def _scatter(fit):
-    table = fit.emission
-    low, high = np.degrees(table["circular_sd"].min()), np.degrees(table["circular_sd"].max())
-    spread = f"{low:.1f}°" if high - low < 0.05 else f"{low:.1f}° to {high:.1f}° over set sizes or subjects"
-    kind = fit.model.emission.name.replace("_", " ")
-    return [f"Responses scatter around the reported item with a circular s.d. of {spread} ({kind})."]
+def _scatter(fit) -> list[str]:
+    table, degrees = fit.emission, fit.trials.degrees
+    means = degrees * table.groupby("set_size")["circular_sd"].mean()
+    low, high = means.min(), means.max()
+    spread = f"{low:.1f}°" if high - low < 0.05 else f"{low:.1f}° to {high:.1f}° over set sizes"
+    unit = f" ({fit.trials.unit_name})" if fit.trials.unit == "degrees_180" else ""
+    return [
+        f"Responses scatter around the reported item with a circular s.d. of {spread}{unit}"
+        f" ({SCATTER[fit.model.emission.name]})."
+    ]
 
 
-def _p_swap(row):
+def _bias(fit) -> list[str]:
+    if fit.bias is None:
+        return []
+    degrees = fit.trials.degrees
+    value, low, high = (degrees * fit.bias[name] for name in ("bias", "low", "high"))
+    return [f"All responses are shifted by {value:+.1f}° [{low:+.1f}, {high:+.1f}] (bias)."]
+
+
+def _p_swap(row) -> str:
     return f"{row['p_swap']:.3f} [{row['p_low']:.3f}, {row['p_high']:.3f}]"
 
 
-def _swap_function(fit):
+def _swap_function(fit) -> list[str]:
+    trials = fit.trials
+    several = len([n for n in fit.model.sizes if n > 1]) > 1 and fit.model.sets != "shared"
+    average = ", f averaged over set sizes" if several else ""
     if fit.name == "constant":
         row = fit.swap_function([0.0]).iloc[0]
-        return [f"A single non-target is reported instead of the target with probability {_p_swap(row)}."]
+        return [f"A single non-target is reported instead of the target with probability {_p_swap(row)}{average}."]
     if fit.name == "both":
         shown = fit.swap_function(np.array([[a, b] for a in (np.pi / 4, np.pi) for b in (np.pi / 4, np.pi)]))
-        lines = ["p(swap) with one non-target, by its distances [95 % band]:", "probe    report"]
+        lines = [f"p(swap) with one non-target, by its distances [95 % band]{average}:"]
+        lines.append(f"{trials.probe_name:<10} {trials.feature_name}")
         for _, row in shown.iterrows():
-            probe, report = np.degrees(row["distance"]), np.degrees(row["report_distance"])
-            lines.append(f"{probe:>4.0f}°    {report:>4.0f}°    {_p_swap(row)}")
+            probe, report = trials.probe_degrees * row["distance"], trials.degrees * row["report_distance"]
+            lines.append(f"{probe:>6.0f}°    {report:>6.0f}°    {_p_swap(row)}")
         return lines
-    steps = np.radians([45, 90, 135, 180] if fit.model.even else [-135, -90, -45, 45, 90, 135, 180])
-    lines = [f"p(swap) with one non-target, by its {fit.name} distance [95 % band]:"]
-    for _, row in fit.swap_function(steps).iterrows():
+    degrees = trials.degrees if fit.name == "report" else trials.probe_degrees
+    name = trials.feature_name if fit.name == "report" else trials.probe_name
+    quarter = np.pi / 4 * np.array([1, 2, 3, 4] if fit.model.even else [-3, -2, -1, 1, 2, 3, 4])
+    lines = [f"p(swap) with one non-target, by its {name} distance [95 % band]{average}:"]
+    for _, row in fit.swap_function(quarter).iterrows():
         f = f"f = {row['f']:.2f} [{row['low']:.2f}, {row['high']:.2f}]"
-        lines.append(f"  {np.degrees(row['distance']):>4.0f}°   {_p_swap(row)}   {f}")
+        at = f"{degrees * row['distance']:.4g}"
+        lines.append(f"  {at:>4}°   {_p_swap(row)}   {f}")
     if fit.model.even:
-        f = fit.f(np.radians([45, 180]))
-        share = (f[0] > f[1]).mean()
+        f = fit.f(quarter[[0, 3]])
+        near, far = (f"{degrees * d:.4g}°" for d in quarter[[0, 3]])
         lines.append(
-            f"A non-target at 45° is reported more often than one at 180° with posterior probability {share:.3f}."
+            f"A non-target at {near} is reported more often than one at {far} with posterior probability"
+            f" {(f[0] > f[1]).mean():.3f}."
         )
     return lines
 
 
-def _diagnosis(fit):
-    q = fit.variational
-    bound = (
-        f"The bound {'converged' if q.converged else 'did not converge'} in {q.iterations} iterations (ELBO"
-        f" {q.elbo:.1f})"
-    )
-    chains = f"{fit.draws.shape[1]} posterior draws, R-hat at most {fit.rhat:.3f}"
-    return f"{bound}; {chains}; {fit.seconds:.1f} s."
+def _contrasts(fit) -> list[str]:
+    lines = [f"Differences between {fit.model.by}s for a typical subject, averaged over set sizes [95 % interval]:"]
+    for _, row in fit.contrasts.iterrows():
+        if row["unit"] in ("share of responses", "degrees"):
+            factor, unit = (100, " percentage points") if row["unit"] != "degrees" else (1, "°")
+            low, high = factor * row["low"], factor * row["high"]
+            clear = "" if low <= 0 <= high else ", which leaves out 0"
+            lines.append(
+                f"  {row['condition']} − {row['reference']}, {row['measure']}: {factor * row['difference']:+.1f}{unit}"
+                f" [{low:+.1f}, {high:+.1f}]{clear}"
+            )
+    return lines
 
 
-def warning(fit):
+def _checks(fit) -> list[str]:
+    """A sentence for predictive checks that fail, the worst first; one that none did."""
+    table = fit.checks
+    failed = table[~table["passed"]].assign(size=lambda t: t["z"].abs()).sort_values("size", ascending=False)
+    if not len(failed):
+        kinds = " and of every subject" if (table["kind"] == "subject").any() else ""
+        return [f"Predictive checks: the model reproduces the responses at every set size{kinds}."]
+    lines = []
+    for _, row in failed.head(3).iterrows():
+        if row["measure"] == "nearest":
+            what = (
+                f"{100 * row['observed']:.1f} % of responses are nearest to a non-target, where the model predicts"
+                f" {100 * row['predicted']:.1f} ± {100 * row['sd']:.1f} %"
+            )
+        else:
+            item = "the target" if row["measure"] == "error" else "the nearest item"
+            what = (
+                f"the mean cosine of the response to {item} is {row['observed']:.3f}, where the model predicts"
+                f" {row['predicted']:.3f} ± {row['sd']:.3f}"
+            )
+        lines.append(f"The model does not reproduce the responses of {row['kind']} {row['which']}: {what}.")
+    rest = len(failed) - len(lines)
+    return [*lines, *([f"{rest} more predictive checks of {len(table)} fail."] if rest else [])]
+
+
+def _diagnosis(fit) -> str:
+    return f"{fit.draws} posterior draws, R-hat at most {fit.rhat:.3f}; {fit.seconds:.1f} s."
+
+
+def warning(fit) -> str | None:
     """What did not converge, what that means and what to do; None where all did."""
     if fit.converged:
         return None
-    reasons = []
-    if fit.rhat >= RHAT:
-        reasons.append(f"the chains disagree (R-hat {fit.rhat:.2f}, which should be below {RHAT})")
-    if not fit.variational.converged:
-        reasons.append("the ascent of the bound, where the chains start, was cut short")
     return (
-        f"Not converged: {' and '.join(reasons)}, so its credible bands are rough. Fit again with another seed (--seed"
-        " 1); if that does not help, use a simpler model (--model), or more trials (--by hierarchical shares them"
-        " between subjects)."
+        f"Not converged: the chains disagree (R-hat {fit.rhat:.2f}, which should be below {RHAT}), so its bands are"
+        " rough. Fit again with another seed (--seed 1); if that does not help, use a simpler model (--model), or"
+        " more trials (--by hierarchical shares them between subjects)."
     )
 
 
 def describe_subjects(fits) -> str:
+    """Fits of each subject in words, one line each."""
+    """The summary of separate fits."""
+    first = next(iter(fits.values()))
     lines = [
-        f"{len(fits)} subject{'s' * (len(fits) != 1)} fitted separately; model {fits.name} ({MEANING[fits.name]})."
+        f"{len(fits)} subject{'s' * (len(fits) != 1)} fitted separately; model {fits.name} ({meaning(first)}), scatter"
+        f" {SCATTER[first.model.emission.name]}."
     ]
-    lines += _comparison(fits.comparison, fits.name)
+    if fits.candidates is not None:
+        from lapsus.inference.result import Fit
+
+        whole = Fit(first.model, first.parameters, first.rhat, first.accepted, first.seed)
+        whole.candidates = fits.candidates
+        lines += _comparison(whole)
     lines += ["", "subject     trials   target        non-target    guess         circular s.d."]
     for subject, fit in fits.items():
         table, total = fit.weights, fit.weights["trials"].sum()
         mean = {name: 100 * (table[name] * table["trials"]).sum() / total for name in ("target", "non_target", "guess")}
-        sd = np.degrees((fit.emission["circular_sd"] * table["trials"]).sum() / total)
+        sd = fit.trials.degrees * (fit.emission["circular_sd"] * table["trials"]).sum() / total
         shares = "       ".join(f"{mean[name]:>5.1f} %" for name in ("target", "non_target", "guess"))
         lines.append(f"{subject:<10} {total:>7}   {shares}       {sd:>5.1f}°")
     poor = [subject for subject, fit in fits.items() if not fit.converged]
     lines.append("" if poor else "Every fit converged.")
     lines += [f"Subject {subject}: {fits[subject].warning}" for subject in poor]
     return "\n".join(lines)
+
+
+def methods(fit, separate: int | None = None) -> str:
+    """One paragraph for a paper's methods."""
+    from lapsus import __version__
+
+    model, trials = fit.model, fit.trials
+    levels = "emission parameters" + (", the probability of a guess" if model.uniform else "")
+    parts = [
+        f"Responses were described by a mixture: on each trial one item is reported with {SCATTER[model.emission.name]}"
+        f" scatter{', or none (a uniform guess)' if model.uniform else ''}."
+    ]
+    if model.name == "none":
+        parts.append("The cued item was the only one that could be reported.")
+    else:
+        shape = "a constant" if model.prior is None else "a Gaussian process on the circle (C2-Wendland kernel)"
+        parts.append(
+            "The log odds of reporting a non-target instead of the target, the swap function, were"
+            f" {shape}; {SETS[model.sets] if len(model.sizes) > 1 else 'one set size was fitted'}."
+        )
+    if separate:
+        parts.append(f"The {separate} subjects were fitted separately.")
+    elif model.hierarchical:
+        parts.append(
+            f"Level of the swap function, {levels} had partially pooled offsets of subjects, and of subjects in each"
+            " set size, with learned scales."
+        )
+    if model.by:
+        parts.append(f"{model.by} entered as an effect on each of them.")
+    if model.bias:
+        parts.append("A constant response bias was included.")
+    if fit.candidates is not None:
+        parts.append(
+            f"{len(fit.candidates)} models were compared by approximate leave-one-out predictive density (Laplace"
+            " posterior, Pareto-smoothed importance sampling; Vehtari, Gelman & Gabry 2017), keeping the simplest"
+            " within one standard error of the best."
+        )
+    parts.append(
+        f"The posterior was sampled by Hamiltonian Monte Carlo ({fit.draws} draws, R-hat at most {fit.rhat:.2f}) with"
+        f" lapsus {__version__}; intervals are central 95 % credible intervals; angles are in {trials.unit_name}."
+    )
+    return " ".join(parts)

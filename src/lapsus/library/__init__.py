@@ -6,6 +6,6 @@ load(source)           the trained model itself
 
 from lapsus.library.opening import load, open_network
 from lapsus.library.runs import Run
-from lapsus.library.shipped import Shipped, load_shipped, shipped
+from lapsus.library.shipped import Shipped, load_shipped
 
-__all__ = ["Run", "Shipped", "load", "load_shipped", "open_network", "shipped"]
+__all__ = ["Run", "Shipped", "load", "load_shipped", "open_network"]

@@ -5,6 +5,7 @@ every tree; sensory input reaches the leaves; every node has a bias that depends
 """
 
 import math
+from collections.abc import Callable
 from typing import Literal
 
 import torch
@@ -19,7 +20,7 @@ from lapsus.networks.time import TimeBias
 __all__ = ["NONLINEARITIES", "DendriticTree", "PointNeurons", "check_size", "he_normal"]
 
 MOST_UNITS, MOST_WEIGHTS = 4_096, 2**25
-NONLINEARITIES = {"relu": functional.relu, "softplus": functional.softplus}
+NONLINEARITIES: dict[str, Callable[[Tensor], Tensor]] = {"relu": functional.relu, "softplus": functional.softplus}
 
 
 def he_normal(shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
@@ -49,6 +50,8 @@ class DendriticTree(nn.Module):
     noise otherwise. Layouts and parameter names are those of docs/design.md: rates [n, C, K], leaves first.
     """
 
+    readout: Tensor
+
     def __init__(
         self,
         stimulus_size: int,
@@ -61,7 +64,7 @@ class DendriticTree(nn.Module):
         time_code: int = 16,
         time_shared: int = 8,
         seed: int = 0,
-    ):
+    ) -> None:
         super().__init__()
         if units < 1 or any(count < 1 for count in branching):
             raise LapsusError("network.units and every number in network.branching must be at least 1.")
@@ -125,7 +128,7 @@ class PointNeurons(DendriticTree):
         time_code: int = 16,
         time_shared: int = 8,
         seed: int = 0,
-    ):
+    ) -> None:
         super().__init__(
             stimulus_size, response_size, units, (), nonlinearity, alpha, input_scale, time_code, time_shared, seed
         )

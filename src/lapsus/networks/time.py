@@ -23,7 +23,7 @@ class TimeBias(nn.Module):
     The code of size n_t is projected to a vector shared by all nodes, and from there with weights of each node's own.
     """
 
-    def __init__(self, nodes: list[int], code_size: int, shared_size: int, generator: torch.Generator):
+    def __init__(self, nodes: list[int], code_size: int, shared_size: int, generator: torch.Generator) -> None:
         super().__init__()
         self.code_size = code_size
         self.shared = nn.Parameter(torch.randn(shared_size, code_size, generator=generator) / math.sqrt(code_size))

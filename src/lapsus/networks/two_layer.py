@@ -16,6 +16,8 @@ __all__ = ["TwoLayer"]
 class TwoLayer(nn.Module):
     """F = [W_2 [W_1 r + W_s s + b_1(t)]_+ + b_2(t)]_+, every hidden unit reaching every neuron."""
 
+    readout: Tensor
+
     def __init__(
         self,
         stimulus_size: int,
@@ -28,7 +30,7 @@ class TwoLayer(nn.Module):
         time_code: int = 16,
         time_shared: int = 8,
         seed: int = 0,
-    ):
+    ) -> None:
         super().__init__()
         if units < 1 or hidden < 1:
             raise LapsusError("network.units and network.hidden must be at least 1.")

@@ -19,7 +19,6 @@ from lapsus.analysis.rings import (
     ring_geometry,
     roc_area,
     roc_curve,
-    separation,
 )
 from lapsus.errors import LapsusError
 from lapsus.paper.roles import LABELS, Networks
@@ -306,8 +305,3 @@ def figure(networks: Networks) -> Figure:
         letter(d, "D")
         panel(fig.add_subplot(row[1]), _roc, networks)
     return fig
-
-
-def ring_statistics(networks: Networks) -> dict[str, float]:
-    """`separation` of the close configuration."""
-    return separation(rings(networks, CONFIGURATIONS["close, 45°"])[0])

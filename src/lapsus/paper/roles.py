@@ -9,7 +9,8 @@ import numpy as np
 import xarray as xr
 
 from lapsus.errors import LapsusError
-from lapsus.library import Run, load_shipped, shipped
+from lapsus.library import Run
+from lapsus.library.shipped import load_shipped, shipped
 from lapsus.study.simulation import simulate_design, simulate_responses
 
 __all__ = ["LABELS", "Networks", "role_of"]
@@ -112,6 +113,11 @@ class Networks:
         runs = {str(path): Run(path) for path in found if any(path.glob("checkpoint-*.json"))}
         if not runs:
             raise LapsusError(f"--runs {folder} holds no run folder with a checkpoint; `lapsus train` makes them.")
+        return cls.of_runs(runs)
+
+    @classmethod
+    def of_runs(cls, runs: dict[str, Run]) -> "Networks":
+        """These runs, by name."""
         return cls._of({name: (run.experiment.model_dump(exclude_none=True), run.model) for name, run in runs.items()})
 
     @classmethod

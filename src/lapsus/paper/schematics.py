@@ -171,6 +171,7 @@ def schedule_table(T: int = 40) -> pd.DataFrame:
 
 
 def schedule_figure() -> Figure:
+    """The noise schedule: variances and what is left of the target, over the denoising steps."""
     from matplotlib import pyplot as plt
 
     with style():

@@ -24,7 +24,7 @@ def cloud(
     first."""
     ax.add_artist(_circle(radius))
     shown = angle(x) if colours is None else colours
-    ax.scatter(*x.T, s=1.6, c=wheel(shown), lw=0, rasterized=True)
+    ax.scatter(x[:, 0], x[:, 1], s=1.6, c=wheel(shown), lw=0, rasterized=True)
     for k, report in enumerate(reports):
         ax.plot(*embed(report, radius), marker="o" if k == 0 else "s", mfc="none", mec="k", ms=6, mew=0.7)
     ax.set(aspect="equal", xlim=(-limit, limit), ylim=(-limit, limit), xticks=[], yticks=[])

@@ -3,20 +3,24 @@
 import base64
 import io
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from matplotlib import colormaps
-from matplotlib import pyplot as plt
+from matplotlib import colormaps, pyplot as plt
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from lapsus.analysis.decoders import ALTERNATIVES
+from lapsus.inference.result import Fit
 from lapsus.plots import fits
 from lapsus.plots.axes import cloud, error_panel
 from lapsus.plots.style import BLUE, GREEN, GREY, ORANGE, VERMILION, mark_epochs, style, wheel, wheel_key
 from lapsus.study.findings import NetworkFindings
 from lapsus.study.match import Match
 from lapsus.study.mechanism import Decoders, LeftOut, Planes, TwoRings
+from lapsus.trials import Trials
 
 __all__ = [
     "Picture",
@@ -47,7 +51,7 @@ class Picture:
     caption: str
 
 
-def picture(figure, alt: str, caption: str = "") -> Picture:
+def picture(figure: Figure, alt: str, caption: str = "") -> Picture:
     """The figure as SVG; on dark pages its greys are turned over, its colours kept."""
     buffer = io.BytesIO()
     with style():
@@ -70,14 +74,14 @@ def _dark(svg: str) -> str:
     return turned.replace("<svg ", '<svg fill="#ececec" ', 1)
 
 
-def _degrees(ax, label: str) -> None:
+def _degrees(ax: Axes, label: str) -> None:
     ax.set(xticks=[0, 45, 90, 135, 180], xlim=(0, 184), xlabel=label)
 
 
 # --- The data ---
 
 
-def data_overview(trials) -> Picture:
+def data_overview(trials: Trials) -> Picture:
     """Errors to the target and to non-targets, as they came."""
     with style():
         figure, axes = plt.subplots(1, 2, figsize=(6.4, 2.1), layout="constrained")
@@ -105,7 +109,7 @@ def data_overview(trials) -> Picture:
 # --- The behaviour fit ---
 
 
-def behaviour_fit(fit, truth=None) -> Picture:
+def behaviour_fit(fit: Fit, truth: Callable[[np.ndarray], np.ndarray] | None = None) -> Picture:
     """Swap probability with its band (and the truth where it is known), posterior predictive, model comparison."""
     with style():
         figure, axes = plt.subplots(1, 3, figsize=(6.9, 2.3), layout="constrained", width_ratios=(1.15, 1, 1))

@@ -1,14 +1,17 @@
 """The look shared by all figures: sizes for a column of print, a palette for all eyes, a wheel where colour is the
 variable."""
 
+import itertools
 from collections.abc import Callable
 from contextlib import contextmanager
+from typing import Any
 
 import matplotlib as mpl
 import numpy as np
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap
+from numpy.typing import ArrayLike
 
 from lapsus.errors import LapsusError
 
@@ -29,16 +32,8 @@ __all__ = [
 TEXT_WIDTH, COLUMN_WIDTH = 6.9, 3.4
 
 # Okabe and Ito's palette, which readers with any kind of colour vision can tell apart.
-BLACK, ORANGE, SKY, GREEN, YELLOW, BLUE, VERMILION, PURPLE = (
-    "#000000",
-    "#E69F00",
-    "#56B4E9",
-    "#009E73",
-    "#F0E442",
-    "#0072B2",
-    "#D55E00",
-    "#CC79A7",
-)
+BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
+BLUE, VERMILION, PURPLE = "#0072B2", "#D55E00", "#CC79A7"
 GREY = "#7F7F7F"
 
 # One colour a network, the same in every figure.
@@ -91,7 +86,9 @@ def style():
         yield
 
 
-def _lab_wheel(count: int = 256, lightness: float = 68.0, centre=(8.0, 18.0), radius: float = 52.0) -> np.ndarray:
+def _lab_wheel(
+    count: int = 256, lightness: float = 68.0, centre: tuple[float, float] = (8.0, 18.0), radius: float = 52.0
+) -> np.ndarray:
     """A circle in CIE L*a*b* as sRGB [count, 3]: equal lightness, even steps of hue, as in experiments on colour
     memory."""
     angle = np.linspace(-np.pi, np.pi, count, endpoint=False)
@@ -107,16 +104,16 @@ def _lab_wheel(count: int = 256, lightness: float = 68.0, centre=(8.0, 18.0), ra
 WHEEL = ListedColormap(_lab_wheel(), "lapsus_wheel")
 
 
-def wheel(angle) -> np.ndarray:
+def wheel(angle: ArrayLike) -> np.ndarray:
     """The colour of an angle on the colour wheel: [..., 4] (RGBA)."""
     return WHEEL(np.mod(np.asarray(angle) + np.pi, 2 * np.pi) / (2 * np.pi))
 
 
-def wheel_key(ax: Axes, place=(0.8, 0.78, 0.2, 0.2), label: str = "") -> Axes:
+def wheel_key(ax: Axes, place: tuple[float, float, float, float] = (0.8, 0.78, 0.2, 0.2), label: str = "") -> Axes:
     """Draw the wheel as a small ring in a corner of the axes (or over the whole of it, with place (0, 0, 1, 1))."""
     inset = ax.inset_axes(place)
     angle = np.linspace(-np.pi, np.pi, 181)
-    for start, end in zip(angle[:-1], angle[1:], strict=True):
+    for start, end in itertools.pairwise(angle):
         ring = np.array([[np.cos(start), np.sin(start)], [np.cos(end), np.sin(end)]])
         inset.fill(*np.concatenate([ring, 0.62 * ring[::-1]]).T, color=wheel(start), lw=0)
     inset.set(aspect="equal", xlim=(-1.05, 1.05), ylim=(-1.05, 1.05))
@@ -127,6 +124,7 @@ def wheel_key(ax: Axes, place=(0.8, 0.78, 0.2, 0.2), label: str = "") -> Axes:
 
 
 def colour_of(role: str) -> str:
+    """The colour that a network of this role has in every figure."""
     return COLOURS.get(role, GREY)
 
 
@@ -171,7 +169,7 @@ def _wrapped(text: str, width: int) -> str:
     return "\n".join(textwrap.wrap(text, width))
 
 
-def panel(ax: Axes, draw: Callable[..., Axes], *args, **options) -> Axes:
+def panel(ax: Axes, draw: Callable[..., Axes], *args: Any, **options: Any) -> Axes:
     """Draw a panel, or write into it what the analysis says is missing ("no swap trials")."""
     try:
         return draw(ax, *args, **options)

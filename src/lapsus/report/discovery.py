@@ -13,7 +13,7 @@ from lapsus.inference import Fit
 from lapsus.plots import panels
 from lapsus.report.page import SECTIONS, render
 from lapsus.report.parts import mechanism_table, network_part, number, shortened, sure, table, versions
-from lapsus.report.words import REFERENCES, Facts, methods
+from lapsus.report.words import REFERENCES, Facts, answer, methods
 from lapsus.study.findings import Check, NetworkFindings
 from lapsus.trials import Trials
 
@@ -52,6 +52,7 @@ def discovery_page(content: DiscoveryContent) -> str:
             "subtitle": _about(trials, content),
             "sections": list(SECTIONS.items()),
             "sentences": content.sentences,
+            "answer": answer(networks),
             "verdict": _verdict(networks),
             "data": _data(trials, summary, content.notes),
             "fit": {

@@ -108,10 +108,8 @@ class Watch:
 
     def keep_measuring(self, stop: threading.Event, every: float = 15.0) -> None:
         """Measure whenever there is a new checkpoint; at low priority, so that the training hardly feels it."""
-        try:
+        with suppress(AttributeError, OSError):
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 15)
-        except (AttributeError, OSError):
-            pass
         while not stop.is_set():
             began = time.monotonic()
             try:
@@ -143,14 +141,16 @@ def _handler(watch: Watch):
         server_version, sys_version = "lapsus", ""
         timeout = _PATIENCE
 
-        def do_GET(self):
+        def do_GET(self) -> None:
             port = self.server.server_address[1]
             # A page elsewhere cannot read this one by giving its own name our address.
             if self.headers.get("Host") not in (f"127.0.0.1:{port}", f"localhost:{port}"):
-                return self.send_error(403, "This server answers on 127.0.0.1 only")
+                self.send_error(403, "This server answers on 127.0.0.1 only")
+                return
             answer = answers.get(self.path)
             if answer is None:
-                return self.send_error(404, "Not found")
+                self.send_error(404, "Not found")
+                return
             body, kind = answer()
             self.send_response(200)
             for name, value in ({"Content-Type": kind, "Content-Length": str(len(body))} | _HEADERS).items():

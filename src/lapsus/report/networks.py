@@ -4,9 +4,10 @@ from lapsus import __version__
 from lapsus.plots import panels
 from lapsus.report.page import SECTIONS, render
 from lapsus.report.parts import mechanism_table, network_part, number, shortened, sure, table, versions
-from lapsus.report.words import REFERENCES, networks_methods
+from lapsus.report.words import REFERENCES, answer, networks_methods
 from lapsus.study.checks import in_order, network_checks
 from lapsus.study.findings import NetworkFindings
+from lapsus.study.verdict import verdict
 
 __all__ = ["networks_page"]
 
@@ -42,7 +43,8 @@ def networks_page(networks: list[NetworkFindings]) -> str:
                 if key not in ("data", "fit")
             ],
             "sentences": [_sentence(network) for network in networks],
-            "verdict": None,
+            "answer": answer(networks),
+            "verdict": _verdict(networks),
             "data": None,
             "fit": None,
             "networks": [network_part(which, network) for which, network in enumerate(networks, 1)],
@@ -60,6 +62,18 @@ def networks_page(networks: list[NetworkFindings]) -> str:
             "version": __version__,
         }
     )
+
+
+def _verdict(networks: list[NetworkFindings]) -> dict[str, object]:
+    """Whether each network is within its limits, those that are not first."""
+    said = [
+        verdict(n.evaluation, n.experiment.stage[-1].objective["kind"], unfinished=n.update < n.updates)
+        for n in networks
+    ]
+    named = [f"network {which}: {one}" if len(said) > 1 else str(one) for which, one in enumerate(said, 1)]
+    order = sorted(range(len(said)), key=lambda which: said[which].matched)
+    text = " ".join(named[which].removeprefix("Matched: ") for which in order)
+    return {"matched": all(one.matched for one in said), "text": text[:1].upper() + text[1:]}
 
 
 def _sentence(network: NetworkFindings) -> str:

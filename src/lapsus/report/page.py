@@ -6,6 +6,8 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from lapsus.report.terms import TERMS
+
 __all__ = ["MARK", "SECTIONS", "render"]
 
 # Every page of ours says so; what does not is not replaced.
@@ -22,11 +24,12 @@ SECTIONS = {
 }
 
 
-def render(context: dict[str, Any]) -> str:
+def render(context: dict[str, Any], template: str = "page.html") -> str:
     """The page. Autoescape is on: only our own style, script and already escaped data are marked safe."""
     here = Path(__file__).parent
     environment = Environment(
         loader=FileSystemLoader(here), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     own = {"css": Markup((here / "page.css").read_text()), "script": Markup((here / "page.js").read_text())}
-    return environment.get_template("page.html").render(context | own)
+    own |= {"terms": TERMS}
+    return environment.get_template(template).render(context | own)

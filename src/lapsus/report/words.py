@@ -11,7 +11,17 @@ from lapsus.study.checks import Truth
 from lapsus.study.findings import NetworkFindings
 from lapsus.study.mechanism import Attribution, LeftOut, Mechanism
 
-__all__ = ["REFERENCES", "Facts", "decoded", "five_sentences", "geometry", "methods", "networks_methods", "predicted"]
+__all__ = [
+    "REFERENCES",
+    "Facts",
+    "answer",
+    "decoded",
+    "five_sentences",
+    "geometry",
+    "methods",
+    "networks_methods",
+    "predicted",
+]
 
 REFERENCES = (
     (
@@ -172,6 +182,30 @@ _KINDS = {
     "misinterpretation": "its swaps are misinterpretations: the cue is taken for the other one",
     "undecided": "whether its swaps are misselections or misinterpretations is undecided",
 }
+
+
+_ANSWERS = {
+    "misbinding": "The colours change places in memory before the cue: the slip is there before anything is asked.",
+    "misselection": "Memory before the cue shows no slip; it arises after the cue, when the wrong colour is selected.",
+    "misinterpretation": "Memory before the cue shows no slip; it is the cue that is taken for the other one.",
+    "undecided": (
+        "Memory before the cue shows no slip; it arises after the cue. Whether the wrong colour is selected or the cue"
+        " is taken for the other one cannot be told apart here."
+    ),
+}
+
+
+def answer(networks: list[NetworkFindings]) -> str:
+    """The first sentence of a page, in words that need no definition."""
+    kinds = [network.mechanism.kind for network in networks]
+    known = sorted({kind for kind in kinds if kind is not None})
+    if not known:
+        return "These networks do not say where swaps arise: there are too few of them, or they cannot be decoded."
+    if len(known) == 1:
+        lacking = "" if None not in kinds else " (of the networks that can be decoded)"
+        return _ANSWERS.get(known[0], f"Swaps are decoded as {known[0]}.") + lacking
+    parts = [f"network {which}: {kind or 'cannot be decoded'}" for which, kind in enumerate(kinds, 1)]
+    return "The networks do not agree on where the slip arises (" + ", ".join(parts) + ")."
 
 
 def _place(row: Attribution) -> str:

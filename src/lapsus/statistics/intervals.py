@@ -2,6 +2,7 @@
 condition share their stimuli, so that the condition is what was sampled)."""
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import stats
 
 __all__ = ["Z95", "median_interval", "proportion_interval", "rate_interval"]
@@ -9,7 +10,7 @@ __all__ = ["Z95", "median_interval", "proportion_interval", "rate_interval"]
 Z95 = float(stats.norm.ppf(0.975))
 
 
-def proportion_interval(hits, count, level: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
+def proportion_interval(hits: ArrayLike, count: ArrayLike, level: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
     """Wilson interval of a proportion: low and high, of the shape of `hits` (a number of successes) over `count`."""
     hits, count = np.asarray(hits, dtype=float), np.asarray(count, dtype=float)
     z = stats.norm.ppf(0.5 + level / 2)

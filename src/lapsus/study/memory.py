@@ -11,7 +11,7 @@ from lapsus import circular, streams
 from lapsus.study.evaluation import evaluate, respond
 from lapsus.training.model import Model
 
-__all__ = ["DELAYS", "Growth", "evaluate_delays", "growth", "noiseless_error", "norm_ratio"]
+__all__ = ["DELAYS", "Growth", "evaluate_delays", "growth", "noiseless_error", "norm_course", "norm_ratio"]
 
 # Where the memory of a network is measured that was trained on delays of 3 to 40 steps, so never on the last of these.
 DELAYS = (5, 10, 15, 20, 30, 40, 80)
@@ -31,17 +31,22 @@ def evaluate_delays(
 
 
 @torch.no_grad()
-def norm_ratio(
+def norm_course(
     model: Model, delay: int = 40, conditions: int = 256, trials: int = 8, seed: int = 0, **options
-) -> float:
-    """How much of the norm of the rates at stimulus offset is left at the end of a delay, means over trials."""
+) -> np.ndarray:
+    """Norm of the rates from stimulus offset to the end of a delay, mean over trials: [delay + 1]."""
     model = model.at(delay=delay)
     drawn = model.task.sample(conditions, streams.generator(seed, "evaluation"))
     placeholder = torch.zeros(model.behaviour.response_size, conditions, trials)
     batch = model.batch(drawn, model.inputs(drawn), placeholder, range(conditions), seed, forced=False, **options)
-    norm = batch.trajectory.norm(dim=1).mean((1, 2))
     start = model.task.epochs["prestimulus"] + model.task.epochs["stimulus"]
-    return float(norm[start + delay] / norm[start])
+    return batch.trajectory[start : start + delay + 1].norm(dim=1).mean((1, 2)).numpy()
+
+
+def norm_ratio(model: Model, delay: int = 40, **options) -> float:
+    """How much of the norm of the rates at stimulus offset is left at the end of a delay."""
+    course = norm_course(model, delay, **options)
+    return float(course[-1] / course[0])
 
 
 @torch.no_grad()

@@ -73,11 +73,26 @@ def simulate(
         "readout": (("dim", "unit"), model.network.readout.numpy()),
     }
     variables |= {name: (("trial",), np.repeat(values.to_numpy(), trials)) for name, values in table.items()}
+    if "delay" in epochs:
+        variables["delay"] = (("trial",), np.full(count * trials, epochs["delay"]))
     return xr.Dataset(
         variables,
-        coords={"time": np.arange(steps + 1) - offset, "epoch": (("time",), np.array(names)), "unit": np.arange(units)},
+        coords={"time": np.arange(steps + 1) - offset, "epoch": (("time",), np.array(names)), "unit": np.arange(units)}
+        | _other_clocks(epochs),
         attrs={"seed": seed, "noise_scale": noise_scale, "task": type(model.task).__name__},
     )
+
+
+def _other_clocks(epochs: dict[str, int]) -> dict[str, tuple]:
+    """Steps from stimulus offset and from cue onset, beside those from cue offset: trials of different delays are
+    compared on the clock that the question needs."""
+    names, ends = list(epochs), np.cumsum([0, *epochs.values()])
+    zero = {}
+    if "stimulus" in epochs:
+        zero["from_stimulus_offset"] = ends[names.index("stimulus") + 1]
+    if "cue" in epochs:
+        zero["from_cue_onset"] = ends[names.index("cue")]
+    return {name: (("time",), np.arange(ends[-1] + 1) - start) for name, start in zero.items()}
 
 
 _TASK = ("report", "probe", "cued")

@@ -6,9 +6,10 @@ Pool                     members on this machine; lapsus.sweep.slurm and lapsus.
 collect                  one table and one page of all members
 """
 
+from lapsus.sweep.collect import Collected, collect
 from lapsus.sweep.folder import Sweep
 from lapsus.sweep.plan import Plan, plan_networks, plan_sweep
 from lapsus.sweep.pool import Pool
 from lapsus.sweep.sweep_file import SweepFile, read_sweep
 
-__all__ = ["Plan", "Pool", "Sweep", "SweepFile", "plan_networks", "plan_sweep", "read_sweep"]
+__all__ = ["Collected", "Plan", "Pool", "Sweep", "SweepFile", "collect", "plan_networks", "plan_sweep", "read_sweep"]

@@ -7,11 +7,14 @@ import time
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from lapsus.errors import LapsusError
 from lapsus.sweep.folder import Sweep
 
 __all__ = ["run_on_dask"]
+
+_CONNECT, _TICK, _PAUSE = 20.0, 1.0, 5.0
 
 
 def call_member(folder: str, name: str) -> tuple[str, str]:
@@ -32,74 +35,70 @@ def run_on_dask(sweep: Sweep, address: str, say: Callable[[str], None] = lambda 
     except ImportError:
         raise LapsusError("--dask needs the package distributed: install lapsus[dask].") from None
     try:
-        client = Client(address, timeout=20)
+        client = Client(address, timeout=_CONNECT)
     except (OSError, ValueError, TypeError) as error:
         raise LapsusError(f"There is no Dask scheduler at {address} ({error}).") from error
     with client:
         _work(sweep, client, say)
 
 
-def _work(sweep: Sweep, client, say: Callable[[str], None]) -> None:
+def _work(sweep: Sweep, client: Any, say: Callable[[str], None]) -> None:
     from distributed import as_completed
 
     folder = str(Path(sweep.path).resolve())
     states = sweep.states()
     done, ready, again = set(states.done), deque(states.ready), dict.fromkeys(states.running, time.monotonic())
-    held: dict[str, list[str]] = {}
+    held: dict[str | None, list[str]] = {}
     for name in states.waiting:
         held.setdefault(sweep.plan.start(name), []).append(name)
-    calls, members, number = as_completed(with_results=False, raise_errors=False), {}, 0
+    ended, number = as_completed(raise_errors=False), 0
+    calls: dict[str, tuple[str, Any]] = {}
     try:
-        while ready or members or again:
+        while ready or calls or again:
             if sweep.stop_file.exists():
                 raise KeyboardInterrupt
-            for name in [name for name, since in again.items() if time.monotonic() > since]:
+            for name in [name for name, when in again.items() if time.monotonic() > when]:
                 del again[name]
                 ready.append(name)
             while ready:
                 name, number = ready.popleft(), number + 1
                 # Not pure: a call that is made again is another call.
                 future = client.submit(call_member, folder, name, key=f"{sweep.hash}-{name}-{number}", pure=False)
-                members[future.key] = name
-                calls.add(future)
-            if calls.is_empty():
-                time.sleep(0.2)
-                continue
-            future = _next(calls)
+                calls[future.key] = name, future
+                ended.add(future)
+            future = _next(ended)
             if future is None:
                 continue
-            name = members.pop(future.key)
+            name, _ = calls.pop(future.key)
             kind, reason = _outcome(sweep, name, future)
             if kind == "done":
                 done.add(name)
                 ready.extend(held.pop(name, []))
                 say(f"{len(done)} of {len(sweep.plan.members)} done: {name}")
-            elif kind == "busy":
-                again[name] = time.monotonic() + 5
             elif kind == "failed":
                 given_up = len(sweep.failures(name)) >= sweep.plan.tries
                 say(f"{name} failed ({'given up' if given_up else 'tried again'}): {reason}")
                 if not given_up:
                     ready.append(name)
-            elif kind == "interrupted" and not sweep.stop_file.exists():
-                ready.append(name)
+            else:  # someone else is at it, or its worker was told to leave
+                again[name] = time.monotonic() + _PAUSE
     except KeyboardInterrupt:
         sweep.stop_file.touch()  # workers that are at it read this and save
-        client.cancel([future for future, _ in calls.queue.queue] if members else [])
+        client.cancel([future for _, future in calls.values()])
         raise
 
 
-def _next(calls):
+def _next(ended: Any) -> Any:
     """The next call that ended, or None after a while."""
-    deadline = time.monotonic() + 1.0
+    deadline = time.monotonic() + _TICK
     while time.monotonic() < deadline:
-        for future in calls.next_batch(block=False):
-            return future
+        if ended.has_ready():
+            return next(ended)
         time.sleep(0.05)
     return None
 
 
-def _outcome(sweep: Sweep, name: str, future) -> tuple[str, str]:
+def _outcome(sweep: Sweep, name: str, future: Any) -> tuple[str, str]:
     if future.status == "finished":
         return future.result()
     if future.status in ("cancelled", "lost"):

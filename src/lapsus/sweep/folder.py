@@ -2,7 +2,7 @@
 
 manifest.json        the plan
 members/NAME/        run folders; a member is done when its measures are there, written last
-claims/NAME.json     who works on a member now; touched while the work goes on
+working/NAME.json    who works on a member now; touched while the work goes on
 failures/NAME.jsonl  one line for every failure
 logs/NAME.txt        what a member printed
 stop                 whoever works on this sweep should save and stop
@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lapsus.errors import LapsusError
+from lapsus.files import append_line, make_folder, read_json, sweep as sweep_folder, write_json
 from lapsus.library.runs import Run
 from lapsus.sweep.claims import live
 from lapsus.sweep.plan import Plan
-from lapsus.sweep.writing import append_line, write_json
 
 __all__ = ["FORMAT", "States", "Sweep"]
 
@@ -49,19 +49,17 @@ class Sweep:
     def __init__(self, path: str | Path):
         self.path = Path(path)
         file = self.path / "manifest.json"
+        if not file.is_file():
+            what = "is not the folder of a sweep" if self.path.is_dir() else "does not exist"
+            raise LapsusError(f"{self.path} {what}. `lapsus sweep FILE -o {self.path.name or self.path}` makes one.")
         try:
-            table = json.loads(file.read_text(encoding="utf-8"))
+            table = read_json(file)
             if table.get("format") != FORMAT:
                 raise ValueError(f'its format is not "{FORMAT}"')
             self.plan = Plan.of_dict(table)
-            self.hash = table["hash"]
-        except FileNotFoundError:
-            what = "is not the folder of a sweep" if self.path.is_dir() else "does not exist"
-            raise LapsusError(
-                f"{self.path} {what}. `lapsus sweep FILE -o {self.path.name or self.path}` makes one."
-            ) from None
-        except OSError as error:
-            raise LapsusError(f"Cannot read {file}: {error.strerror}.") from error
+            self.hash = self.plan.hash
+            if self.hash != table["hash"]:
+                raise ValueError("its members are not those of its hash")
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise LapsusError(f"{file} is damaged ({error}); the command that made it makes it again.") from error
 
@@ -81,9 +79,11 @@ class Sweep:
                 _check_adds(before, plan)
                 if before.hash == plan.hash:
                     return before
-        elif path.is_dir() and any(entry.name != "members" for entry in path.iterdir() if ".partial" not in entry.name):
+        elif path.is_dir() and any(
+            entry.name not in ("members", "targets") for entry in path.iterdir() if not entry.name.endswith(".partial")
+        ):
             raise LapsusError(f"{path} is there already and is not a sweep; -o names another folder.")
-        write_json(path / "manifest.json", table)
+        write_json(make_folder(path) / "manifest.json", table)
         return cls(path)
 
     # --- Where things are ---
@@ -101,7 +101,7 @@ class Sweep:
         return hashlib.sha256(text.encode()).hexdigest()[:8]
 
     def claim_file(self, member: str) -> Path:
-        return self.path / "claims" / f"{member}.json"
+        return self.path / "working" / f"{member}.json"
 
     def failures_file(self, member: str) -> Path:
         return self.path / "failures" / f"{member}.jsonl"
@@ -119,8 +119,7 @@ class Sweep:
         """The member's run folder, made where it is not there yet."""
         folder = self.run_folder(member)
         if folder.is_dir() and not (folder / "config.toml").is_file():
-            for left in folder.glob("config.toml*"):
-                left.unlink()  # whoever made the folder died before it held anything
+            sweep_folder(folder)  # whoever made it died before it held anything
         return Run.of(folder, self.plan.experiment(member))
 
     def done(self, member: str) -> bool:
@@ -160,7 +159,8 @@ class Sweep:
             "reason": reason,
             "lines": list(lines)[-12:],
         }
-        append_line(self.failures_file(member), entry)
+        make_folder(self.path / "failures")
+        append_line(self.failures_file(member), json.dumps(entry))
         return len(self.failures(member)) >= self.plan.tries
 
     def forget_failures(self) -> int:
@@ -183,7 +183,7 @@ class Sweep:
 
     def states(self, members: Iterable[str] | None = None) -> States:
         """Where every member (or each of these) stands: one look at its folder, one list of claims and of failures."""
-        claimed, failing = (_stems(self.path / name) for name in ("claims", "failures"))
+        claimed, failing = (_stems(self.path / name) for name in ("working", "failures"))
         kinds: dict[str, str] = {}
 
         def kind(name: str) -> str:

@@ -1,14 +1,14 @@
 """One member from where it stands to its end: train, measure, done. Whoever runs it, the bits are the same."""
 
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from lapsus.errors import LapsusError
+from lapsus.files import write_json
 from lapsus.sweep.claims import Busy, claim
 from lapsus.sweep.folder import Sweep
-from lapsus.sweep.writing import write_json
 
 __all__ = ["MemberOutcome", "run_member"]
 
@@ -31,8 +31,8 @@ def run_member(sweep: Sweep, name: str, threads: int = 1, stop: Callable[[], boo
     try:
         with claim(sweep.claim_file(name)), _torch_threads(threads):
             return _go(sweep, name, threads, stop)
-    except Busy as reason:
-        return MemberOutcome("busy", str(reason))
+    except Busy as busy:
+        return MemberOutcome("busy", str(busy))
     except KeyboardInterrupt:
         return MemberOutcome("interrupted")
     except Exception as error:  # whatever a user's own classes raise is a failure of this member alone
@@ -64,7 +64,7 @@ def _go(sweep: Sweep, name: str, threads: int, stop: Callable[[], bool]) -> Memb
 
 
 @contextmanager
-def _torch_threads(threads: int):
+def _torch_threads(threads: int) -> Iterator[None]:
     """As many threads in torch's own operations as the kernel has: members share a machine's cores."""
     import torch
 

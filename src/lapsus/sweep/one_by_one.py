@@ -4,10 +4,11 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from lapsus.library.runs import Run
 from lapsus.sweep.plan import plan_networks
-from lapsus.training.experiment import Experiment
+from lapsus.training.experiment import Experiment, shipped_experiments
 from lapsus.training.trainer import Outcome, train
 
 __all__ = ["Job", "jobs_of", "train_all"]
@@ -35,12 +36,15 @@ class Job:
 def jobs_of(names: list[str] | None, seeds: int, folder: Path, which: str | None = None) -> list[Job]:
     """Jobs for the named experiments (all that ship, or all of one set, if none is named) and what they start from,
     each after its start."""
-    plan = plan_networks(names, seeds, folder, which)
+    plan = plan_networks(names or shipped_experiments(which), seeds, folder)
     return [Job(plan.experiment(name), folder / name) for name in plan.members]
 
 
 def train_all(
-    jobs: list[Job], minutes: float | None = None, told: Callable[[Job, str], None] = lambda job, what: None, **options
+    jobs: list[Job],
+    minutes: float | None = None,
+    told: Callable[[Job, str], None] = lambda job, what: None,
+    **options: Any,
 ) -> Iterator[tuple[Job, Outcome]]:
     """Train the jobs that are not done, one after another, for at most so many minutes altogether."""
     deadline = None if minutes is None else time.monotonic() + 60 * minutes

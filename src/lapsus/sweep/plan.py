@@ -193,13 +193,12 @@ def plan_sweep(sweep: SweepFile, output: Path, targets: dict[str, dict] | None =
     return Plan(sweep.name, planner.settings, planner.members, sweep.description, sweep.tries, sweep.measure)
 
 
-def plan_networks(names: list[str] | None, seeds: int, folder: Path, which: str | None = None) -> Plan:
-    """The named experiments (all that ship, or all of one set, if none is named) and what they start from, in run
-    folders in `folder`."""
+def plan_networks(names: list[str], seeds: int, folder: Path) -> Plan:
+    """The named experiments and what they start from, in run folders in `folder`."""
     if seeds < 1:
         raise LapsusError(f"--seeds must be at least 1, not {seeds}.")
     planner = _Planner(Path(), folder, [])
-    chosen = [planner.setting(name, {}) for name in names or shipped_experiments(which)]
+    chosen = [planner.setting(name, {}) for name in names]
     for seed in range(1, seeds + 1):
         for setting in chosen:
             planner.add(setting, seed)

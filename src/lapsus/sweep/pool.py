@@ -13,9 +13,10 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from typing import IO
 
 from lapsus.sweep.folder import Sweep
 
@@ -44,7 +45,9 @@ def environment(threads: int) -> dict[str, str]:
 
 @dataclass(eq=False)
 class _Worker:
-    process: subprocess.Popen
+    process: subprocess.Popen[str]
+    names: IO[str]
+    answers: IO[str]
     ready: bool = False
     member: str | None = None
     since: float = field(default_factory=time.monotonic)
@@ -71,7 +74,7 @@ class Pool:
         states = sweep.states(self.names)
         self.done, self.failed, self.elsewhere = set(states.done), set(states.failed), set(states.running)
         self.ready = deque(states.ready)
-        self.held: dict[str, list[str]] = {}  # by the start that they wait for
+        self.held: dict[str | None, list[str]] = {}  # by the start that they wait for
         for name in states.waiting:
             self.held.setdefault(sweep.plan.start(name), []).append(name)
         self.blocked = set(states.blocked)
@@ -79,7 +82,7 @@ class Pool:
         self.count = max(1, min(workers or cores(), todo))
         # Fewer members than cores: each has what is left over.
         self.threads = max(1, cores() // self.count) if workers is None else 1
-        self.stopping = False
+        self.stopping = self._asked = False
         self._workers: dict[int, _Worker] = {}
         self._answers: queue.Queue[tuple[int, dict | None]] = queue.Queue()
         self._number = 0
@@ -90,10 +93,15 @@ class Pool:
         return {worker.member: worker.since for worker in self._workers.values() if worker.member is not None}
 
     def stop(self) -> None:
-        """Ask every process to save and leave; those that do not within two minutes are killed."""
+        """Have every process save and leave; those that do not within two minutes are killed. May be called by the
+        handler of a signal: what it asks for is done between two looks at the processes."""
+        self._asked = True
+
+    def _stop(self) -> None:
         self.stopping = True
         for worker in self._workers.values():
-            worker.process.send_signal(signal.SIGTERM)
+            with suppress(OSError):
+                worker.names.close()  # which it takes as the end of its work
         timer = threading.Timer(_PATIENCE, self._kill)
         timer.daemon = True
         timer.start()
@@ -107,8 +115,8 @@ class Pool:
         looked = time.monotonic()
         try:
             while not self.stopping or self._workers:
-                if not self.stopping and self.sweep.stop_file.exists():
-                    self.stop()
+                if not self.stopping and (self._asked or self.sweep.stop_file.exists()):
+                    self._stop()
                 if not self.stopping:
                     self._hand_out()
                     if not self._workers and not (self.wait and self.elsewhere):
@@ -128,10 +136,11 @@ class Pool:
         for worker in idle:
             if self.ready:
                 worker.member, worker.since = self.ready.popleft(), time.monotonic()
-                worker.process.stdin.write(worker.member + "\n")
-                worker.process.stdin.flush()
+                with suppress(OSError):  # it died: its line of answers ends, and what it had is a failure
+                    worker.names.write(worker.member + "\n")
+                    worker.names.flush()
             elif not starting and not self._more_to_come():
-                worker.process.stdin.close()
+                worker.names.close()
                 worker.ready = False
         for _ in range(min(self.count - len(self._workers), len(self.ready) - starting)):
             self._start()
@@ -150,10 +159,12 @@ class Pool:
             start_new_session=True,  # Ctrl-C reaches this process alone, which then asks them
         )
         number, self._number = self._number, self._number + 1
-        self._workers[number] = _Worker(process)
+        names, answers = process.stdin, process.stdout
+        assert names is not None and answers is not None
+        self._workers[number] = _Worker(process, names, answers)
 
         def listen() -> None:
-            for line in process.stdout:
+            for line in answers:
                 self._answers.put((number, json.loads(line)))
             process.wait()
             self._answers.put((number, None))
@@ -164,7 +175,7 @@ class Pool:
         worker = self._workers[number]
         if answer is None:
             del self._workers[number]
-            for pipe in (worker.process.stdin, worker.process.stdout):
+            for pipe in (worker.names, worker.answers):
                 with suppress(OSError):  # it died with something in its pipe
                     pipe.close()
             if worker.member is not None and not self.stopping:
@@ -239,7 +250,7 @@ def _line(pool: Pool, name: str, kind: str, reason: str) -> str:
 
 
 @contextmanager
-def asked_by_signal(pool: Pool, *numbers: signal.Signals):
+def asked_by_signal(pool: Pool, *numbers: signal.Signals) -> Iterator[list[signal.Signals]]:
     """While the block runs, these signals ask the pool to save and stop; a second one kills. Yields those that came."""
     came: list[signal.Signals] = []
 

@@ -5,7 +5,6 @@ saves and asks for itself to be queued again. Members that start from others are
 asked only what it has queued: how members stand is in their folders, so nothing rests on its accounting.
 """
 
-import json
 import os
 import re
 import shlex
@@ -13,25 +12,30 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from lapsus.errors import LapsusError
+from lapsus.files import make_folder, read_json, write_json, write_text
 from lapsus.sweep.folder import Sweep
 from lapsus.sweep.pool import Pool, asked_by_signal, environment
-from lapsus.sweep.writing import write_json, write_text
 
 __all__ = ["PACK", "Submission", "cancel_jobs", "queued_members", "run_task", "submit"]
 
 # About so many short trainings in a task: schedulers like tasks of many minutes better than many tasks.
 PACK = 8
 _SIGNAL = "B:USR1@60"
+# Seconds that are needed to save and to ask for another turn.
+_LEAST = 30
 
 
-def _call(*command: str, **options) -> str:
+def _call(*command: str, env: dict[str, str] | None = None) -> str:
     """What the command prints; an error in its own words."""
     if shutil.which(command[0]) is None:
         raise LapsusError(f"There is no {command[0]} on this machine; --slurm needs SLURM's own commands.")
-    done = subprocess.run(command, capture_output=True, text=True, **options)
+    done = subprocess.run(command, capture_output=True, text=True, env=env)
     if done.returncode != 0:
         said = (done.stderr or done.stdout).strip().splitlines() or ["it said nothing"]
         raise LapsusError(f"{command[0]} refused: {said[-1]}")
@@ -53,10 +57,7 @@ class Submission:
 
     def __init__(self, path: Path):
         self.path = path
-        try:
-            self.arrays: list[dict] = json.loads(path.read_text())["arrays"]
-        except (OSError, ValueError, KeyError) as error:
-            raise LapsusError(f"{path} cannot be read ({error}); the command that made it makes another.") from error
+        self.arrays: list[dict[str, Any]] = read_json(path)["arrays"]
 
     @classmethod
     def all(cls, sweep: Sweep) -> list["Submission"]:
@@ -64,8 +65,9 @@ class Submission:
 
     @classmethod
     def new(cls, sweep: Sweep, arrays: list[dict]) -> "Submission":
-        taken = [int(path.stem) for path in (sweep.path / "slurm").glob("[0-9]*.json")]
-        path = sweep.path / "slurm" / f"{max(taken, default=0) + 1:04d}.json"
+        folder = make_folder(sweep.path / "slurm")
+        taken = [int(path.stem) for path in folder.glob("[0-9]*.json")]
+        path = folder / f"{max(taken, default=0) + 1:04d}.json"
         write_json(path, {"arrays": arrays})
         return cls(path)
 
@@ -101,13 +103,15 @@ def submit(sweep: Sweep, options: list[str], pack: int = PACK, at_once: int | No
     limit, queued = _largest_array(), queued_members(sweep)
     states = sweep.states()
     todo = {name for name in (*states.ready, *states.waiting) if name not in queued}
-    arrays, before = [], {}
+    arrays: list[dict[str, Any]] = []
+    before: dict[str, int] = {}
     for depth, names in _levels(sweep, todo).items():
         tasks = [names[i : i + pack] for i in range(0, len(names), pack)]
         for first in range(0, len(tasks), limit):
             arrays.append({"job": None, "depth": depth, "tasks": tasks[first : first + limit]})
-    submission = Submission.new(sweep, arrays) if arrays else None
-    jobs: list[str] = []
+    if not arrays:
+        return []
+    submission, jobs = Submission.new(sweep, arrays), []
     for number, array in enumerate(arrays):
         # Everything before this level, and queued starts of earlier submissions.
         after = {job for job, depth in before.items() if depth < array["depth"]}
@@ -145,8 +149,9 @@ def _sbatch(
     folder = sweep.path.resolve()
     script = submission.path.with_name(f"{submission.path.stem}-{number}.sh")
     run = [sys.executable, "-m", "lapsus", "sweep", "task", str(folder), submission.path.stem, str(number)]
-    # exec: the signal that SLURM sends to the script reaches lapsus itself.
-    write_text(script, f'#!/bin/sh\nexec {shlex.join(run)} "$SLURM_ARRAY_TASK_ID"\n')
+    # exec: the signal that SLURM sends to the script reaches lapsus itself. Until that listens, it must not die of it;
+    # if it comes so early, the time that is left says so.
+    write_text(script, f"#!/bin/sh\ntrap '' USR1\nexec {shlex.join(run)} \"$SLURM_ARRAY_TASK_ID\"\n")
     ours = [
         f"--job-name={_job_name(sweep)}",
         f"--array=0-{tasks - 1}" + (f"%{at_once}" if at_once else ""),
@@ -173,7 +178,7 @@ def cancel_jobs(sweep: Sweep) -> int:
     return len(queued)
 
 
-def run_task(sweep: Sweep, submission: str, array: int, task: int, say=print) -> int:
+def run_task(sweep: Sweep, submission: str, array: int, task: int, say: Callable[[str], None] = print) -> int:
     """Work on the pack of one array task; returns the exit code. Asks SLURM to queue it again when time is over."""
     names = Submission(sweep.path / "slurm" / f"{submission}.json").arrays[array]["tasks"][task]
     before = {name: sweep.update(name) for name in names}
@@ -185,6 +190,10 @@ def run_task(sweep: Sweep, submission: str, array: int, task: int, say=print) ->
         shown=lambda pool, line: None if line is None else say(line),
     )
     with asked_by_signal(pool, signal.SIGUSR1, signal.SIGTERM, signal.SIGINT) as came:
+        end = os.environ.get("SLURM_JOB_END_TIME", "")
+        if end.isdigit() and time.time() > int(end) - _LEAST:
+            came.append(signal.SIGUSR1)  # it was sent before this listened
+            pool.stop()
         pool.run()
     left = [name for name in names if name not in pool.done | pool.failed]
     if signal.SIGUSR1 in came and left and not sweep.stop_file.exists():

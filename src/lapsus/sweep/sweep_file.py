@@ -28,10 +28,12 @@ class Evaluation(_Section):
 
 
 class Mechanism(_Section):
-    """How the mechanism of each trained member is looked for: at which distance of the probes (radians)."""
+    """How the mechanism of each trained member is looked for: at which distance of the probes (radians), and whether
+    with few trials, to see that all is in place."""
 
     probe_distance: float = Field(0.7853981633974483, gt=0, le=3.141592653589794)
     seed: Seed = 0
+    quick: bool = False
 
 
 class Measure(_Section):
@@ -39,6 +41,7 @@ class Measure(_Section):
 
     evaluation: Evaluation | bool = True
     mechanism: Mechanism | bool = False
+    questions: bool | list[str] = False
 
 
 class Listed(_Section):
@@ -118,7 +121,7 @@ def read_sweep(source: str | Path | dict, folder: Path | None = None) -> SweepFi
 
 def _flattened(table: dict, source: str, prefix: str = "") -> dict[str, Any]:
     """network.units = […] means the same as "network.units" = […]."""
-    found = {}
+    found: dict[str, Any] = {}
     for key, value in table.items():
         if isinstance(value, dict):
             found |= _flattened(value, source, f"{prefix}{key}.")

@@ -21,14 +21,18 @@ def work(folder: str, threads: int) -> None:
     names: queue.Queue[str | None] = queue.Queue()
     answers = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)  # what a member prints is no answer
-    idle = threading.Event()
+    turn, ended, busy = threading.Lock(), False, False
 
     def listen() -> None:
+        nonlocal ended
         for line in sys.stdin:
             names.put(line.strip())
-        names.put(None)
-        if not idle.is_set():
-            os.kill(os.getpid(), signal.SIGTERM)
+        with turn:
+            ended = True
+            names.put(None)
+            if busy:
+                # Once: training saves at the first signal, and stops at once at a second.
+                os.kill(os.getpid(), signal.SIGTERM)
 
     def stopped(number: int, frame: object) -> None:
         raise KeyboardInterrupt
@@ -36,15 +40,18 @@ def work(folder: str, threads: int) -> None:
     signal.signal(signal.SIGTERM, stopped)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for whoever started this
     sweep = Sweep(folder)
-    idle.set()
     threading.Thread(target=listen, daemon=True).start()
     print(json.dumps({"ready": True}), file=answers)
     try:
         while (name := names.get()) is not None:
-            idle.clear()
+            with turn:
+                if ended:
+                    break
+                busy = True
             _log_to(sweep, name)
             outcome = run_member(sweep, name, threads)
-            idle.set()
+            with turn:
+                busy = False
             print(json.dumps({"member": name, "kind": outcome.kind, "reason": outcome.reason}), file=answers)
     except (KeyboardInterrupt, BrokenPipeError):
         pass

@@ -8,6 +8,7 @@ shown a noisy trace of it, a premature cue: the learned vectors of the two cues,
 import math
 from dataclasses import dataclass
 
+import pandas as pd
 import torch
 from torch import Tensor, nn
 
@@ -68,7 +69,7 @@ class AttendedIndexCued(IndexCued):
     def encoder(self, generator: torch.Generator) -> nn.Module:
         return _WithAttention(self._channels, self.items, self.cue_size, generator)
 
-    def table(self, conditions: dict[str, Tensor]):
+    def table(self, conditions: dict[str, Tensor]) -> pd.DataFrame:
         found = super().table(conditions)
         if "attended" in conditions:
             found = found.assign(attended=conditions["attended"].numpy() + 1, evidence=conditions["evidence"].numpy())

@@ -66,7 +66,7 @@ def _item_table(conditions: dict[str, Tensor]) -> pd.DataFrame:
 class _Concatenate(nn.Module):
     """Colours and cue on separate channels; each cue is a learned vector."""
 
-    def __init__(self, stimulus_channels: int, items: int, cue_size: int, generator: torch.Generator):
+    def __init__(self, stimulus_channels: int, items: int, cue_size: int, generator: torch.Generator) -> None:
         super().__init__()
         self.stimulus_channels = stimulus_channels
         self.cue = nn.Parameter(torch.randn(items, cue_size, generator=generator))
@@ -150,18 +150,25 @@ def _isotropic(rows: int, neurons: int, generator: torch.Generator) -> Tensor:
     return torch.linalg.qr(torch.randn(rows, kept, generator=generator))[0] @ waves
 
 
+def _normal(rows: int, neurons: int, generator: torch.Generator) -> Tensor:
+    """Independent normal weights [rows, neurons] whose rows have length one on average."""
+    return torch.randn(rows, neurons, generator=generator) / math.sqrt(neurons)
+
+
 class _Palimpsest(nn.Module):
     """s = vec(W_p S W_r'), S the activity of conjunctively tuned sensory neurons.
 
     Weights start as a random mix of the lowest harmonics, which sees all angles alike. Random weights would not: they
     favour one direction, a network then learns to keep apart the item that is nearer to it and the other one, and this
-    order has to break where both are equally near: there it reports the wrong item (docs/recipe.md).
+    order has to break where both are equally near: there it reports the wrong item (docs/recipe.md). To show this, they
+    can be had, with rows of the same length.
     """
 
-    def __init__(self, tuning_curves: int, projection: int, generator: torch.Generator):
+    def __init__(self, tuning_curves: int, projection: int, generator: torch.Generator, first_weights: str) -> None:
         super().__init__()
-        self.probe_weight = nn.Parameter(_isotropic(projection, tuning_curves, generator))
-        self.report_weight = nn.Parameter(_isotropic(projection, tuning_curves, generator))
+        first = _isotropic if first_weights == "isotropic" else _normal
+        self.probe_weight = nn.Parameter(first(projection, tuning_curves, generator))
+        self.report_weight = nn.Parameter(first(projection, tuning_curves, generator))
 
     def forward(self, stimuli: dict[str, Tensor]) -> dict[str, Tensor]:
         return {
@@ -185,6 +192,7 @@ class FeatureCued:
     delay: Duration = 15
     cue: Duration = 5
     denoise: Duration = 40
+    first_weights: Literal["isotropic", "normal"] = "isotropic"
     response_size = 2
 
     def __post_init__(self):
@@ -226,7 +234,7 @@ class FeatureCued:
         return {"stimulus": torch.einsum("cnp,cnr->cpr", probe, report), "cue": stripe}
 
     def encoder(self, generator: torch.Generator) -> nn.Module:
-        return _Palimpsest(self.tuning_curves, self.projection, generator)
+        return _Palimpsest(self.tuning_curves, self.projection, generator, self.first_weights)
 
     def table(self, conditions: dict[str, Tensor]) -> pd.DataFrame:
         return _item_table(conditions)

@@ -5,12 +5,13 @@ is, an epoch that varies has the middle of its range.
 """
 
 from dataclasses import dataclass, replace
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import torch
 from pydantic import SkipValidation
 
 from lapsus.errors import LapsusError
+from lapsus.protocols import Task
 
 __all__ = ["Duration", "Range", "check_durations", "drawn", "fixed", "steps_of", "varying"]
 
@@ -39,7 +40,7 @@ def steps_of(duration: int | Range) -> int:
     return duration.middle if isinstance(duration, Range) else duration
 
 
-def check_durations(task, epochs: tuple[str, ...]) -> None:
+def check_durations(task: Any, epochs: tuple[str, ...]) -> None:
     """Make the durations of a (frozen) task numbers of steps or ranges, or say which one is neither; the last epoch is
     the denoising delay."""
     for name in epochs:
@@ -80,22 +81,25 @@ def _whole(field: str, value: Any) -> int:
     return int(value)
 
 
-def varying(task) -> dict[str, Range]:
+_T = TypeVar("_T", bound=Task)
+
+
+def varying(task: Task) -> dict[str, Range]:
     """The epochs of a task whose duration is a range."""
     found = {name: getattr(task, name, None) for name in task.epochs}
     return {name: duration for name, duration in found.items() if isinstance(duration, Range)}
 
 
-def fixed(task, **durations: int):
+def fixed(task: _T, **durations: int) -> _T:
     """The task with these durations of its epochs, and the middle of any other range."""
     unknown = [name for name in durations if name not in task.epochs]
     if unknown:
         raise LapsusError(f"This task has no epoch {unknown[0]}; it has: {', '.join(task.epochs)}.")
     wanted = {name: duration.middle for name, duration in varying(task).items()} | durations
-    return replace(task, **wanted) if wanted else task
+    return replace(task, **wanted) if wanted else task  # type: ignore[type-var]  # a task with durations is one
 
 
-def drawn(task, generator: torch.Generator):
+def drawn(task: _T, generator: torch.Generator) -> _T:
     """One of the tasks in the family: a number of steps drawn uniformly from each range, in the order of the epochs."""
     steps = {
         name: int(torch.randint(duration.low, duration.high + 1, (), generator=generator))

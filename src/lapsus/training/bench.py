@@ -18,6 +18,8 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -42,7 +44,7 @@ class Trial:
 
     units: int = 16
     branching: tuple[int, ...] = (10, 10)
-    epochs: tuple[int, int, int, int, int] = EPOCHS
+    epochs: tuple[int, ...] = EPOCHS
 
     def timeline(self) -> Timeline:
         before, denoise = sum(self.epochs[:-1]), self.epochs[-1]
@@ -65,7 +67,8 @@ class Trial:
 class Workload:
     """A network and a batch of conditions x trials, and the ways to take one training step on it."""
 
-    def __init__(self, conditions: int, trials: int, trial: Trial = Trial()):
+    def __init__(self, conditions: int, trials: int, trial: Trial | None = None) -> None:
+        trial = trial or Trial()
         self.conditions, self.trials, self.trial = conditions, trials, trial
         self.network = DendriticTree(36, 2, trial.units, trial.branching)
         self.timeline = trial.timeline()
@@ -109,12 +112,20 @@ class Workload:
                 rollout(*self.part(start, size))
 
 
-def kernel(*arguments) -> Tensor:
+def kernel(*arguments: Any) -> Tensor:
     """The trajectory of the fused rollout."""
     return fused.rollout(*arguments)[0]
 
 
-def tuned(network, r0, drives, biases, timeline, noise, forcing) -> Tensor:
+def tuned(
+    network: DendriticTree,
+    r0: Tensor,
+    drives: Tensor,
+    biases: tuple[Tensor, ...],
+    timeline: Timeline,
+    noise: Tensor,
+    forcing: Tensor,
+) -> Tensor:
     """The fastest trial in plain torch that we could write: fused additions, batched products, work in place."""
     shape, alpha, readout = r0.shape, network.alpha, network.readout
     r, trajectory = r0.flatten(1), [r0.flatten(1)]
@@ -143,7 +154,7 @@ def _seconds(work: Callable[[], None]) -> float:
     return time.perf_counter() - start
 
 
-def _interleaved(contestants: dict[str, Callable[[], float]], rounds: int, progress) -> dict[str, float]:
+def _interleaved(contestants: dict[str, Callable[[], float]], rounds: int, progress: tqdm) -> dict[str, float]:
     """The median of the seconds that each contestant returns, all of them asked in turn."""
     times: dict[str, list[float]] = {name: [] for name in contestants}
     # A first round warms up caches, allocators and clocks; where one round takes a minute, that does not matter.
@@ -171,7 +182,7 @@ def measure(quick: bool = False, plain: bool = True) -> dict:
     torch.set_num_threads(resolve(None))
     if not fused.instruction_sets():
         raise LapsusError("there is no fused kernel to measure: the package was installed without a compiler")
-    report = {"machine": machine()}
+    report: dict[str, Any] = {"machine": machine()}
     rounds = 3 if quick else 5
     with tqdm(desc="bench engine", unit=" runs", disable=None, leave=False) as progress:
         report["training"] = [_compare(32, 16, rounds, progress), _compare(64, 16, rounds, progress)]
@@ -193,7 +204,7 @@ def measure(quick: bool = False, plain: bool = True) -> dict:
 class _Torch:
     """A process that trains and simulates with plain torch, on demand."""
 
-    def __enter__(self):
+    def __enter__(self) -> _Torch:
         # Otherwise its threads would sleep after every operation, as they must beside the kernel.
         environment = {**os.environ, "GOMP_SPINCOUNT": os.environ.get("GOMP_SPINCOUNT", "300000")}
         command = [sys.executable, "-m", "lapsus.training.bench", "serve"]
@@ -204,10 +215,12 @@ class _Torch:
 
     def __call__(self, kind: str, conditions: int, trials: int, size: int) -> float:
         """Seconds of one run."""
+        assert self.process.stdin and self.process.stdout
         self.process.stdin.write(json.dumps([kind, conditions, trials, size]) + "\n")
         return json.loads(self.process.stdout.readline())
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
+        assert self.process.stdin
         self.process.stdin.close()
         self.process.wait()
 
@@ -221,35 +234,34 @@ def _serve() -> None:
         if load is None or (load.conditions, load.trials) != (conditions, trials):
             load = Workload(conditions, trials)
         work = {
-            "train": lambda: load.train(tuned, size),
-            "simulate": lambda: load.simulate(tuned, size),
-            "plain": lambda: load.train(reference.rollout),
+            "train": partial(load.train, tuned, size),
+            "simulate": partial(load.simulate, tuned, size),
+            "plain": partial(load.train, reference.rollout),
         }
         sys.stdout.write(f"{_seconds(work[kind])}\n")
         sys.stdout.flush()
 
 
-def _compare(conditions: int, trials: int, rounds: int, progress, plain: bool = False) -> dict:
+def _compare(conditions: int, trials: int, rounds: int, progress: tqdm, plain: bool = False) -> dict:
     """Trials a second of every way to train and to simulate one batch."""
     load = Workload(conditions, trials)
     count, size = conditions * trials, 2048
     # Conditions at a time for plain torch; the fastest counts.
     cuts = [c for c in (1, 2, 8, 16, 32) if 128 <= c * trials <= 1024 and c <= conditions]
     with _Torch() as torch_only:
-        work = {
-            "sgemm": lambda: _seconds(multiply),
-            "fused": lambda: _seconds(lambda: load.train(kernel)),
-            "simulate fused": lambda: _seconds(lambda: load.simulate(kernel)),
-            "simulate reference": lambda: torch_only("simulate", conditions, trials, max(1, 512 // trials)),
+        work: dict[str, Callable[[], float]] = {
+            "sgemm": partial(_seconds, _sgemm(size)),
+            "fused": partial(_seconds, partial(load.train, kernel)),
+            "simulate fused": partial(_seconds, partial(load.simulate, kernel)),
+            "simulate reference": partial(torch_only, "simulate", conditions, trials, max(1, 512 // trials)),
         }
-        multiply = _sgemm(size)
         for cut in cuts:
-            work[f"reference {cut * trials}"] = lambda cut=cut: torch_only("train", conditions, trials, cut)
+            work[f"reference {cut * trials}"] = partial(torch_only, "train", conditions, trials, cut)
         if plain:
-            work["plain"] = lambda: torch_only("plain", conditions, trials, conditions)
+            work["plain"] = partial(torch_only, "plain", conditions, trials, conditions)
         seconds = _interleaved(work, rounds, progress)
     references = {name: value for name, value in seconds.items() if name.startswith("reference")}
-    best = min(references, key=references.get)
+    best = min(references, key=lambda name: references[name])
     peak = 2 * size**3 / seconds["sgemm"]
     useful = count * load.trial.operations() / seconds["fused"]
     result = {
@@ -270,7 +282,7 @@ def _compare(conditions: int, trials: int, rounds: int, progress, plain: bool = 
     return result
 
 
-def _scaling(quick: bool, progress) -> dict[str, list[dict]]:
+def _scaling(quick: bool, progress: tqdm) -> dict[str, list[dict]]:
     """Cost of a trial-step as one thing grows at a time."""
     longer = tuple(2 * steps for steps in EPOCHS)
     shorter = (1, 3, 7, 3, 20)
@@ -285,8 +297,8 @@ def _scaling(quick: bool, progress) -> dict[str, list[dict]]:
         result[name] = []
         loads = [Workload(conditions, trials, trial) for trial, conditions, trials in rows]
         # A batch of more than 16,384 trials is trained as the trainer would: in micro-batches.
-        work = {
-            str(i): lambda load=load: _seconds(lambda: load.train(kernel, max(1, 16384 // load.trials)))
+        work: dict[str, Callable[[], float]] = {
+            str(i): partial(_seconds, partial(load.train, kernel, max(1, 16384 // load.trials)))
             for i, load in enumerate(loads)
         }
         seconds = _interleaved(work, 3, progress)

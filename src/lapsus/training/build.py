@@ -17,7 +17,7 @@ from lapsus.training.kinds import KINDS, locate
 __all__ = ["KINDS", "build", "describe"]
 
 
-def build(section: str, table: dict, **given):
+def build(section: str, table: dict, **given: Any) -> Any:
     """The object that `table` of section ("task", "network", …) describes; `given` are arguments that the caller
     supplies."""
     table = dict(table)
@@ -72,7 +72,7 @@ def _listed(value: Any) -> Any:
     return [_listed(part) for part in value] if isinstance(value, tuple) else value
 
 
-def _validated(field: str, value, hint):
+def _validated(field: str, value: Any, hint: Any) -> Any:
     try:
         return pydantic.TypeAdapter(hint).validate_python(value)
     except pydantic.PydanticSchemaGenerationError:

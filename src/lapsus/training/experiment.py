@@ -2,8 +2,10 @@
 
 import json
 import tomllib
+from collections.abc import Sequence
 from difflib import get_close_matches
 from pathlib import Path
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -147,7 +149,7 @@ def _shown(value: object) -> str:
     return text if len(text) <= 200 else text[:200] + "…"
 
 
-def read_experiment(source: str | Path | dict, overrides: list[str] = ()) -> Experiment:
+def read_experiment(source: str | Path | dict, overrides: Sequence[str] = ()) -> Experiment:
     """An experiment from a TOML file, from the name of one that ships with lapsus, or from a dictionary."""
     name = "experiment"
     if not isinstance(source, dict):
@@ -173,8 +175,8 @@ def experiment_table(source: str | Path) -> dict:
 
 def _unrolled(stage: dict, source: str) -> list[dict]:
     """A stage whose task fields are lists, such as denoise = [8, 12, 18], stands for one stage after another."""
-    fields = stage.get("task") if isinstance(stage, dict) else None
-    lists = {key: value for key, value in (fields or {}).items() if isinstance(value, list)}
+    fields = (stage.get("task") or {}) if isinstance(stage, dict) else {}
+    lists = {key: value for key, value in fields.items() if isinstance(value, list)}
     if not lists:
         return [stage]
     counts = {len(value) for value in lists.values()}
@@ -231,23 +233,29 @@ def override(table: dict, assignment: str) -> dict:
 def set_field(table: dict, key: str, value: object, named: str | None = None) -> dict:
     """A copy of the table with the field at `key.path` set; errors call the change `named`."""
     table = json.loads(json.dumps(table))
-    _assign(table, key.split("."), value, named or f"{key} = {json.dumps(value)}")
+    called = named or f"{key} = {json.dumps(value)}"
+    _assign(table, key.split("."), value, called, _defaults(Experiment, "network", "behaviour"))
     return table
 
 
-def _assign(node, parts: list[str], value, assignment: str) -> None:
+def _defaults(section: type[_Section], *names: str) -> dict[str, dict]:
+    return {name: dict(section.model_fields[name].default) for name in names}
+
+
+def _assign(node: Any, parts: list[str], value: Any, assignment: str, defaults: dict[str, dict]) -> None:
+    """`defaults` stand for tables that the node lacks: a field of such a table changes the default."""
     part, rest = parts[0], parts[1:]
     if isinstance(node, list):
         chosen = range(len(node)) if part == "*" else [int(part)] if part.lstrip("-").isdigit() else []
         if not chosen or any(not -len(node) <= index < len(node) for index in chosen) or not rest:
             raise LapsusError(f"{assignment}: stages are numbered 0 to {len(node) - 1} (or * for all).")
         for index in chosen:
-            _assign(node[index], rest, value, assignment)
+            _assign(node[index], rest, value, assignment, _defaults(Stage, "objective"))
     elif rest:
-        child = node.setdefault(part, {})
+        child = node.setdefault(part, defaults.get(part, {}))
         if not isinstance(child, (dict, list)):
             raise LapsusError(f"{assignment}: {part} is a value, it has no field {rest[0]}.")
-        _assign(child, rest, value, assignment)
+        _assign(child, rest, value, assignment, {})
     else:
         node[part] = value
 
@@ -278,7 +286,7 @@ def _key(key: str) -> str:
     return key if key.replace("-", "").replace("_", "").isalnum() and key.isascii() else json.dumps(key)
 
 
-def _literal(value) -> str:
+def _literal(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, (int, float)):

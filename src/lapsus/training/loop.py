@@ -7,10 +7,11 @@ so a loop that is stopped anywhere and started again from its last checkpoint en
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain, islice
+from typing import Generic, TypeVar
 
 import torch
 from torch import Tensor
@@ -19,6 +20,7 @@ from lapsus import streams
 from lapsus.engine.fused import why_not
 from lapsus.engine.threads import resolve
 from lapsus.errors import LapsusError
+from lapsus.protocols import Objective
 from lapsus.tasks.durations import varying
 from lapsus.training.build import build
 from lapsus.training.experiment import Experiment, Stage
@@ -36,7 +38,7 @@ def _group(trials: int) -> int:
 
 
 @contextmanager
-def _one_torch_thread(wanted: bool):
+def _one_torch_thread(wanted: bool) -> Iterator[None]:
     """Beside the kernel, torch's own operations are small: waking its other threads would cost more than they save."""
     before = torch.get_num_threads()
     if wanted:
@@ -51,9 +53,6 @@ def _one_torch_thread(wanted: bool):
 # between these limits.
 _PRICE_STEP = 0.02
 _PRICE_LIMITS = (1e-3, 10.0)
-
-# Seconds from begin() until the caller is in the kernel for certain.
-_INTO_THE_KERNEL = 0.001
 
 
 class NonFinite(LapsusError):
@@ -109,7 +108,7 @@ class Drawn:
 def draw(
     model: Model,
     stage: Stage,
-    objective,
+    objective: Objective,
     seed: int,
     update: int,
     micro_batch: int | None = None,
@@ -132,28 +131,30 @@ def draw(
         yield Drawn(conditions, new, stimuli, part, draws)
 
 
-class _Ahead:
+_Item = TypeVar("_Item")
+
+
+class _Ahead(Generic[_Item]):
     """An iterator whose next item another thread makes, from begin() on, while this one is in the kernel.
 
-    It begins no sooner: outside the kernel the two would only wait for each other's turn in the interpreter.
+    The engine calls begin() as the last thing before the kernel, which lets go of the interpreter: sooner, the two
+    threads would only wait for each other's turn in it.
     """
 
-    def __init__(self, items: Iterator):
-        self.items, self.coming, self.thread = items, None, ThreadPoolExecutor(1)
+    def __init__(self, items: Iterator[_Item]) -> None:
+        self.items, self.thread = items, ThreadPoolExecutor(1)
+        self.coming: Future[_Item | None] | None = None
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[_Item]:
         return self
 
     def begin(self) -> None:
         if self.coming is None:
-            self.coming = self.thread.submit(self._make)
+            self.coming = self.thread.submit(next, self.items, None)
 
-    def _make(self):
-        time.sleep(_INTO_THE_KERNEL)
-        return next(self.items, None)
-
-    def __next__(self):
+    def __next__(self) -> _Item:
         self.begin()
+        assert self.coming is not None
         item, self.coming = self.coming.result(), None
         if item is None:
             raise StopIteration
@@ -163,34 +164,33 @@ class _Ahead:
 def gradient(
     model: Model,
     stage: Stage,
-    objective,
+    objective: Objective,
     parts: Iterable[Drawn],
     *,
     with_excess: bool = False,
     engine: str = "auto",
     threads: int | None = None,
-    meanwhile: Callable[[], None] = lambda: None,
+    meanwhile: Callable[[], None] | None = None,
     price: float = 0.0,
-):
+) -> tuple[dict[str, float], float | None, dict[str, Tensor]]:
     """Add the gradient of the mean loss of one batch to the parameters' .grad; returns its loss terms and excess (or
     None), means over the conditions that did not come back, and the hardest conditions, a share `stage.hard` of them
     all.
 
     Sensory drives and biases are computed once for the whole batch and cut from its graph: micro-batches
-    differentiate down to them, and the rest of the way is walked once. `meanwhile` is called just before the network
-    runs. Where the stage has a rate budget, the last term is `price` times the mean square rate relative to it.
+    differentiate down to them, and the rest of the way is walked once. `meanwhile` is called just before each run of
+    the network. Where the stage has a rate budget, the last term is `price` times the mean square rate relative to it.
     """
-    inputs = leaves = None
+    parts = iter(parts)
+    first = next(parts)  # its conditions and stimuli are those of the whole batch
+    drives, biases = model.inputs(first.conditions, first.stimuli)
+    inputs = (drives, *biases)
+    leaves = [tensor.detach().requires_grad_() for tensor in inputs]
     terms: dict[str, list[Tensor]] = {}
     excess = []
-    for drawn in parts:
+    for drawn in chain([first], parts):
         part, draws = drawn.part, drawn.draws
-        if inputs is None:
-            drives, biases = model.inputs(drawn.conditions, drawn.stimuli)
-            inputs = (drives, *biases)
-            leaves = [tensor.detach().requires_grad_() for tensor in inputs]
         here = leaves[0] if len(part) == stage.conditions else leaves[0][:, part.start : part.stop]
-        meanwhile()
         batch = model.simulate(
             draws,
             (here, tuple(leaves[1:])),
@@ -198,6 +198,7 @@ def gradient(
             engine=engine,
             threads=threads,
             group=_group(stage.trials),
+            meanwhile=meanwhile,
         )
         losses = objective(batch)
         if stage.rate_budget:
@@ -209,20 +210,17 @@ def gradient(
         if with_excess and objective.forced and draws.target is not None:
             with torch.no_grad():
                 excess.append(denoising_loss(batch) - exact_loss(batch))
-        del (
-            batch,
-            losses,
-            terms_of,
-        )  # with all that the kernel kept for its backward pass, before the next micro-batch needs as much
+        # With all that the kernel kept for its backward pass, before the next micro-batch needs as much.
+        del batch, losses, terms_of
     used = [(tensor, leaf.grad) for tensor, leaf in zip(inputs, leaves) if leaf.grad is not None]
     torch.autograd.backward([tensor for tensor, _ in used], [grad for _, grad in used])
     losses = {name: torch.cat(values) for name, values in terms.items()}
     # Conditions that came back are the hard ones: they would make the record look worse than the network is.
-    means = {name: float(values[: drawn.new].mean()) for name, values in losses.items()}
+    means = {name: float(values[: first.new].mean()) for name, values in losses.items()}
     return (
         means,
-        float(torch.cat(excess)[: drawn.new].mean()) if excess else None,
-        _hardest(stage, drawn.conditions, losses),
+        float(torch.cat(excess)[: first.new].mean()) if excess else None,
+        _hardest(stage, first.conditions, losses),
     )
 
 
@@ -351,7 +349,7 @@ class Training:
                 stage.conditions * stage.trials,
                 excess,
                 durations,
-                None if surplus is None else stage.rate_budget * math.sqrt(surplus),
+                None if surplus is None or stage.rate_budget is None else stage.rate_budget * math.sqrt(surplus),
                 paid,
             )
 

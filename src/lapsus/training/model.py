@@ -1,7 +1,9 @@
 """A network with its task and its target behaviour: what an experiment describes and a run holds."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -10,15 +12,19 @@ from lapsus import streams
 from lapsus.diffusion import Schedule, corrupt, linear_schedule
 from lapsus.engine import Timeline, normal, rollout_and_read_out
 from lapsus.errors import LapsusError
+from lapsus.protocols import Behaviour, Conditions, Network, Task
 from lapsus.tasks.durations import drawn, fixed, varying
 from lapsus.training.build import build
-from lapsus.training.experiment import Experiment
+from lapsus.training.experiment import Experiment, Stage
 from lapsus.training.objectives import Batch, Draws
 
-__all__ = ["Model", "set_weights"]
+__all__ = ["Inputs", "Model", "set_weights"]
+
+# Drives [P, C, D] and biases of each layer [1 + T, nodes].
+Inputs = tuple[Tensor, tuple[Tensor, ...]]
 
 
-def timeline(task, schedule: Schedule) -> Timeline:
+def timeline(task: Task, schedule: Schedule) -> Timeline:
     """Which drive, which biases and how much noise in each step of a trial of this task."""
     epochs, shown = list(task.epochs.items()), list(_shown(task))
     steps_before = sum(steps for _, steps in epochs[:-1])
@@ -28,7 +34,7 @@ def timeline(task, schedule: Schedule) -> Timeline:
     return Timeline(drive_index=drive_index, time_index=time_index, sigma=sigma, forced=schedule.T)
 
 
-def _shown(task) -> list[str]:
+def _shown(task: Task) -> list[str]:
     """Epochs in which something is shown, in their order."""
     stimuli = task.stimuli(task.sample(1, streams.generator("epochs shown")))
     return [name for name in task.epochs if name in stimuli]
@@ -37,9 +43,17 @@ def _shown(task) -> list[str]:
 class Model(nn.Module):
     """task, behaviour, network and the task's learned encoder; `seed` fixes the initial weights."""
 
+    network: Network
+    encoder: nn.Module
+
     def __init__(
-        self, task, behaviour, network: nn.Module, encoder: nn.Module, noise: tuple[float, float] = (0.3, 0.01)
-    ):
+        self,
+        task: Task,
+        behaviour: Behaviour,
+        network: Network,
+        encoder: nn.Module,
+        noise: tuple[float, float] = (0.3, 0.01),
+    ) -> None:
         super().__init__()
         if not task.response_size == behaviour.response_size == network.readout.shape[0]:
             raise LapsusError(
@@ -60,7 +74,7 @@ class Model(nn.Module):
         encoder = task.encoder(streams.generator(experiment.seed, "encoder"))
         return cls(task, behaviour, network, encoder, (experiment.noise.first, experiment.noise.last))
 
-    def at_stage(self, stage) -> "Model":
+    def at_stage(self, stage: Stage) -> "Model":
         """The same weights with the task and target of a stage."""
         task, behaviour = self.task, self.behaviour
         if stage.task:
@@ -69,12 +83,12 @@ class Model(nn.Module):
                 raise LapsusError(
                     f"stage.task.{unknown[0]} is not a field of the task; it has: {', '.join(task.epochs)}."
                 )
-            task = replace(task, **stage.task)
+            task = replace(task, **stage.task)  # type: ignore[type-var]  # tasks whose stages differ are dataclasses
         if stage.behaviour is not None:
             behaviour = build("behaviour", stage.behaviour)
         return Model(task, behaviour, self.network, self.encoder, self.noise)
 
-    def with_task(self, task) -> "Model":
+    def with_task(self, task: Task) -> "Model":
         """The same weights and target on another task, for instance one with other durations."""
         return Model(task, self.behaviour, self.network, self.encoder, self.noise)
 
@@ -93,21 +107,16 @@ class Model(nn.Module):
             return self.timeline
         return replace(self.timeline, sigma=[noise_scale * sigma for sigma in self.timeline.sigma])
 
-    def inputs(
-        self, conditions: dict[str, Tensor], stimuli: dict[str, Tensor] | None = None
-    ) -> tuple[Tensor, tuple[Tensor, ...]]:
-        """Drives [P, C, D] and biases of each layer [1 + T, nodes]: all that reaches the nodes besides the rates."""
+    def inputs(self, conditions: Conditions, stimuli: dict[str, Tensor] | None = None) -> Inputs:
+        """All that reaches the nodes besides the rates."""
         encoded = self.encoder(self.task.stimuli(conditions) if stimuli is None else stimuli)
         shown = [encoded[name] for name in self.task.epochs if name in encoded]
-        s = (
-            torch.stack(shown)
-            if shown
-            else torch.zeros(0, len(next(iter(conditions.values()))), self.task.stimulus_size)
-        )
+        count = len(next(iter(conditions.values())))
+        s = torch.stack(shown) if shown else torch.zeros(0, count, self.task.stimulus_size)
         return self.network.drive(s), self.network.biases(self.schedule.T)
 
     @torch.no_grad()
-    def draw(self, conditions, x_T: Tensor, part: range, key: int, threads: int | None = None) -> Draws:
+    def draw(self, conditions: Conditions, x_T: Tensor, part: range, key: int, threads: int | None = None) -> Draws:
         """Everything random about the conditions in `part` with responses x_T [d, C, K] as target.
 
         The noise of condition c depends on `key` and c alone, so how a batch is cut changes nothing.
@@ -129,15 +138,17 @@ class Model(nn.Module):
     def simulate(
         self,
         draws: Draws,
-        inputs,
+        inputs: Inputs,
         *,
         forced: bool,
         noise_scale: float = 1.0,
         engine: str = "auto",
         threads: int | None = None,
         group: int | None = None,
+        meanwhile: Callable[[], None] | None = None,
     ) -> Batch:
-        """Roll the network through what was drawn; inputs are those of the same conditions."""
+        """Roll the network through what was drawn; inputs are those of the same conditions. The options are those of
+        lapsus.engine.rollout_and_read_out."""
         drives, biases = inputs
         rolled = rollout_and_read_out(
             self.network,
@@ -150,11 +161,20 @@ class Model(nn.Module):
             engine=engine,
             threads=threads,
             group=group,
+            meanwhile=meanwhile,
         )
         return Batch(draws, *rolled)
 
     def batch(
-        self, conditions, inputs, x_T: Tensor, part: range, key: int, *, threads: int | None = None, **options
+        self,
+        conditions: Conditions,
+        inputs: Inputs,
+        x_T: Tensor,
+        part: range,
+        key: int,
+        *,
+        threads: int | None = None,
+        **options: Any,
     ) -> Batch:
         """Draw and simulate the conditions in `part`; inputs are those of all conditions."""
         drives, biases = inputs
@@ -162,7 +182,7 @@ class Model(nn.Module):
         return self.simulate(draws, (drives[:, part.start : part.stop], biases), threads=threads, **options)
 
 
-def set_weights(model: Model, weights: dict[str, Tensor], source) -> None:
+def set_weights(model: Model, weights: dict[str, Tensor], source: object) -> None:
     """Copy weights by name, refusing those of another network and any that are not finite; `source` names them in
     errors."""
     expected = model.state_dict()

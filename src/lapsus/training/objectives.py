@@ -7,7 +7,7 @@ whether the behavioural subspace is clamped to the corrupted target during denoi
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -60,6 +60,8 @@ class Draws:
     @cached_property
     def exact_mean(self) -> Tensor:
         """Its mean over all responses that the behaviour may give from x_t."""
+        if self.target is None:
+            raise LapsusError("The exact denoiser needs a behaviour with a closed form (mixture).")
         return exact_mean(self.path, self.schedule, self.target)
 
     def aim(self, regress: str) -> Tensor:
@@ -135,7 +137,7 @@ class _DiffusionLoss(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx, x: Tensor, aim: Tensor, weights: Tensor | None, base: bool):
+    def forward(ctx: Any, x: Tensor, aim: Tensor, weights: Tensor | None, base: bool) -> tuple[Tensor, Tensor | None]:
         steps, trials = len(aim), x.shape[-1]
         error = x[-steps:] - aim
         square = error.square()
@@ -164,7 +166,7 @@ class _DiffusionLoss(torch.autograd.Function):
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(ctx, in_denoising: Tensor | None, in_distance: Tensor | None):
+    def backward(ctx: Any, in_denoising: Tensor | None, in_distance: Tensor | None) -> tuple[Tensor | None, ...]:
         error, weights, mean, centred, surplus = ctx.saved_tensors
         steps, trials = len(error), ctx.shape[-1]
         in_x = error.new_zeros(ctx.shape)

@@ -21,7 +21,7 @@ class Optimiser:
     """Moments of the gradient of `flat`, whose entries `turned` (a slice that holds a matrix of `columns` columns) may
     be seen in other axes than their own."""
 
-    def __init__(self, flat: Tensor, turned: slice = slice(0, 0), columns: int = 1):
+    def __init__(self, flat: Tensor, turned: slice = slice(0, 0), columns: int = 1) -> None:
         self.moment_1, self.moment_2 = torch.zeros_like(flat), torch.zeros_like(flat)
         self.updates = 0
         self.turned, self.columns = turned, columns

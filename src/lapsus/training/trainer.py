@@ -4,16 +4,18 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
+
+from tqdm import tqdm
 
 from lapsus.engine import ENGINES
 from lapsus.errors import LapsusError
 from lapsus.training.experiment import Experiment
-from lapsus.training.loop import NonFinite, Training
+from lapsus.training.loop import NonFinite, Progress, Training
 
 __all__ = ["Outcome", "check_options", "train"]
 
@@ -29,7 +31,7 @@ class Trainable(Protocol):
 
     def writing(self) -> AbstractContextManager[None]: ...
 
-    def training(self, **options) -> tuple[Training, float]: ...
+    def training(self, **options: Any) -> tuple[Training, float]: ...
 
     def save(self, training: Training, seconds: float = 0.0) -> None: ...
 
@@ -49,14 +51,14 @@ class Outcome:
 
 
 @contextmanager
-def _polite_interrupt():
+def _polite_interrupt() -> Iterator[threading.Event]:
     """The first Ctrl-C (or SIGTERM) asks the loop to stop after the current update; a second one stops at once."""
     asked = threading.Event()
     if threading.current_thread() is not threading.main_thread():
         yield asked
         return
 
-    def handler(number, frame):
+    def handler(number: int, frame: object) -> None:
         if asked.is_set():
             raise KeyboardInterrupt
         asked.set()
@@ -114,8 +116,6 @@ def _train(
     say: Callable[[str], None] | None,
     stop: Callable[[], bool] | None,
 ) -> Outcome:
-    from tqdm import tqdm
-
     total = run.experiment.updates
     until = total if steps is None else min(total, training.update + steps)
     run.cut_metrics(training.update)
@@ -164,8 +164,8 @@ def _train(
     return Outcome(reason, training.update, total, seconds)
 
 
-def _log(run: Trainable, state, trials_per_second: float, seconds: float) -> None:
-    line = {
+def _log(run: Trainable, state: Progress, trials_per_second: float, seconds: float) -> None:
+    line: dict[str, Any] = {
         "update": state.update,
         "stage": state.stage,
         "loss": state.loss,

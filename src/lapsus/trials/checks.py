@@ -129,7 +129,7 @@ def _wrong_units(table, numbers, features, probes, unit, probe_unit):
     if len(places) >= 20 and np.all(places % 1 == 0) and places.min() >= 0 and 2 <= places.max() <= 24:
         text = (
             f"the probes are whole numbers up to {places.max():g}, which looks like numbered positions: give them as"
-            " angles"
+            " angles, or the number of places on the ring with --probe-positions"
         )
         problems.append((None, None, text))
         wrong |= set(probes)

@@ -2,6 +2,7 @@
 
 import math
 import re
+from contextlib import suppress
 from typing import NamedTuple
 
 import numpy as np
@@ -9,10 +10,12 @@ import pandas as pd
 
 from lapsus.errors import LapsusError
 
-__all__ = ["UNITS", "Unit", "infer_unit", "item_columns", "rename"]
+__all__ = ["UNITS", "Unit", "from_errors", "infer_unit", "item_columns", "number_to_angle", "rename", "select"]
 
 
 class Unit(NamedTuple):
+    """How angles are written: radians on the full circle for one unit, and the range of values that it allows."""
+
     factor: float  # radians on the full circle per unit
     low: float
     high: float
@@ -29,9 +32,14 @@ ALIASES = {
     "subj": "subject",
     "participant": "subject",
     "subject_id": "subject",
+    "participant_id": "subject",
     "setsize": "set_size",
     "n_items": "set_size",
     "resp": "response",
+    "errors": "error",
+    "resp_error": "error",
+    "response_error": "error",
+    "dev_rad": "error",
     "probe": "target_probe",
     "target_location": "target_probe",
     "target_loc": "target_probe",
@@ -39,7 +47,7 @@ ALIASES = {
     "target_position": "target_probe",
 }
 KNOWN = ("subject", "set_size", "response", "target", "target_probe", "cued", "response_x", "response_y")
-NON_TARGET = re.compile(r"^(?:non_?target|nt|distractor)_?(\d+)$")
+NON_TARGET = re.compile(r"^(?:non_?targets?|(?:col_)?nt|distractors?|nt_?features?)_?(\d+)$")
 NON_TARGET_PROBE = re.compile(
     r"^(?:(?:non_?target|nt|distractor)_(?:probe|location|loc|pos|position)_?(\d+)"
     r"|(?:non_?target|nt|distractor)_?(\d+)_(?:probe|location|loc|pos|position))$"
@@ -56,6 +64,10 @@ def rename(table: pd.DataFrame, source: str) -> pd.DataFrame:
             plain = f"non_target_probe_{found[1] or found[2]}"
         elif found := NON_TARGET.match(plain):
             plain = f"non_target_{found[1]}"
+        elif plain in ("distractors", "nt_features"):
+            plain = "non_target_1"
+        elif plain == "probe" and not _is_probe(table, name):
+            plain = str(name)
         elif plain in ALIASES and ALIASES[plain] not in plains:  # a table with subject may have its own use for id
             plain = ALIASES[plain]
         elif plain not in KNOWN:
@@ -68,6 +80,72 @@ def rename(table: pd.DataFrame, source: str) -> pd.DataFrame:
         names[name] = plain
     table = table.rename(columns=names)
     return _cued_first(table, source) if "cued" in table and "report_1" in table else table
+
+
+def _is_probe(table, name):
+    """Whether a column that is just called probe holds the cued item's angle: numbers, with the other items' beside."""
+    numbers = pd.to_numeric(table[name], errors="coerce")
+    plains = [_plain(other) for other in table.columns]
+    several = any(NON_TARGET.match(plain) for plain in plains)
+    return bool(numbers.notna().mean() > 0.5) and (
+        not several or any(NON_TARGET_PROBE.match(plain) for plain in plains)
+    )
+
+
+def select(
+    table: pd.DataFrame, columns: dict[str, str] | None, where: dict[str, str] | None, source: str
+) -> pd.DataFrame:
+    """The rows whose columns have the values in `where`, with columns named as `columns` says (ours: theirs)."""
+    there = ", ".join(map(str, table.columns))
+    for name, value in (where or {}).items():
+        if name not in table:
+            raise LapsusError(f"{source}: there is no column {name} to select by; the table has {there}.")
+        same = table[name].astype(str).str.strip() == str(value).strip()
+        numbers = pd.to_numeric(table[name], errors="coerce")
+        with suppress(ValueError):  # text is compared as text alone
+            same |= numbers == float(value)
+        if not same.any():
+            values = ", ".join(map(str, list(dict.fromkeys(table[name].astype(str)))[:10]))
+            raise LapsusError(f"{source}: no row has {name} {value}; the column has {values}.")
+        table = table[same].reset_index(drop=True)
+    for ours, theirs in (columns or {}).items():
+        if theirs not in table:
+            raise LapsusError(f"{source}: there is no column {theirs} to be {ours}; the table has {there}.")
+    if columns:
+        # A column that has one of our names and is not the one that was named is somebody else's.
+        aside = {name: f"{name}_in_table" for name in columns if name in table and columns[name] != name}
+        table = table.rename(columns=aside).rename(columns={theirs: ours for ours, theirs in columns.items()})
+    return table
+
+
+def from_errors(table: pd.DataFrame) -> pd.DataFrame:
+    """A table with errors instead of responses: relative to the target, and so are its non-targets, unless it has the
+    target too."""
+    if "response" in table or "error" not in table or {"response_x", "response_y"} <= set(table):
+        return table
+    error = pd.to_numeric(table["error"], errors="coerce")
+    if "target" in table:
+        return table.assign(response=error + pd.to_numeric(table["target"], errors="coerce"))
+    return table.drop(columns="error").assign(response=table["error"], target=0.0)
+
+
+def number_to_angle(table: pd.DataFrame, positions: int, source: str) -> pd.DataFrame:
+    """Probe columns that hold the numbers of places on a ring (from 0 or from 1) as angles in degrees."""
+    names = [name for name in table if name == "target_probe" or str(name).startswith("non_target_probe_")]
+    if not names:
+        raise LapsusError(f"{source}: --probe-positions needs columns target_probe, non_target_probe_1, …")
+    if positions < 2:
+        raise LapsusError(f"{source}: --probe-positions is the number of places on the ring, not {positions}.")
+    numbers = table[names].apply(pd.to_numeric, errors="coerce")
+    values = numbers.to_numpy(float)
+    values = values[np.isfinite(values)]
+    first = 0 if len(values) and values.min() < 1 else 1
+    if len(values) and ((values % 1 != 0).any() or values.min() < 0 or values.max() > positions - 1 + first):
+        raise LapsusError(
+            f"{source}: with --probe-positions {positions} probes are whole numbers from {first} to"
+            f" {positions - 1 + first}; the table has {values.min():g} to {values.max():g}."
+        )
+    return table.assign(**{name: (numbers[name] - first) * 360 / positions for name in names})
 
 
 def _plain(name):

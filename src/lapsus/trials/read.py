@@ -1,4 +1,4 @@
-"""Read a trial table from a file or a folder: our columns, mixtur's, and two published MATLAB layouts."""
+"""Read a trial table from a file or a folder: our columns, those of other programs, and published layouts."""
 
 import math
 import re
@@ -11,6 +11,7 @@ import pandas as pd
 from lapsus.errors import LapsusError
 from lapsus.files import short
 from lapsus.trials.columns import ITEM, NON_TARGET, NON_TARGET_PROBE
+from lapsus.trials.other_formats import bids_facts, bids_files, r_table, unpack_structs, van_den_berg_orientation
 from lapsus.trials.table import Trials
 
 __all__ = ["read_trials"]
@@ -18,17 +19,33 @@ __all__ = ["read_trials"]
 # Of a file, of a table, of its first line, of the numbers of items, of the letters of an error.
 _MOST_BYTES, _MOST_CELLS, _LONGEST_LINE, _MOST_ITEMS, _LONGEST = 1 << 32, 10**8, 10**5, 99, 5000
 ENDINGS = {".csv": ",", ".tsv": "\t", ".txt": None}
+R_ENDINGS = (".rds", ".rda", ".rdata")
 
 
-def read_trials(path, unit: str | None = None, probe_unit: str | None = None) -> Trials:
-    """Trials from a CSV, TSV, Parquet or MATLAB file, or from a folder of van den Berg et al. (2012) recordings.
+def read_trials(
+    path: str | Path,
+    unit: str | None = None,
+    probe_unit: str | None = None,
+    *,
+    columns: dict[str, str] | None = None,
+    where: dict[str, str] | None = None,
+    probe_positions: int | None = None,
+    feature_name: str | None = None,
+    probe_name: str | None = None,
+) -> Trials:
+    """Trials from a CSV, TSV, Parquet, MATLAB or R file, or from a folder of van den Berg et al. (2012) recordings or
+    of BIDS files.
 
     unit is "degrees", "degrees_180" (orientations) or "radians"; without it the values decide where they can.
-    probe_unit is the probe feature's, where it differs. Raises one LapsusError that lists every problem.
+    probe_unit is the probe feature's, where it differs. columns says which column of the file is which of ours
+    ({"response": "response_ori"}), where which rows count ({"condition": "dual"}); probe_positions is the number of
+    places on a ring where probes are their numbers. feature_name and probe_name are what texts and plots call the
+    features. Raises one LapsusError that lists every problem.
     """
     path = Path(path)
+    table_options = {"columns": columns, "where": where, "probe_positions": probe_positions}
     try:
-        return _read(path, unit, probe_unit)
+        return _read(path, unit, probe_unit, table_options).name_features(feature_name, probe_name)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise LapsusError(f"{short(path)}: cannot be read ({reason}).") from error
@@ -38,14 +55,14 @@ def read_trials(path, unit: str | None = None, probe_unit: str | None = None) ->
         raise LapsusError(text[:_LONGEST] + " …") from error
 
 
-def _read(path, unit, probe_unit):
+def _read(path, unit, probe_unit, options):
     if not path.exists():
         raise LapsusError(f"{path}: there is no such file or folder.")
     if path.is_dir():
-        return _folder(path, unit, probe_unit)
+        return _folder(path, unit, probe_unit, options)
     ending = path.suffix.lower()
-    if ending not in (*ENDINGS, ".parquet", ".mat"):
-        raise LapsusError(f"{path}: the ending must be .csv, .tsv, .txt, .parquet or .mat.")
+    if ending not in (*ENDINGS, ".parquet", ".mat", *R_ENDINGS):
+        raise LapsusError(f"{path}: the ending must be .csv, .tsv, .txt, .parquet, .mat, .rds or .rda.")
     if not path.is_file():
         raise LapsusError(f"{path}: is not an ordinary file.")
     size = path.stat().st_size
@@ -54,12 +71,33 @@ def _read(path, unit, probe_unit):
     if size > _MOST_BYTES:
         raise LapsusError(f"{path}: has {size:,} bytes; tables of up to {_MOST_BYTES:,} are read.")
     if ending == ".mat":
-        return _matlab(path, unit, probe_unit)
-    table = _parquet(path) if ending == ".parquet" else _text(path, ENDINGS[ending])
-    return _trials(table, unit, probe_unit, path)
+        return _matlab(path, unit, probe_unit, options)
+    if path.name.endswith("_beh.tsv"):
+        return _bids([path], unit, probe_unit, path, options)
+    if ending in R_ENDINGS:
+        table = r_table(path)
+    else:
+        table = _parquet(path) if ending == ".parquet" else _text(path, ENDINGS[ending])
+    return _trials(table, unit, probe_unit, path, options)
 
 
-def _trials(table, unit, probe_unit, path):
+def _bids(files, unit, probe_unit, path, options):
+    """Tables of one or several subjects; what the names and JSON files say fills in what is not said otherwise."""
+    tables, found = [], {}
+    for file in files:
+        facts = bids_facts(file)
+        table = _text(file, "\t")
+        known = {str(name).lower() for name in table.columns}
+        for key in ("subject", "session"):
+            if key in facts and not known & {key, "participant", "participant_id", "id", f"{key}_id"}:
+                table[key] = facts[key]
+        tables.append(table)
+        found = facts | found
+    trials = _trials(pd.concat(tables, ignore_index=True), unit or found.get("unit"), probe_unit, path, options)
+    return trials.name_features(found.get("feature_name"))
+
+
+def _trials(table, unit, probe_unit, path, options):
     """The table as Trials. Columns of items are numbered from 1 on, so a date at the end of a name is a slip."""
     for name in table.columns:
         plain = str(name)[:200].strip().lower().replace(" ", "_").replace("-", "_").replace(".", "_")
@@ -68,25 +106,39 @@ def _trials(table, unit, probe_unit, path):
         if len(number) > 4 or int(number or 0) > _MOST_ITEMS:
             raise LapsusError(f"{path}: column {plain[:80]}: items are numbered up to {_MOST_ITEMS}.")
     with _parsing(path, "trial table"):
-        return Trials.from_table(table, unit, probe_unit, str(path))
+        return Trials.from_table(table, unit, probe_unit, str(path), **options)
 
 
-def _folder(path, unit, probe_unit):
+def _folder(path, unit, probe_unit, options):
+    if found := bids_files(path):
+        return _bids(found, unit, probe_unit, path, options)
     files = sorted(file for file in path.iterdir() if file.suffix.lower() == ".mat")
     if not files:
-        raise LapsusError(f"{path}: the folder holds no .mat files; give a CSV, TSV, Parquet or MATLAB file.")
-    tables, problems = [], []
+        raise LapsusError(
+            f"{path}: the folder holds no .mat files and no _beh.tsv; give a CSV, TSV, Parquet, MATLAB or R file."
+        )
+    tables, problems, own = [], [], "degrees"
     for file in files:
         try:
+            variables = _load(file)
             with _parsing(file, "file of van den Berg et al. (2012)"):
-                tables.append(_van_den_berg(_load(file), file))
+                if any(name.startswith("block_") for name in variables):
+                    tables.append(van_den_berg_orientation(variables, file))
+                    own = "degrees_180"
+                else:
+                    tables.append(_van_den_berg(variables, file))
         except LapsusError as error:
             problems.append(str(error))
     if problems:
         more = [f"… and {len(problems) - 20} more."] if len(problems) > 20 else []
         raise LapsusError("\n  ".join([*problems[:20], *more]))
-    _check_unit(path, (unit, probe_unit), "degrees", "van den Berg et al. (2012)")
-    return _trials(pd.concat(tables, ignore_index=True), "degrees", "degrees", path)
+    _check_unit(path, (unit, probe_unit), own, "van den Berg et al. (2012)")
+    return _named(_trials(pd.concat(tables, ignore_index=True), own, "degrees", path, options))
+
+
+def _named(trials):
+    """What the features of van den Berg et al. (2012) are."""
+    return trials.name_features("orientation" if trials.unit == "degrees_180" else "colour", "position")
 
 
 @contextmanager
@@ -162,13 +214,18 @@ def _load(path):
         raise LapsusError(f"{path}: cannot be read as a MATLAB file: {str(error)[:500]}.") from error
 
 
-def _matlab(path, unit, probe_unit):
-    variables = _load(path)
+def _matlab(path, unit, probe_unit, options):
+    variables = unpack_structs(_load(path))
+    if any(name.startswith("block_") for name in variables):
+        _check_unit(path, (unit, probe_unit), "degrees_180", "van den Berg et al. (2012)")
+        with _parsing(path, "file of van den Berg et al. (2012)"):
+            table = van_den_berg_orientation(variables, path)
+        return _named(_trials(table, "degrees_180", "degrees", path, options))
     if any(name.startswith("recording") for name in variables):
         _check_unit(path, (unit, probe_unit), "degrees", "van den Berg et al. (2012)")
         with _parsing(path, "file of van den Berg et al. (2012)"):
             table = _van_den_berg(variables, path)
-        return _trials(table, "degrees", "degrees", path)
+        return _named(_trials(table, "degrees", "degrees", path, options))
     bays = {"n_items", "nontarget", "nontarget_pos", "target_pos"} <= set(variables)
     lengths = [len(v) for v in variables.values() if np.ndim(v) >= 1]
     if not lengths:
@@ -186,7 +243,8 @@ def _matlab(path, unit, probe_unit):
         with _parsing(path, "file of Bays et al. (2009)"):
             columns = _bays(variables, columns, trials)
         unit = probe_unit = "radians"
-    return _trials(pd.DataFrame(columns), unit, probe_unit, path)
+    trials_found = _trials(pd.DataFrame(columns), unit, probe_unit, path, options)
+    return trials_found.name_features("colour", "position") if bays else trials_found
 
 
 def _bays(variables, columns, trials):
@@ -203,7 +261,7 @@ def _bays(variables, columns, trials):
 def _check_unit(path, given, own, authors):
     """A published layout has a unit of its own; another one is a misunderstanding."""
     for option, unit in zip(("--unit", "--probe-unit"), given, strict=True):
-        if unit not in (None, own):
+        if unit not in (None, own if option == "--unit" or own != "degrees_180" else "degrees"):
             raise LapsusError(
                 f"{path}: has the layout of {authors}, which is read as {own}; leave {option} {unit} out."
             )

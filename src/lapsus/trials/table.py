@@ -6,9 +6,11 @@ import pandas as pd
 from lapsus.circular import difference, wrap
 from lapsus.errors import LapsusError
 from lapsus.trials.checks import find_problems, raise_problems, warn_of_half_circle
-from lapsus.trials.columns import UNITS, infer_unit, item_columns, rename
+from lapsus.trials.columns import UNITS, from_errors, infer_unit, item_columns, number_to_angle, rename, select
 
 __all__ = ["Trials"]
+
+DEGREES = {"degrees": 180 / np.pi, "radians": 180 / np.pi, "degrees_180": 90 / np.pi}  # that are shown, in a radian
 
 
 class Trials:
@@ -22,7 +24,11 @@ class Trials:
     point     [T, 2]  response as a point in the plane (network outputs); None for angles
     conditions        pandas table of every other column, as it came
     columns           names of the columns that the table had
+    unit, probe_unit  what the table's angles were in
+    feature_name, probe_name  what to call the features in texts and plots
     """
+
+    feature_name, probe_name = "report", "probe"
 
     def __init__(self, response, report, probe=None, *, subject=None, point=None, conditions=None, source="trials"):
         """From arrays in radians; the cued item is column 0 of report and probe."""
@@ -54,10 +60,25 @@ class Trials:
         self._set(table, "radians", "radians", source)
 
     @classmethod
-    def from_table(cls, table: pd.DataFrame, unit: str | None = None, probe_unit: str | None = None, source="table"):
-        """From a pandas table with the columns of docs/trials.md (mixtur's names are understood too)."""
+    def from_table(
+        cls,
+        table: pd.DataFrame,
+        unit: str | None = None,
+        probe_unit: str | None = None,
+        source: str = "table",
+        *,
+        columns: dict[str, str] | None = None,
+        where: dict[str, str] | None = None,
+        probe_positions: int | None = None,
+    ) -> "Trials":
+        """From a pandas table with the columns of docs/trials.md (mixtur's, MemToolbox's and bmm's names are
+        understood too); columns, where and probe_positions as in read_trials."""
         trials = cls.__new__(cls)
-        trials._set(rename(table.reset_index(drop=True), source), unit, probe_unit, source, hint=True)
+        table = select(table.reset_index(drop=True), columns, where, source)
+        table = from_errors(rename(table, source))
+        if probe_positions is not None:
+            table, probe_unit = number_to_angle(table, probe_positions, source), "degrees"
+        trials._set(table, unit, probe_unit, source, hint=True)
         return trials
 
     def _set(self, table, unit, probe_unit, source, hint=False):
@@ -79,7 +100,7 @@ class Trials:
             warn_of_half_circle(numbers, features, unit)
 
         report = wrap(numbers[reports].to_numpy() * UNITS[unit].factor)
-        self.unit, self.source = unit, source
+        self.unit, self.probe_unit, self.source = unit, probe_unit, source
         self.report = report
         self.probe = wrap(numbers[probes].to_numpy() * UNITS[probe_unit].factor) if probes else None
         self.set_size = np.isfinite(report).sum(1)
@@ -110,7 +131,9 @@ class Trials:
         """The trials at a mask, slice or list of rows."""
         rows = np.arange(len(self))[rows]
         chosen = Trials.__new__(Trials)
-        chosen.unit, chosen.source, chosen.columns = self.unit, self.source, self.columns
+        chosen.unit, chosen.probe_unit = self.unit, self.probe_unit
+        chosen.source, chosen.columns = self.source, self.columns
+        chosen.feature_name, chosen.probe_name = self.feature_name, self.probe_name
         chosen.set_size, chosen.subject = self.set_size[rows], self.subject[rows]
         width = max(int(chosen.set_size.max()), 1) if len(rows) else 1
         chosen.report = self.report[rows, :width]
@@ -125,6 +148,32 @@ class Trials:
         other = self[:]
         other.response, other.point = wrap(np.asarray(response, float)), point
         return other
+
+    def name_features(self, feature: str | None = None, probe: str | None = None) -> "Trials":
+        """Say what the reported and the probe feature are called (orientation, position, …)."""
+        self.feature_name = feature or self.feature_name
+        self.probe_name = probe or self.probe_name
+        return self
+
+    @property
+    def degrees(self) -> float:
+        """Degrees of the reported feature in a radian: 180/π, or 90/π for orientations, whose circle is 180°."""
+        return DEGREES[self.unit]
+
+    @property
+    def probe_degrees(self) -> float:
+        """Degrees of the probe feature in a radian."""
+        return DEGREES[self.probe_unit]
+
+    @property
+    def unit_name(self) -> str:
+        """The unit in which angles of the reported feature are printed."""
+        return "degrees of orientation" if self.unit == "degrees_180" else "degrees"
+
+    @property
+    def probe_unit_name(self) -> str:
+        """The unit in which angles of the probe feature are printed."""
+        return "degrees of orientation" if self.probe_unit == "degrees_180" else "degrees"
 
     @property
     def error(self):

@@ -1,0 +1,171 @@
+"""Do the 95 % bands of every subject's swap rate at every set size hold the truth as often as they say?
+
+python benchmarks/rates.py coverage [--experiments 40] [--subjects 6] [--trials 60] [--sizes 2 4 8] [--model constant]
+python benchmarks/rates.py contrasts [--experiments 60] [--subjects 10] [--trials 60] [--effect 0.0]
+python benchmarks/rates.py together [--subjects 12] [--trials 150]
+
+coverage: simulated experiments whose subjects differ, with more swaps at larger set sizes; each is fitted
+hierarchically. contrasts: two conditions within subjects with a difference `effect` in the log odds of a swap;
+coverage, and how often the interval leaves out 0. together: all set sizes in one fit against one fit each, with f
+shared between them for comparison. Observers are written independently of the package. One thread; prints Markdown.
+"""
+
+import argparse
+import time
+
+import numpy as np
+from scipy.special import expit
+
+from lapsus.circular import wrap
+from lapsus.inference import fit
+from lapsus.trials import Trials
+
+PLACES = 8
+POPULATION = {"level": 0.6, "deviation": 0.2, "kappa": 0.3, "guess": 0.5}  # s.d. of subjects, logits and logarithms
+
+
+def observer(rng, subject, size, count, level, kappa, guess, depends):
+    """Trials of one subject at one set size, and its true swap rate over them: arrays and a number."""
+    report = rng.uniform(-np.pi, np.pi, (count, PLACES))
+    probe = 2 * np.pi / PLACES * np.stack([rng.permutation(PLACES) for _ in range(count)])
+    report[:, size:] = probe[:, size:] = np.nan
+    f = np.full((count, PLACES), -np.inf)
+    f[:, :size] = level + depends(np.abs(wrap(probe[:, :size] - probe[:, :1])))
+    f[:, 0] = 0.0
+    weights = np.exp(f)
+    weights /= weights.sum(1, keepdims=True)
+    item = (rng.uniform(size=(count, 1)) > np.cumsum(weights, 1)).sum(1)
+    response = report[np.arange(count), item] + rng.vonmises(0, kappa, count)
+    response = np.where(rng.uniform(size=count) < guess, rng.uniform(-np.pi, np.pi, count), response)
+    return (wrap(response), report, probe, [subject] * count), (1 - guess) * (1 - weights[:, 0]).mean()
+
+
+def experiment(rng, subjects, sizes, count, depends=lambda d: 0 * d, effect=None):
+    """Trials of subjects that differ, and the true rates {(set size, subject, condition): rate}."""
+    parts, conditions, truth = [], [], {}
+    sd = POPULATION
+    for number in range(1, subjects + 1):
+        own = {name: sd[name] * rng.standard_normal() for name in ("level", "kappa", "guess")}
+        for condition in ("a", "b") if effect is not None else ("a",):
+            more = 0.0
+            if effect is not None:
+                more = (effect if condition == "b" else 0.0) + sd["deviation"] * rng.standard_normal()
+            for size in sizes:
+                level = -3.2 + 0.9 * np.log(size) + own["level"] + more + sd["deviation"] * rng.standard_normal()
+                kappa = 25 * np.exp(-0.5 * np.log(size) + own["kappa"] + 0.1 * rng.standard_normal())
+                guess = expit(-4 + 0.6 * np.log(size) + own["guess"])
+                part, rate = observer(rng, f"s{number}", size, count, level, kappa, guess, depends)
+                parts.append(part)
+                conditions += [condition] * count
+                truth[size, f"s{number}", condition] = rate
+    response, report, probe = (np.concatenate([part[i] for part in parts]) for i in range(3))
+    subject = [name for part in parts for name in part[3]]
+    return Trials(response, report, probe, subject=subject, conditions={"condition": conditions}), truth
+
+
+SHAPES = {"constant": lambda d: 0 * d, "probe": lambda d: 0.8 - d**2 / 4}
+
+
+def coverage(options):
+    """Share of bands that hold the truth; the same bands at half their width must be flagged."""
+    rows, start = [], time.process_time()
+    for number in range(options.experiments):
+        rng = np.random.default_rng([options.seed, number])
+        trials, truth = experiment(rng, options.subjects, options.sizes, options.trials, SHAPES[options.model])
+        result = fit(
+            trials, options.model, by="hierarchical", seed=number, progress=False, sets=options.sets, bias=False
+        )
+        for row in result.rates.itertuples():
+            true = truth[row.set_size, row.subject, "a"]
+            half = 0.25 * (row.swap_high - row.swap_low)
+            rows.append(
+                [
+                    row.set_size,
+                    row.swap_low <= true <= row.swap_high,
+                    abs(row.swap - true) <= half,
+                    row.swap - true,
+                    row.swap_high - row.swap_low,
+                    number,
+                    result.converged,
+                ]
+            )
+        if (options.every and (number + 1) % options.every == 0) or number + 1 == options.experiments:
+            _print_coverage(np.array(rows, float), options, time.process_time() - start)
+
+
+def _print_coverage(rows, options, seconds):
+    done = len(np.unique(rows[:, 5]))
+    print(
+        f"\n{done} experiments of {options.subjects} subjects, {options.trials} trials at each of the set sizes"
+        f" {options.sizes}, model {options.model}, f {options.sets}; {seconds / done:.1f} s of processor time each;"
+        f" {int((~rows[:, 6].astype(bool)).sum() / (options.subjects * len(options.sizes)))} did not converge\n"
+    )
+    print("| set size | bands | 95 % bands that hold the truth | at half the width | mean error | mean width |")
+    print("|---|---|---|---|---|---|")
+    for size in [*options.sizes, "all"]:
+        part = rows if size == "all" else rows[rows[:, 0] == size]
+        by = np.array([part[part[:, 5] == k, 1].mean() for k in np.unique(part[:, 5])])  # experiments are the sample
+        error = by.std(ddof=1) / np.sqrt(len(by)) if len(by) > 1 else float("nan")
+        print(
+            f"| {size} | {len(part)} | {100 * part[:, 1].mean():.1f} ± {100 * error:.1f} % |"
+            f" {100 * part[:, 2].mean():.0f} % | {100 * part[:, 3].mean():+.1f} % | {100 * part[:, 4].mean():.1f} % |",
+            flush=True,
+        )
+
+
+def contrasts(options):
+    """Intervals of a difference between conditions: coverage of the truth, and how often they leave out 0."""
+    rows, start = [], time.process_time()
+    for number in range(options.experiments):
+        rng = np.random.default_rng([options.seed, 1, number])
+        trials, _ = experiment(rng, options.subjects, options.sizes, options.trials, effect=options.effect)
+        result = fit(trials, "constant", by="condition", seed=number, progress=False, sets="offsets", bias=False)
+        row = result.contrasts.set_index("measure").loc["log odds of a swap"]
+        rows.append([row["low"] <= options.effect <= row["high"], not row["low"] <= 0 <= row["high"]])
+        if (options.every and (number + 1) % options.every == 0) or number + 1 == options.experiments:
+            share, n = np.mean(rows, 0), len(rows)
+            error = np.sqrt(share * (1 - share) / n)
+            print(
+                f"{n} experiments, {options.subjects} subjects, {options.trials} trials a cell, true effect"
+                f" {options.effect}: the 95 % interval holds it in {100 * share[0]:.1f} ± {100 * error[0]:.1f} %,"
+                f" leaves out 0 in {100 * share[1]:.1f} ± {100 * error[1]:.1f} %;"
+                f" {(time.process_time() - start) / n:.1f} s of processor time each",
+                flush=True,
+            )
+
+
+def together(options):
+    """One fit of all set sizes against a fit of each: swap rates pooled over subjects."""
+    sizes = (2, 4, 8)
+    trials, truth = experiment(np.random.default_rng(options.seed), options.subjects, sizes, options.trials)
+    fits = {
+        "one f for all": fit(trials, "constant", sets="shared", progress=False),
+        "offsets": fit(trials, "constant", progress=False),
+    }
+    print("| set size | truth | one at a time | all together | all together, one f for all |\n|---|---|---|---|---|")
+    for size in sizes:
+        alone = fit(trials[trials.set_size == size], "constant", progress=False).rates.iloc[0]
+        true = np.mean([rate for key, rate in truth.items() if key[0] == size])
+        cells = [alone] + [fits[k].rates.set_index("set_size").loc[size] for k in ("offsets", "one f for all")]
+        shown = [f"{100 * r['swap']:.1f} [{100 * r['swap_low']:.1f}, {100 * r['swap_high']:.1f}]" for r in cells]
+        print(f"| {size} | {100 * true:.1f} % | " + " | ".join(shown) + " |", flush=True)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(required=True)
+    for run, defaults in (
+        (coverage, {"experiments": 40, "subjects": 6, "trials": 60, "every": 5}),
+        (contrasts, {"experiments": 60, "subjects": 10, "trials": 60, "every": 5}),
+        (together, {"subjects": 12, "trials": 150}),
+    ):
+        command = commands.add_parser(run.__name__)
+        for name, value in defaults.items() | {("seed", 0)}:
+            command.add_argument(f"--{name}", type=int, default=value)
+        command.add_argument("--sizes", nargs="+", type=int, default=[2, 4, 8] if run is coverage else [3])
+        command.add_argument("--model", choices=SHAPES, default="constant")
+        command.add_argument("--sets", default="offsets")
+        command.add_argument("--effect", type=float, default=0.0)
+        command.set_defaults(run=run)
+    arguments = parser.parse_args()
+    arguments.run(arguments)

@@ -1,0 +1,27 @@
+"""How far the dynamics of one network are from those of another, whatever its geometry: Dynamical Similarity Analysis.
+
+A linear model with delays is fitted to each network's activity, and the models are compared up to a change of basis
+(Ostrow et al., NeurIPS 2023). The method is the authors' package `dsa-metric`, an optional extra: lapsus[dsa].
+"""
+
+import numpy as np
+
+from lapsus.errors import LapsusError
+
+__all__ = ["dynamical_distances"]
+
+
+def dynamical_distances(activity: list[np.ndarray], delays: int = 5, rank: int = 15) -> np.ndarray:
+    """Of every pair of networks, [network, network], from their activity [trial, time, unit] each; delays and rank are
+    those of the linear models."""
+    try:
+        from DSA import DSA
+    except ImportError:
+        raise LapsusError("The dynamical distance needs the package dsa-metric: install lapsus[dsa].") from None
+    for one in activity:
+        if one.ndim != 3 or not np.isfinite(one).all() or one.shape[1] <= delays + 1:
+            raise LapsusError(
+                f"Activity must be finite and of shape [trial, time, unit] with more than {delays + 1} times."
+            )
+    found = DSA([np.asarray(one, float) for one in activity], n_delays=delays, rank=rank).fit_score()
+    return np.asarray(found, float)

@@ -1,0 +1,279 @@
+"""Which kind of error are swaps? Misbinding, misselection or misinterpretation (Fig 4B; after Alleman et al. 2024).
+
+On correct trials a linear model predicts memory activity from what was shown: before the cue from the colours of the
+upper and the lower item; from the cue on from target and distractor colours, each at its place. Each kind of error
+predicts other activity: *misbinding*, colours exchanged from the start; *misselection*, colours exchanged from the cue
+on; *misinterpretation*, the other item taken for the cued one from the cue on. Held-out activity of all swap trials is
+regressed on the three predicted deviations together, in units of the noise: one weight a kind, no ratio for single
+trials. Misbinding and misselection predict the same after the cue and are told apart before it, so the regression at
+any time from the cue on also takes the end of delay 1 with it.
+
+Where two predictions lie almost in one direction, their weights cannot be told apart. That is a finding about the
+network; it comes with the angle between the predictions and the number of swap trials that would be needed.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import xarray as xr
+
+from lapsus.analysis.activity import cue_onset, memory, require_trials, two_items
+from lapsus.analysis.outcomes import outcomes
+from lapsus.errors import LapsusError
+
+__all__ = ["KINDS", "Kind", "PredictionModel", "kind_of_swaps", "periodic_spline", "prediction_model"]
+
+KINDS = ("misbinding", "misselection", "misinterpretation")
+WINDOW = 5
+# Total weight below which swap trials look like correct ones, and how many standard errors two kinds must be from the
+# middle between them to be told apart.
+MARK, SHARP = 0.25, 4.0
+
+
+def periodic_spline(angle: np.ndarray, knots: int = 5) -> np.ndarray:
+    """Linear spline basis on the circle with evenly spaced knots: [..., knot], at most two non-zero, summing to 1."""
+    place = (np.asarray(angle) + np.pi) / (2 * np.pi) * knots
+    gap = np.abs(place[..., None] - np.arange(knots))
+    gap = np.minimum(gap, knots - gap)
+    return np.maximum(1 - gap, 0)
+
+
+def _design(report: np.ndarray, cued: np.ndarray | None) -> np.ndarray:
+    """Columns of the linear model: the two colours by place, or (with a cue) by role and place."""
+    first, second = periodic_spline(report[:, 0]), periodic_spline(report[:, 1])
+    if cued is None:
+        return np.concatenate([first, second], 1)
+    up, down = (cued == 0)[:, None], (cued == 1)[:, None]
+    return np.concatenate([first * up, second * down, first * down, second * up], 1)
+
+
+@dataclass(frozen=True)
+class PredictionModel:
+    """Memory activity as a linear function of colours by place (before the cue) or by role and place (from it on)."""
+
+    weights: np.ndarray
+    shift: np.ndarray
+    centre: np.ndarray
+
+    def _of(self, design: np.ndarray) -> np.ndarray:
+        return (design - self.shift) @ self.weights + self.centre
+
+    def nominal(self, report: np.ndarray, cued: np.ndarray | None = None) -> np.ndarray:
+        """Predicted activity [trial, ...] of correct trials with colours report [trial, 2] and cue [trial]."""
+        return self._of(_design(report, cued))
+
+    def exchanged(self, report: np.ndarray) -> np.ndarray:
+        """Before the cue: colours exchanged."""
+        return self.nominal(report[:, ::-1])
+
+    def misselected(self, report: np.ndarray, cued: np.ndarray) -> np.ndarray:
+        """From the cue on: cue kept, colours exchanged."""
+        return self.nominal(report[:, ::-1], cued)
+
+    def misinterpreted(self, report: np.ndarray, cued: np.ndarray) -> np.ndarray:
+        """From the cue on: colours kept, the other item taken for the cued one."""
+        return self.nominal(report, 1 - cued)
+
+
+def prediction_model(
+    m: np.ndarray, report: np.ndarray, cued: np.ndarray | None = None, *, alpha: float = 1.0
+) -> PredictionModel:
+    """Ridge regression of activity m [trial, unit] on colours report [trial, 2] and, where given, the cue [trial]."""
+    design = _design(report, cued)
+    shift, centre = design.mean(0), m.mean(0)
+    d = design - shift
+    weights = np.linalg.solve(d.T @ d + alpha * np.eye(d.shape[1]), d.T @ (m - centre))
+    return PredictionModel(weights, shift, centre)
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Which kind of error swap trials are.
+
+    decision: one of KINDS; "no mark" where swap trials look like correct ones in memory; "cannot tell" where two kinds
+    predict too nearly the same. weights: kind → (value, low, high) at the end of delay 2, swap minus correct trials.
+    over_time: kind → [time], with `correct` → kind → [time]; times [time]. onset: first time (from the stimuli on) from
+    which the weight of any error stays above 0 (steps from cue offset; NaN if never). total: weights of misselection
+    and misinterpretation together; contrast: misselection minus misinterpretation; both (value, low, high).
+    angle: degrees between the predictions of misselection and misinterpretation; apart: their distance; both in units
+    of the noise of single trials and without the bias of predictions that are estimated. needed: swap trials that would
+    tell them apart, None where they predict the same; swaps, correct, unclear: trials used and left out.
+    """
+
+    decision: str
+    weights: dict[str, tuple[float, float, float]]
+    times: np.ndarray
+    over_time: dict[str, np.ndarray]
+    over_time_correct: dict[str, np.ndarray]
+    onset: float
+    total: tuple[float, float, float]
+    contrast: tuple[float, float, float]
+    angle: float
+    apart: float
+    needed: int | None
+    swaps: int
+    correct: int
+    unclear: int
+
+
+@dataclass(frozen=True)
+class _Equations:
+    """Normal equations of each trial: gram [trial, kind, kind] and moment [trial, kind]."""
+
+    gram: np.ndarray
+    moment: np.ndarray
+
+    def solve(self, rows: np.ndarray) -> np.ndarray:
+        """Weights [..., kind] of the trials in rows [..., trial]."""
+        gram, moment = self.gram[rows].sum(-3), self.moment[rows].sum(-2)
+        ridge = 1e-9 * np.trace(gram, axis1=-2, axis2=-1)[..., None, None] * np.eye(gram.shape[-1])
+        return np.linalg.solve(gram + ridge + 1e-12 * np.eye(gram.shape[-1]), moment[..., None])[..., 0]
+
+
+def _equations(held_out: np.ndarray, nominal: np.ndarray, errors: list[np.ndarray]) -> _Equations:
+    """Of deviations from the nominal prediction [trial, unit] on those that each error predicts; all whitened."""
+    lines = np.stack([error - nominal for error in errors], 1)
+    return _Equations(lines @ lines.transpose(0, 2, 1), (lines @ (held_out - nominal)[..., None])[..., 0])
+
+
+def _whitener(residual: np.ndarray) -> np.ndarray:
+    """W with W' residual of unit covariance, directions with next to no noise kept at a floor."""
+    spectrum, vectors = np.linalg.eigh(np.cov(residual.T).reshape(residual.shape[1], -1))
+    floor = max(spectrum.max() * 1e-3, 1e-12)
+    return vectors / np.sqrt(np.maximum(spectrum, floor))
+
+
+def kind_of_swaps(dataset: xr.Dataset, *, folds: int = 5, every: int = 2, repeats: int = 300, seed: int = 0) -> Kind:
+    """Regress held-out activity of swap and of correct trials on what each kind of error predicts.
+
+    Models and noise come from the correct trials of the other folds; item 1 is the upper, item 2 the lower one. Every
+    `every`-th time from the stimuli on is looked at, and the end of delay 2 as the mean of its last five.
+    """
+    items = two_items(dataset)
+    outcome = outcomes(items.response, items.report, items.cued)
+    swap, correct = np.flatnonzero(outcome.swap), np.flatnonzero(outcome.correct)
+    require_trials(len(swap), 20, "swap trials")
+    require_trials(len(correct), 200, "correct trials")
+    time, onset = dataset["time"].to_numpy(), cue_onset(dataset)
+    epoch = dataset["epoch"].to_numpy()
+    shown = time[epoch == "stimulus"]
+    first = shown[0] if len(shown) else time[0]
+    before = np.flatnonzero((time < onset) & (time >= first))
+    after = np.flatnonzero(time >= onset)
+    if len(before) == 0 or len(after) == 0:
+        raise LapsusError("the recording needs time bins before the cue and from it on")
+    m = memory(dataset)
+    early = m[:, before[-WINDOW:]].mean(1)
+    rng = np.random.default_rng(seed)
+    fold = np.empty(len(m), dtype=int)
+    for rows in (swap, correct, np.setdiff1d(np.arange(len(m)), np.concatenate([swap, correct]))):
+        fold[rows] = rng.permutation(np.arange(len(rows)) % folds)
+    is_correct = np.zeros(len(m), dtype=bool)
+    is_correct[correct] = True
+
+    def equations(late: np.ndarray | None, now: np.ndarray | None) -> _Equations:
+        """Before the cue: `now` on misbinding alone. From the cue on: `late`, with the end of delay 1, on all three."""
+        kinds = 1 if late is None else 3
+        found = _Equations(np.zeros((len(m), kinds, kinds)), np.zeros((len(m), kinds)))
+        for k in range(folds):
+            train, test = (fold != k) & is_correct, fold == k
+            pre = prediction_model((now if late is None else early)[train], items.report[train])
+            source = now if late is None else early
+            white = _whitener(source[train] - pre.nominal(items.report[train]))
+            parts = [[f(items.report[test]) @ white for f in (pre.nominal, pre.exchanged)] + [source[test] @ white]]
+            nominal, exchanged, held = parts[0]
+            if late is None:
+                made = _equations(held, nominal, [exchanged])
+            else:
+                post = prediction_model(late[train], items.report[train], items.cued[train])
+                white = _whitener(late[train] - post.nominal(items.report[train], items.cued[train]))
+                functions = (post.nominal, post.misselected, post.misinterpreted)
+                normal, selected, interpreted = (f(items.report[test], items.cued[test]) @ white for f in functions)
+                join = lambda a, b: np.concatenate([a, b], 1)  # noqa: E731
+                made = _equations(
+                    join(held, late[test] @ white),
+                    join(nominal, normal),
+                    [join(exchanged, selected), join(nominal, selected), join(nominal, interpreted)],
+                )
+            found.gram[test], found.moment[test] = made.gram, made.moment
+        return found
+
+    resampled = swap[rng.integers(len(swap), size=(repeats, len(swap)))]
+    curves = {group: {kind: np.full(len(time), np.nan) for kind in KINDS} for group in ("swap", "correct")}
+    lows = np.full(len(time), np.nan)
+    looked = sorted({*before[::every], *before[-1:], *after[::every], *after[-1:]})
+    for step in looked:
+        own = equations(None, m[:, step]) if time[step] < onset else equations(m[:, step], None)
+        names = KINDS[:1] if time[step] < onset else KINDS
+        value, base, drawn = own.solve(swap), own.solve(correct), own.solve(resampled)
+        for k, name in enumerate(names):
+            curves["swap"][name][step], curves["correct"][name][step] = value[k], base[k]
+        lows[step] = np.quantile(drawn.sum(-1), 0.005) - base.sum()
+    end = equations(m[:, after[-WINDOW:]].mean(1), None)
+    base = end.solve(correct)
+    value, drawn = end.solve(swap) - base, end.solve(resampled) - base
+    interval = lambda v, d: (float(v), *(float(q) for q in np.quantile(d, [0.025, 0.975])))  # noqa: E731
+    weights = {name: interval(value[k], drawn[:, k]) for k, name in enumerate(KINDS)}
+    total = interval(value[1] + value[2], drawn[:, 1] + drawn[:, 2])
+    whole = interval(value.sum(), drawn.sum(1))
+    contrast = interval(value[1] - value[2], drawn[:, 1] - drawn[:, 2])
+    angle, apart = _separation(m[:, after[-WINDOW:]].mean(1), items, is_correct, fold, swap, folds)
+    # A trial of either kind lies half of `apart` from the middle, with a noise of 1.
+    needed = int(np.ceil((2 * SHARP / apart) ** 2)) if apart > 0 else None
+    above = np.array([lows[step] > 0 for step in looked])
+    lasting = np.flatnonzero(np.logical_and.accumulate(above[::-1])[::-1])
+    return Kind(
+        decision=_decide(weights, whole, contrast, needed is not None and needed <= len(swap)),
+        weights=weights,
+        times=time[looked],
+        over_time={name: values[looked] for name, values in curves["swap"].items()},
+        over_time_correct={name: values[looked] for name, values in curves["correct"].items()},
+        onset=float(time[looked[lasting[0]]]) if len(lasting) else float("nan"),
+        total=total,
+        contrast=contrast,
+        angle=angle,
+        apart=apart,
+        needed=needed,
+        swaps=len(swap),
+        correct=len(correct),
+        unclear=outcome.unclear,
+    )
+
+
+def _separation(late, items, is_correct, fold, swap, folds: int) -> tuple[float, float]:
+    """Angle (degrees) and distance between what misselection and misinterpretation predict, for these swap trials.
+
+    Predictions come from two halves of the training trials each, whose errors are independent: products of one half
+    with the other have no bias, where those of one estimate with itself hold its error.
+    """
+    products = np.zeros(3)
+    for k in range(folds):
+        train, test = np.flatnonzero((fold != k) & is_correct), swap[fold[swap] == k]
+        if len(test) == 0:
+            continue
+        whole = prediction_model(late[train], items.report[train], items.cued[train])
+        white = _whitener(late[train] - whole.nominal(items.report[train], items.cued[train]))
+        lines = []
+        for rows in (train[::2], train[1::2]):
+            model = prediction_model(late[rows], items.report[rows], items.cued[rows])
+            given = items.report[test], items.cued[test]
+            nominal = model.nominal(*given)
+            lines.append([(f(*given) - nominal) @ white for f in (model.misselected, model.misinterpreted)])
+        (s_1, i_1), (s_2, i_2) = lines
+        products += [(s_1 * s_2).sum(), (i_1 * i_2).sum(), ((s_1 * i_2).sum() + (i_1 * s_2).sum()) / 2]
+    selected, interpreted, both = products / len(swap)
+    apart = np.sqrt(max(selected + interpreted - 2 * both, 0.0))
+    cosine = both / np.sqrt(max(selected * interpreted, 1e-24)) if min(selected, interpreted) > 0 else np.nan
+    return float(np.degrees(np.arccos(np.clip(cosine, -1, 1)))), float(apart)
+
+
+def _decide(weights: dict, whole: tuple, contrast: tuple, sharp: bool) -> str:
+    """Misbinding if more than half of the way to it; no mark if all weights together are small; else the one of the
+    other two that the interval of their difference names, provided that there are trials enough to mean it."""
+    if weights["misbinding"][1] > 0.5:
+        return "misbinding"
+    if whole[2] < MARK:
+        return "no mark"
+    if not sharp or contrast[1] <= 0 <= contrast[2] or whole[1] <= 0:
+        return "cannot tell"
+    return "misselection" if contrast[1] > 0 else "misinterpretation"

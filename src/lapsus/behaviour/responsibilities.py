@@ -1,0 +1,38 @@
+"""Which item a response reported, by probability: from the target's own mixture, or the nearest item.
+
+A response near a distractor may be a swap or a guess that landed there. The target density of a behaviour says which
+is how likely; taking the nearest item instead calls every guess near a distractor a swap.
+"""
+
+import torch
+from torch import Tensor
+
+from lapsus import circular
+from lapsus.protocols import HasMixture
+
+__all__ = ["item_responsibilities", "nearest_item", "swap_probability"]
+
+
+def item_responsibilities(behaviour: HasMixture, conditions: dict[str, Tensor], x_T: Tensor) -> Tensor:
+    """Probability that each response x_T [2, C, K] reports each item, or (last) is a guess: [C, N + 1, K].
+
+    `behaviour` has a `mixture` whose first N components are the items (BNS); components beyond them make the guess.
+    """
+    shares = behaviour.mixture(conditions).responsibilities(x_T).transpose(0, 1)  # [C, M, K]
+    items = conditions["report"].shape[1]
+    return torch.cat([shares[:, :items], shares[:, items:].sum(1, keepdim=True)], 1)
+
+
+def nearest_item(conditions: dict[str, Tensor], x_T: Tensor) -> Tensor:
+    """The documented alternative: number of the item nearest to each response, [C, K]; guesses count as the item they
+    happen to be near."""
+    response = circular.angle(x_T.permute(1, 2, 0))
+    return circular.distance(response[:, None], conditions["report"][:, :, None]).argmin(1)
+
+
+def swap_probability(behaviour: HasMixture, conditions: dict[str, Tensor], x_T: Tensor) -> Tensor:
+    """Probability that each response reports an item that was not cued, [C, K]."""
+    shares = item_responsibilities(behaviour, conditions, x_T)
+    cued = conditions["cued"].long()
+    rows = torch.arange(len(cued))
+    return shares[:, :-1].sum(1) - shares[rows, cued]

@@ -1,0 +1,159 @@
+"""A fit as tables: tidy estimates, the JSON of the command, HTML for notebooks, ArviZ."""
+
+import html
+import json
+
+import numpy as np
+import pandas as pd
+
+from lapsus.errors import LapsusError
+from lapsus.inference.shares import band
+
+__all__ = ["as_dict", "as_html", "feature_words", "records", "tidy", "to_arviz"]
+
+
+def records(table: pd.DataFrame) -> list[dict]:
+    """The rows of a table as plain dictionaries."""
+    return json.loads(table.to_json(orient="records", double_precision=10))
+
+
+def feature_words(trials) -> dict:
+    """What the features are called, and the unit of every angle that is printed or plotted."""
+    return {
+        "name": trials.feature_name,
+        "probe": trials.probe_name,
+        "unit": trials.unit_name,
+        "circle": round(2 * np.pi * trials.degrees),
+        "probe_unit": trials.probe_unit_name,
+    }
+
+
+def tidy(fit) -> pd.DataFrame:
+    """One row for every group and parameter: set_size, subject, condition, parameter, estimate, low, high, unit.
+
+    low and high are the ends of the 95 % band; angles are in degrees of the reported feature.
+    """
+    rows = []
+
+    def add(label, parameter, value, low, high, unit):
+        size, subject, condition = label
+        rows.append([size, subject, condition, parameter, value, low, high, unit])
+
+    degrees, unit = fit.trials.degrees, fit.trials.unit_name
+    for label, (_, row) in zip(fit.model.labels, fit.weights.iterrows()):
+        for name, column in (("swap", "non_target"), ("swap_apart", "non_target_apart"), ("guess", "guess")):
+            if column == "guess" or label[0] > 1:
+                ends = row[f"{column}_low"], row[f"{column}_high"]
+                add(label, name, row[column], *ends, "share of responses")
+    for label, (_, row) in zip(fit.model.labels, fit.emission.iterrows()):
+        for name in (c for c in fit.emission if f"{c}_low" in fit.emission):
+            factor, said = (degrees, unit) if name in ("circular_sd", "gamma") else (1.0, "")
+            add(label, name, factor * row[name], factor * row[f"{name}_low"], factor * row[f"{name}_high"], said)
+    if fit.parameters.bias is not None:
+        for g, label in enumerate(fit.model.labels):
+            values = degrees * fit.parameters.bias[g].numpy()
+            add(label, "bias", values.mean(), *map(float, band(values, "").values()), unit)
+    if fit.parameters.level is not None:
+        for g, label in enumerate(fit.model.labels):
+            if label[0] > 1:
+                values = fit.parameters.level[g].numpy()
+                add(label, "level", values.mean(), *map(float, band(values, "").values()), "log odds")
+    columns = ["set_size", "subject", "condition", "parameter", "estimate", "low", "high", "unit"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def as_dict(fit) -> dict:
+    """What `lapsus fit --json` prints. Distances of swap functions are in radians and, in `degrees`, in the unit of
+    the feature that they are of."""
+    model = fit.model
+    several = [n for n in model.sizes if n > 1]
+    by_size = model.sets != "shared" and len(several) > 1
+    return {
+        "model": fit.name,
+        "sets": model.sets,
+        "seconds": round(fit.seconds, 3),
+        "trials": len(fit.trials),
+        "subjects": len(np.unique(fit.trials.subject)),
+        "feature": feature_words(fit.trials),
+        "rates": records(fit.rates),
+        "mean_rates": records(fit.mean_rates),
+        "expected_swaps": fit.expected_swaps,
+        "bias": None if fit.bias is None else {k: v * fit.trials.degrees for k, v in fit.bias.items()},
+        "emission": {"kind": model.emission.name, "groups": records(_in_degrees(fit))},
+        "weights": records(fit.weights),
+        "contrasts": None if fit.contrasts is None else records(fit.contrasts),
+        "comparison": None if fit.comparison is None else records(fit.comparison),
+        "candidates": None if fit.candidates is None else records(fit.candidates),
+        "checks": records(fit.checks),
+        "swap_function": [] if fit.name == "none" else records(_with_degrees(fit, None)),
+        "swap_functions": {n: records(_with_degrees(fit, n)) for n in several} if by_size else {},
+        "converged": fit.converged,
+        "rhat": round(fit.rhat, 4),
+        "warning": fit.warning,
+        "summary": fit.summary(),
+        "methods": fit.methods(),
+    }
+
+
+def _in_degrees(fit) -> pd.DataFrame:
+    """The emission's table with its circular s.d. in degrees of the reported feature beside radians."""
+    table = fit.emission
+    more = {f"{name}_degrees": table[name] * fit.trials.degrees for name in table if name.startswith("circular_sd")}
+    return table.assign(**more)
+
+
+def _with_degrees(fit, set_size) -> pd.DataFrame:
+    table = fit.swap_function(set_size=set_size)
+    own = fit.trials.degrees if fit.name == "report" else fit.trials.probe_degrees
+    table = table.assign(degrees=table["distance"] * own)
+    if "report_distance" in table:
+        table = table.assign(report_degrees=table["report_distance"] * fit.trials.degrees)
+    return table
+
+
+def as_html(fit) -> str:
+    """Summary and rates, for a notebook."""
+    first, *rest = fit.summary().split("\n")
+    table = fit.rates.drop(columns=[c for c in fit.rates if c.startswith("swap_apart")])
+    shown = table.to_html(index=False, float_format=lambda value: f"{value:.3f}", border=0)
+    text = html.escape("\n".join(rest))
+    return f"<p><b>{html.escape(first)}</b></p>{shown}<details><summary>Summary</summary><pre>{text}</pre></details>"
+
+
+def to_arviz(fit):
+    """The draws as ArviZ InferenceData: posterior (level, swap, guess, emission parameters by group; f by distance),
+    log_likelihood by trial, observed_data. Angles in degrees of the reported feature."""
+    try:
+        import arviz
+    except ImportError as error:
+        raise LapsusError("to_arviz needs ArviZ: install lapsus[arviz].") from error
+
+    def chains(values):  # [..., S] → [chain 1, draw, ...]
+        return np.moveaxis(np.asarray(values), -1, 0)[None]
+
+    model, p = fit.model, fit.parameters
+    names = ["/".join(str(part) for part in label if part != "all") for label in model.labels]
+    posterior, dims = {}, {}
+
+    def add(name, values, *axes):
+        posterior[name], dims[name] = chains(values), list(axes)
+
+    for i, name in enumerate(model.emission.names):
+        add(f"log_{name}" if name != "alpha" else "logit_alpha", p.emission[i], "group")
+    add("circular_sd", model.emission.natural(p.emission.numpy())["circular_sd"] * fit.trials.degrees, "group")
+    for name, values in (("level", p.level), ("logit_guess", p.guess)):
+        if values is not None:
+            add(name, values, "group")
+    if p.bias is not None:
+        add("bias", p.bias * fit.trials.degrees, "group")
+    coords = {"group": names, "trial": np.arange(len(fit.trials))}
+    if fit.name not in ("none", "both"):
+        axis = np.linspace(0 if model.even else -np.pi, np.pi, 61)
+        coords["distance"] = axis * (fit.trials.degrees if fit.name == "report" else fit.trials.probe_degrees)
+        add("f", fit.f(axis), "distance")
+    likelihood = {"response": chains(model.likelihood().by_trial(p))}
+    dims["response"] = ["trial"]
+    observed = {"response": fit.trials.response * fit.trials.degrees}
+    return arviz.from_dict(
+        posterior=posterior, log_likelihood=likelihood, observed_data=observed, coords=coords, dims=dims
+    )

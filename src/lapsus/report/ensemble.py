@@ -1,0 +1,137 @@
+"""A page about many networks: every statistic over its members, as dots, with the mean over networks and its interval.
+
+Drawn as SVG in the page itself, so that a dot can say which network it is and lead to its report.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from lapsus import __version__
+from lapsus.report.page import MARK, render
+
+__all__ = ["ensemble_page"]
+
+# Shown first and open; all others are folded, a measure each.
+_HEADLINES = (
+    "evaluation.excess",
+    "evaluation.swap_curve_mad",
+    "evaluation.swap_curve_max",
+    "evaluation.median_error",
+    "evaluation.away",
+    "mechanism.alignment.mean_before",
+    "mechanism.alignment.mean_after",
+    "mechanism.rings.roc_area",
+    "mechanism.prediction.odds_ratio",
+)
+# Of a setting with more members, so many dots and every outlier: more would only cover each other.
+_DOTS = 200
+_LEFT, _RIGHT, _ROW, _TOP = 250, 690, 26, 8
+
+
+def ensemble_page(
+    title: str,
+    description: str,
+    members: pd.DataFrame,
+    statistics: pd.DataFrame,
+    claims: pd.DataFrame | None,
+    links: dict[str, str],
+) -> str:
+    """The page. members has a row a member (member, setting, done, statistics …), statistics a row a setting and
+    statistic (setting, statistic, mean, low, high, between, units, outliers), links where each member's report is."""
+    done = members[members["done"]]
+    pictures = [_picture(done, rows, str(name), links) for name, rows in statistics.groupby("statistic", sort=False)]
+    headlines = [picture for picture in pictures if picture["name"] in _HEADLINES]
+    folded: dict[str, list] = {}
+    for picture in pictures:
+        if picture not in headlines:
+            folded.setdefault(picture["name"].split(".")[0], []).append(picture)
+    apart: dict[str, list[str]] = {}
+    for row in statistics.to_dict("records"):
+        for name in str(row["outliers"]).split():
+            apart.setdefault(name, []).append(row["statistic"])
+    context = {
+        "title": title,
+        "description": description,
+        "mark": f"{MARK} {__version__}",
+        "counts": f"{len(done)} of {len(members)} members are done, in {members['setting'].nunique()} settings.",
+        "headlines": headlines,
+        "folded": folded,
+        "outliers": [
+            {"name": name, "link": links[name], "statistics": ", ".join(found[:8]), "more": max(0, len(found) - 8)}
+            for name, found in sorted(apart.items(), key=lambda item: -len(item[1]))
+        ],
+        "claims": None if claims is None else _claims(claims),
+    }
+    return render(context, "ensemble.html")
+
+
+def _claims(claims: pd.DataFrame) -> list[dict[str, str]]:
+    return [
+        {
+            "claim": row["id"],
+            "varied": "" if row["varied"] == "{}" else row["varied"],
+            "mean": f"{_text(row['mean'])} [{_text(row['low'])}, {_text(row['high'])}]",
+            "networks": str(row["units"]),
+            "holds": f"{100 * row['share_that_holds']:.0f} %",
+        }
+        for row in claims.to_dict("records")
+    ]
+
+
+def _text(value: float) -> str:
+    return "–" if not np.isfinite(value) else f"{value:.4g}"
+
+
+def _picture(done: pd.DataFrame, rows: pd.DataFrame, name: str, links: dict[str, str]) -> dict[str, Any]:
+    """One statistic: a row a setting, a dot a member, a bar for the mean's interval."""
+    shown = []
+    values = done[name].to_numpy()
+    bounds = np.concatenate([values, rows[["low", "high"]].to_numpy().ravel()])
+    bounds = bounds[np.isfinite(bounds)]
+    # An interval of two members may be a hundred times as wide as all dots: dots decide, within reason.
+    span = np.ptp(values[np.isfinite(values)])
+    low = max(bounds.min(), np.nanmin(values) - 2 * span) if span else bounds.min()
+    high = min(bounds.max(), np.nanmax(values) + 2 * span) if span else bounds.max()
+    if low == high:
+        low, high = low - 0.5 * (abs(low) or 1), high + 0.5 * (abs(high) or 1)
+
+    def place(value: float) -> float:
+        return round(_LEFT + (_RIGHT - _LEFT) * float(np.clip((value - low) / (high - low), -0.02, 1.02)), 1)
+
+    by_setting: dict[Any, pd.DataFrame] = dict(iter(done.groupby("setting", sort=False)))
+    for number, row in enumerate(rows.to_dict("records")):
+        group = by_setting[row["setting"]]
+        apart = set(str(row["outliers"]).split())
+        y = _TOP + _ROW * number + _ROW / 2
+        shown.append(
+            {
+                "setting": row["setting"],
+                "short": row["setting"]
+                if len(row["setting"]) <= 36
+                else row["setting"][:17] + "…" + row["setting"][-18:],
+                "y": y,
+                "dots": [
+                    {"name": member, "link": links[member], "x": place(value), "value": _text(value), "out": out}
+                    for member, value, out in _thinned(group["member"], group[name], apart)
+                ],
+                "mean": place(row["mean"]),
+                "bar": (place(row["low"]), place(row["high"])) if np.isfinite(row["low"]) else None,
+                "text": f"{_text(row['mean'])} [{_text(row['low'])}, {_text(row['high'])}], s.d. between networks"
+                f" {_text(row['between'])}, {row['units']} networks",
+            }
+        )
+    ticks = [{"x": place(value), "text": _text(value)} for value in np.linspace(low, high, 4)]
+    return {"name": name, "rows": shown, "height": _TOP + _ROW * len(shown) + 24, "ticks": ticks}
+
+
+def _thinned(names: pd.Series, values: pd.Series, apart: set[str]) -> Iterator[tuple[str, float, bool]]:
+    """Members and their values, by rank at most so many of them and every outlier."""
+    known = values.notna()
+    pairs = sorted(zip(values[known], names[known]))
+    step = max(1, -(-len(pairs) // _DOTS))
+    for rank, (value, name) in enumerate(pairs):
+        if rank % step == 0 or name in apart:
+            yield name, value, name in apart

@@ -1,0 +1,68 @@
+"""The words of a page: what each means, a small drawing, and how it would look in a recording."""
+
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+__all__ = ["TERMS", "Term"]
+
+
+@dataclass(frozen=True)
+class Term:
+    """A word, its definition in a line, what neurons would show, and the inside of a drawing of 96 × 48 units."""
+
+    name: str
+    definition: str
+    recording: str
+    drawing: Markup
+
+
+def _arrow(x1: int, y1: int, x2: int, y2: int) -> str:
+    """A line with a dot at its end."""
+    return f'<path d="M{x1} {y1}L{x2} {y2}"/><circle cx="{x2}" cy="{y2}" r="2.5" fill="currentColor"/>'
+
+
+_ITEMS = '<circle cx="12" cy="12" r="6"/><rect x="6" y="30" width="12" height="12"/>'
+_PLACES = '<path d="M78 12h12M78 36h12"/>'
+
+TERMS = (
+    Term(
+        "misbinding",
+        "the two colours change places in memory before the cue; the cue then finds the wrong one.",
+        "Before the cue, decoders of each item's colour read the other item's colour on swap trials.",
+        Markup(_ITEMS + _PLACES + _arrow(20, 12, 74, 36) + _arrow(20, 36, 74, 12)),
+    ),
+    Term(
+        "misselection",
+        "memory is right and the cue is read, but the wrong colour is brought to the response.",
+        "Before the cue swap trials look like correct ones; in the delay after it they move to the other item's code.",
+        Markup(_ITEMS + _PLACES + _arrow(20, 12, 74, 12) + '<path d="M20 36L74 36" stroke-dasharray="2 4"/>'),
+    ),
+    Term(
+        "misinterpretation",
+        "memory is right, but the cue is taken for that of the other item.",
+        "On swap trials the cue itself is decoded as the other item's, as soon as it is shown.",
+        Markup(_ITEMS + '<path d="M48 6v36" stroke-dasharray="2 4"/>' + _arrow(90, 36, 56, 12)),
+    ),
+    Term(
+        "plane alignment",
+        "each item's colour moves activity within a plane; |cos| is 1 where the two planes are parallel, 0 where they"
+        " are perpendicular, about 0.5 where they have nothing to do with each other.",
+        "A decoder of one item's colour works for the other one where planes are aligned, and fails elsewhere.",
+        Markup('<path d="M6 40l30-10 24 8-30 10zM6 20l30-10 24 8-30 10z"/><path d="M72 6v36l16-8V-2z"/>'),
+    ),
+    Term(
+        "rings",
+        "activity at the response, over all colours of one item, closes to a ring; swaps may lie on their own.",
+        "In three principal components at the response, swap trials would be shifted off the ring of correct ones.",
+        Markup(
+            '<ellipse cx="48" cy="15" rx="36" ry="9"/><ellipse cx="48" cy="35" rx="36" ry="9" stroke-dasharray="3 3"/>'
+        ),
+    ),
+    Term(
+        "excess",
+        "how much larger the network's loss is than that of the best possible denoiser; 0 is perfect.",
+        "It has no counterpart in a recording: it needs the distribution that the network was trained on.",
+        Markup('<path d="M6 6C20 34 40 36 90 36"/><path d="M6 43h84" stroke-dasharray="3 3"/>'),
+    ),
+)

@@ -1,0 +1,113 @@
+"""A network run on from any state: trials that share their past and not their noise to come."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from lapsus import streams
+from lapsus.analysis.outcomes import Outcomes, scatter_of, swap_probability
+from lapsus.circular import angle, distance
+from lapsus.engine import Timeline, normal, rollout_and_read_out
+from lapsus.errors import LapsusError
+from lapsus.training.model import Model
+
+__all__ = ["Replay", "probe_conditions", "step_times"]
+
+# Trials simulated at a time: 8,192 of 68 steps are about 70 MB.
+_TRIALS = 8192
+
+
+def step_times(model: Model) -> np.ndarray:
+    """The time of each state r_0 … r_S in steps from cue offset, [S + 1]."""
+    steps = list(model.task.epochs.values())
+    return np.arange(sum(steps) + 1) - sum(steps[:-1])
+
+
+def probe_conditions(model: Model, count: int, seed: int, probe_distance: float | None = None) -> dict[str, Tensor]:
+    """Conditions of the task, both items cued equally often; probe_distance fixes how far items' probes are apart."""
+    conditions = model.task.sample(count, streams.generator(seed, "mechanism"))
+    if not {"report", "probe", "cued"} <= conditions.keys() or conditions["report"].shape[1] != 2:
+        raise LapsusError("the mechanism of swaps is studied in delayed estimation with two items")
+    conditions["cued"] = torch.arange(count) % 2
+    if probe_distance is not None and type(model.task).__name__.startswith("FeatureCued"):
+        first = conditions["probe"][:, 0]
+        sign = torch.where(torch.arange(count) // 2 % 2 == 0, 1.0, -1.0)
+        second = torch.remainder(first + sign * probe_distance + np.pi, 2 * np.pi) - np.pi
+        conditions["probe"] = torch.stack([first, second], 1)
+    return conditions
+
+
+@dataclass(frozen=True, eq=False)
+class Replay:
+    """Conditions with what they show to the network; states and responses put conditions and trials last."""
+
+    model: Model
+    conditions: dict[str, Tensor]
+    drives: Tensor
+    biases: tuple[Tensor, ...]
+
+    @classmethod
+    @torch.no_grad()
+    def of(cls, model: Model, conditions: dict[str, Tensor]) -> "Replay":
+        return cls(model, conditions, *model.inputs(conditions))
+
+    def each(self, times: int, seed: int = 0) -> "Replay":
+        """Every condition `times` times in a row; where the task has a latent cause, it is drawn anew each time."""
+        conditions = {name: values.repeat_interleave(times, 0) for name, values in self.conditions.items()}
+        if hasattr(self.model.task, "with_latent"):
+            conditions = self.model.task.with_latent(conditions, streams.generator(seed, "latent cause"))
+            return Replay.of(self.model, conditions)
+        return Replay(self.model, conditions, self.drives.repeat_interleave(times, 1), self.biases)
+
+    @property
+    def count(self) -> int:
+        return len(self.conditions["cued"])
+
+    def initial(self, trials: int, seed: int) -> Tensor:
+        """First states r_0 [unit, condition, trial]."""
+        return normal(1, self.model.network.units, self.count, trials, key=(seed, 3))[0]
+
+    @torch.no_grad()
+    def run(
+        self, r: Tensor, seed: int, *, start: int = 0, keep: bool = False, threads: int | None = None
+    ) -> tuple[Tensor, Tensor | None]:
+        """Run states r [unit, condition, trial] on from step `start` to the response with the noise of `seed`.
+
+        Returns x_T [dim, condition, trial] and, if asked to keep it, the trajectory [step, unit, condition, trial].
+        """
+        line = self.model.timeline
+        rest = Timeline(line.drive_index[start:], line.time_index[start:], line.sigma[start:], 0)
+        trials = r.shape[2]
+        size = max(1, _TRIALS // trials)
+        responses, kept = [], []
+        for first in range(0, self.count, size):
+            part = range(first, min(first + size, self.count))
+            here = slice(part.start, part.stop)
+            noise = normal(rest.steps, self.model.network.units, part, trials, key=(seed, 40 + start), threads=threads)
+            trajectory, x, _ = rollout_and_read_out(
+                self.model.network,
+                r[:, here].contiguous(),
+                self.drives[:, here],
+                self.biases,
+                rest,
+                noise,
+                threads=threads,
+            )
+            responses.append(x[-1].clone())
+            if keep:
+                kept.append(trajectory)
+        return torch.cat(responses, 1), torch.cat(kept, 2) if keep else None
+
+    def swaps(self, x_T: Tensor) -> Outcomes:
+        """Swap probability of responses x_T [dim, condition, trial]: probability [condition, trial]."""
+        response = angle(x_T.permute(1, 2, 0).numpy())
+        report = np.repeat(self.conditions["report"].numpy()[:, None], response.shape[1], 1)
+        cued = np.repeat(self.conditions["cued"].numpy()[:, None], response.shape[1], 1)
+        flat = response.ravel(), report.reshape(-1, 2), cued.ravel()
+        nearest = distance(flat[1], flat[0][:, None]).argmin(1) != flat[2]
+        rate = np.clip(nearest.mean(), 1e-3, 1 - 1e-3)
+        weights = np.where(np.arange(2) == flat[2][:, None], 1 - rate, rate)
+        scatter = scatter_of(flat[0], flat[1])
+        return Outcomes(swap_probability(*flat, weights, scatter).reshape(response.shape))

@@ -1,0 +1,219 @@
+"""All members of a sweep as one table: what varied, what was measured, and what is so over networks."""
+
+import io
+import json
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from lapsus.errors import LapsusError
+from lapsus.files import make_folder, read_json, write_bytes, write_json, write_text
+from lapsus.library.runs import Run
+from lapsus.paper.claims import evaluate_claims
+from lapsus.paper.roles import Networks
+from lapsus.statistics.random_effects import ensemble_mean, outliers
+from lapsus.sweep.folder import Sweep
+
+__all__ = ["Collected", "collect", "sweep_claims"]
+
+# Settings of a measure, not results of it.
+_SETTINGS = {"conditions", "trials", "seed", "probe_distance"}
+_Z95 = 1.959964
+# What is said beside a statistic: where it was taken, and its interval.
+_BESIDE = {"low", "high", "distance", "responses", "target", "onset", "rotations"}
+# A list longer than this is an array for a figure, not statistics.
+_LONGEST = 24
+
+
+@dataclass(frozen=True)
+class Collected:
+    """members: one row a member (what varied, evaluation, analyses), the same bits wherever it was trained; costs: one
+    row a member (time, tries, where it stands); statistics: one row a statistic and setting, over its members; claims:
+    one row a claim of the paper and set of networks, or None; measured: names of the columns that are statistics."""
+
+    members: pd.DataFrame
+    costs: pd.DataFrame
+    statistics: pd.DataFrame
+    claims: pd.DataFrame | None
+    measured: list[str]
+
+    def write(self, folder: Path) -> list[str]:
+        """CSV of every table and, where pyarrow is installed, Parquet of the members; returns what was written."""
+        make_folder(folder)
+        written = []
+        for name in ("members", "costs", "statistics", "claims"):
+            table = getattr(self, name)
+            if table is not None:
+                write_text(folder / f"{name}.csv", table.to_csv(index=False))
+                written.append(f"{name}.csv")
+        try:
+            buffer = io.BytesIO()
+            self.members.to_parquet(buffer, index=False)
+            write_bytes(folder / "members.parquet", buffer.getvalue())
+            written.append("members.parquet")
+        except ImportError:
+            pass
+        return written
+
+
+def _flat(value: object, name: str) -> Iterator[tuple[str, object]]:
+    """Numbers, truths and words of a measure by dotted name."""
+    if isinstance(value, dict):
+        for key, one in value.items():
+            if key not in _SETTINGS:
+                yield from _flat(one, f"{name}.{key}" if name else key)
+    elif isinstance(value, list):
+        if len(value) <= _LONGEST:
+            for number, one in enumerate(value):
+                yield from _flat(one, f"{name}.{number}")
+    elif value is None or isinstance(value, (bool, int, float, str)):
+        yield name, value
+
+
+def _column(values: list) -> pd.Series:
+    """Numbers as floats (none: NaN), words as words: the same type whichever member comes first."""
+    known = [value for value in values if value is not None]
+    if all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in known):
+        return pd.Series([math.nan if value is None else float(value) for value in values], dtype=float)
+    return pd.Series([None if value is None else str(value) for value in values], dtype=object)
+
+
+def collect(sweep: Sweep, claims: pd.DataFrame | None = None) -> Collected:
+    """Everything that the members' folders hold; members that are not done have empty cells."""
+    plan = sweep.plan
+    varied = list(dict.fromkeys(key for setting in plan.settings.values() for key in setting.varied))
+    names = list(plan.members)
+    settings = [plan.settings[member.setting] for member in plan.members.values()]
+    found: dict[str, dict[str, object]] = {}
+    done = [sweep.done(name) for name in names]
+    for name in (name for name, over in zip(names, done) if over):
+        for key, value in _flat(read_json(sweep.measures_file(name)), ""):
+            found.setdefault(key, {})[name] = value
+    told = {
+        "member": pd.Series(names, dtype=object),
+        "setting": pd.Series([member.setting for member in plan.members.values()], dtype=object),
+        "experiment": pd.Series([setting.experiment for setting in settings], dtype=object),
+        "subject": _column([setting.subject for setting in settings]),
+        "seed": pd.Series([member.seed for member in plan.members.values()], dtype=int),
+    }
+    told |= {key: _column([_plain(setting.varied.get(key)) for setting in settings]) for key in varied}
+    told["done"] = pd.Series(done, dtype=bool)
+    measures = {key: _column([values.get(name) for name in names]) for key, values in found.items()}
+    members = pd.DataFrame(told | measures)
+    measured = [key for key, values in measures.items() if values.dtype == float and _is_statistic(key)]
+    costs = pd.DataFrame([_cost(sweep, name) for name in names])
+    return Collected(members, costs, _statistics(members, measured), claims, measured)
+
+
+def _is_statistic(key: str) -> bool:
+    base, _, last = key.rpartition(".")
+    return last not in _BESIDE and not base.endswith("_interval") and ".exact_sampler" not in key
+
+
+def _plain(value: object) -> object:
+    return json.dumps(value) if isinstance(value, (dict, list)) else value
+
+
+def _cost(sweep: Sweep, name: str) -> dict:
+    run = sweep.run_folder(name)
+    facts: dict = {}
+    update = sweep.update(name)
+    if update:
+        facts = read_json(run / f"checkpoint-{update:08d}.json")
+    return {
+        "member": name,
+        "updates": sweep.plan.updates(name),
+        "update": update,
+        "trials_seen": facts.get("trials_seen", 0),
+        "seconds": facts.get("seconds"),
+        "core_seconds": facts.get("core_seconds"),
+        "failures": len(sweep.failures(name)),
+    }
+
+
+def _statistics(members: pd.DataFrame, measured: list[str]) -> pd.DataFrame:
+    """Over the members of each setting: mean with its interval, members random, and members that stand apart."""
+    rows = []
+    done = members[members["done"]]
+    for setting, group in done.groupby("setting", sort=False):
+        names = group["member"].to_numpy()
+        for key in measured:
+            values = group[key].to_numpy()
+            if not np.isfinite(values).any():
+                continue
+            low, high = _interval_of(key, group)
+            errors = None if low is None else ((group[high] - group[low]) / (2 * _Z95)).to_numpy()
+            apart = names[outliers(values)]
+            rows.append(
+                {"setting": setting, "statistic": key}
+                | asdict(ensemble_mean(values, errors))
+                | {"outliers": " ".join(apart)}
+            )
+    columns = ["setting", "statistic", *ensemble_mean(np.zeros(0)).__dataclass_fields__, "outliers"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def _interval_of(key: str, table: pd.DataFrame) -> tuple[str, str] | tuple[None, None]:
+    """The columns with the interval of a statistic within its member, where it has one."""
+    beside = key.rpartition(".")[0]
+    ends = [(f"{key}_interval.0", f"{key}_interval.1")]
+    if key.endswith((".rate", ".difference", ".odds_ratio")):
+        ends.append((f"{beside}.low", f"{beside}.high"))
+    return next(((low, high) for low, high in ends if low in table and high in table), (None, None))
+
+
+def sweep_claims(sweep: Sweep, trust: bool = False, told: Callable[[str], None] = lambda line: None) -> pd.DataFrame:
+    """The paper's claims in every set of networks: members that share their seed and what varied, each playing a role.
+
+    A set that was looked at before is not looked at again, unless its networks are others now.
+    """
+    sets: dict[str, list[str]] = {}
+    for name, member in sweep.plan.members.items():
+        setting = sweep.plan.settings[member.setting]
+        if sweep.done(name):
+            label = json.dumps([member.seed, setting.subject, setting.varied], sort_keys=True)
+            sets.setdefault(label, []).append(name)
+    folder = make_folder(sweep.path / "collected")
+    rows = []
+    for label, names in sets.items():
+        runs = {name: Run(sweep.run_folder(name), trust) for name in names}
+        networks = Networks.of_runs(runs)
+        if not networks.loaders:
+            continue
+        seed, subject, varied = json.loads(label)
+        file = folder / f"claims-{_key(sweep, label, names)}.json"
+        if not file.is_file():
+            told(f"claims of seed {seed}, {len(networks.loaders)} networks")
+            write_json(file, {"claims": [claim.as_dict() for claim in evaluate_claims(networks)]})
+        for claim in read_json(file)["claims"]:
+            if claim["value"] is not None:
+                rows.append({"seed": seed, "subject": subject, "varied": json.dumps(varied)} | claim)
+    return pd.DataFrame(rows)
+
+
+def _key(sweep: Sweep, label: str, names: list[str]) -> str:
+    """Of a set and of the weights in it."""
+    import hashlib
+
+    digest = hashlib.sha256(label.encode())
+    for name in names:
+        facts = read_json(sweep.run_folder(name) / f"checkpoint-{sweep.update(name):08d}.json")
+        digest.update(f"{name} {facts['sha256']}\n".encode())
+    return digest.hexdigest()[:12]
+
+
+def claims_over_networks(claims: pd.DataFrame) -> pd.DataFrame:
+    """One row a claim and setting: the mean over sets with its interval, how many there are, and in what share each
+    claim holds."""
+    if claims.empty:
+        raise LapsusError("No member plays a part in a claim of the paper.")
+    rows = []
+    for (varied, id), group in claims.groupby(["varied", "id"], sort=False):
+        found = ensemble_mean(group["value"].to_numpy(), ((group["high"] - group["low"]) / (2 * _Z95)).to_numpy())
+        holds = (group["verdict"] == "holds").mean()
+        rows.append({"varied": varied, "id": id} | asdict(found) | {"share_that_holds": holds})
+    return pd.DataFrame(rows)

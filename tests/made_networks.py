@@ -1,0 +1,56 @@
+"""Networks whose mechanism is known because it was written down: no training, plain torch."""
+
+import torch
+from torch import nn
+
+from lapsus.behaviour import BNS, ConstantSwap
+from lapsus.networks.readout import orthonormal_rows
+from lapsus.tasks import IndexCued
+from lapsus.training.model import Model
+
+UNITS = 6
+
+
+class _Written(nn.Module):
+    """r ← r + push(r), with no input: whatever `push` adds in a step is all that happens besides noise."""
+
+    def __init__(self, units: int = UNITS):
+        super().__init__()
+        self.units, self.alpha = units, 0.5
+        generator = torch.Generator().manual_seed(3)
+        self.register_buffer("readout", orthonormal_rows(2, units, generator))
+        self.register_buffer("null", torch.linalg.svd(self.readout, full_matrices=True)[2][2:])
+        self.drive_size = 1
+
+    def drive(self, s):
+        return s[..., :1] * 0
+
+    def biases(self, steps):
+        return (torch.zeros(1 + steps, 1),)
+
+    def push(self, r):
+        raise NotImplementedError
+
+    def F(self, r, drive, biases):
+        return r + self.push(r) / self.alpha
+
+
+class ResponseWalks(_Written):
+    """The response does a random walk, memory does another one that nobody reads: x carries everything."""
+
+    def push(self, r):
+        return 0 * r
+
+
+class MemoryDecides(_Written):
+    """Two directions of memory do a random walk and are added to the response at every step: m carries the outcome."""
+
+    def push(self, r):
+        m = torch.tensordot(self.null[:2], r, 1)
+        return 5.0 * torch.tensordot(self.readout.T, m, 1)
+
+
+def made(network: nn.Module, **task) -> Model:
+    task = IndexCued(**({"prestimulus": 1, "stimulus": 2, "delay": 3, "cue": 2, "denoise": 12} | task))
+    encoder = task.encoder(torch.Generator().manual_seed(0))
+    return Model(task, BNS(ConstantSwap(0.3)), network, encoder).requires_grad_(False)

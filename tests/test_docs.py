@@ -1,0 +1,101 @@
+"""What README and the pages say can be typed: commands exist with these options, code runs, files are what is printed.
+
+Tutorials are run by the build of the site; here, pages that a newcomer meets first. Code on the pages of the science is
+compiled only.
+"""
+
+import os
+import shlex
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import click
+import pytest
+from blocks import Block, blocks, commands
+from typer.main import get_command
+from version import versions
+
+from lapsus import Run, evaluate, read_experiment, train
+from lapsus.cli import app
+from lapsus.trials.observer import observer_path
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+FIRST = [
+    ROOT / "README.md",
+    *(ROOT / "docs" / name for name in ("index.md", "trials.md", "report.md", "your-own-task.md")),
+]
+
+
+def _blocks(pages: list[Path], *languages: str) -> list:
+    found = [(page, block) for page in pages for block in blocks(page.read_text()) if block.language in languages]
+    return [
+        pytest.param(page, block, id=f"{page.name}:{block.line}", marks=[pytest.mark.long] if block.long else [])
+        for page, block in found
+    ]
+
+
+@pytest.mark.parametrize("page, block", _blocks(PAGES, "sh", "console", "bash", ""))
+def test_commands_exist_with_these_options(page: Path, block: Block):
+    for line in commands(block):
+        if not line.startswith("lapsus ") or any(word.isupper() for word in line.split()):
+            continue
+        words = shlex.split(line)
+        command, context = get_command(app), None
+        while isinstance(command, click.Group):
+            context = click.Context(command, info_name=words[0], parent=context)
+            word = next((word for word in words[1:] if word in command.commands), None)
+            if word is None:
+                break
+            words = words[words.index(word) :]
+            command = command.commands[word]
+        if not isinstance(command, click.Group):
+            command.make_context(words[0], words[1:], parent=context)
+
+
+@pytest.mark.parametrize("page, block", _blocks(PAGES, "python"))
+def test_code_compiles(page: Path, block: Block):
+    compile(block.code, f"{page.name}:{block.line}", "exec")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page, block", _blocks(FIRST, "python"))
+def test_code_runs(page: Path, block: Block, tmp_path):
+    if block.reason:
+        pytest.skip(block.reason)
+    for name in ("trials.csv", "experiment.csv"):
+        (tmp_path / name).write_bytes(observer_path().read_bytes())
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "MPLBACKEND": "Agg"}
+    done = subprocess.run(
+        [sys.executable, "-c", block.code], cwd=tmp_path, env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_experiment_of_readme_is_the_file():
+    printed = [block.code for block in blocks((ROOT / "README.md").read_text()) if block.language == "toml"]
+    assert printed == [(ROOT / "examples" / "mine.toml").read_text()]
+
+
+@pytest.mark.parametrize(
+    "start, used",
+    [pytest.param({}, True, marks=pytest.mark.slow), pytest.param({"start_from": None}, False, marks=pytest.mark.long)],
+)
+def test_the_experiment_of_readme_uses_the_cue(start, used, tmp_path):
+    """A twenty-fifth of its updates, half as large: far from its target, but not with any item at random, which is what
+    the same training without its start does."""
+    table = tomllib.loads((ROOT / "examples" / "mine.toml").read_text()) | start
+    for stage in table["stage"]:
+        stage["updates"] //= 25
+        stage |= {"conditions": 32, "trials": 8, "warmup": 5}
+    run = Run.create(tmp_path / "run", read_experiment(table))
+    train(run, progress=False)
+    curve = evaluate(run.model(), conditions=512, trials=8)["swap_curve"]
+    swaps = sum(point["likelihood"] for point in curve) / len(curve)
+    assert swaps < 0.25 if used else swaps > 0.35
+
+
+def test_the_version_is_the_same_everywhere():
+    assert len(set(versions().values())) == 1, versions()

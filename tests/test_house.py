@@ -1,0 +1,144 @@
+"""What `make check` holds, seen to fail: each tool on a copy in which one thing is wrong."""
+
+import ast
+import importlib
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import lapsus
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = ROOT / "src" / "lapsus"
+SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text())
+
+
+def run(tool, *arguments, cwd):
+    """Exit code and what was printed; a tool that is not installed skips the test."""
+    if not (found := shutil.which(tool, path=str(Path(sys.executable).parent))):
+        pytest.skip(f"{tool} is not installed (the extra `dev` has it)")
+    done = subprocess.run([found, *map(str, arguments)], cwd=cwd, capture_output=True, text=True)
+    return done.returncode, done.stdout + done.stderr
+
+
+@pytest.fixture
+def copy(tmp_path):
+    """A few rooms of the package, with the settings of all tools."""
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    (tmp_path / "src" / "lapsus").mkdir(parents=True)
+    for name in ("__init__.py", "errors.py", "circular.py", "streams.py"):
+        shutil.copy(PACKAGE / name, tmp_path / "src" / "lapsus")
+    return tmp_path
+
+
+def test_an_unformatted_line_is_refused(copy):
+    assert run("ruff", "format", "--check", ".", cwd=copy)[0] == 0
+    with (copy / "src" / "lapsus" / "streams.py").open("a") as file:
+        file.write("\n\nSEED = {'a':1}\n")
+    code, said = run("ruff", "format", "--check", ".", cwd=copy)
+    assert code == 1 and "streams.py" in said
+
+
+def test_a_name_that_nothing_uses_is_refused(copy):
+    assert run("ruff", "check", ".", cwd=copy)[0] == 0
+    streams = copy / "src" / "lapsus" / "streams.py"
+    streams.write_text(streams.read_text().replace("import hashlib\n", "import hashlib\nimport json\n"))
+    code, said = run("ruff", "check", ".", cwd=copy)
+    assert code == 1 and "F401" in said
+
+
+def test_a_wrong_type_is_refused(copy):
+    """On one file without torch, so that it takes a second."""
+    room = copy / "src" / "lapsus" / "room.py"
+    room.write_text("def seed(name: str) -> int:\n    return len(name)\n")
+    arguments = ("--config-file", copy / "pyproject.toml", "--no-incremental", "--follow-imports=skip", room)
+    code, said = run("mypy", *arguments, cwd=copy)
+    assert code == 0, said
+    room.write_text("def seed(name: str) -> int:\n    return name\n")
+    code, said = run("mypy", *arguments, cwd=copy)
+    assert code == 1 and "Incompatible return value type" in said
+
+
+@pytest.mark.parametrize(
+    "where, line, message",
+    [
+        ("errors.py", "from lapsus import cli\n", "lapsus.errors -> lapsus.cli"),
+        ("streams.py", "def late():\n    from lapsus.study import sizes\n", "lapsus.streams -> lapsus.study"),
+        ("attic.py", "", "attic"),
+    ],
+)
+def test_an_import_that_goes_up_is_refused(where, line, message, tmp_path, monkeypatch):
+    """At the top of a file or inside a function; and so is a room that is not in the list."""
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    ignored = shutil.ignore_patterns("*.so", "*.safetensors", "*.json", "__pycache__")
+    shutil.copytree(PACKAGE, tmp_path / "src" / "lapsus", ignore=ignored)
+    with (tmp_path / "src" / "lapsus" / where).open("a") as file:
+        file.write(line)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "src"))
+    code, said = run("lint-imports", "--no-cache", cwd=tmp_path)
+    assert code == 1 and message in said, said
+
+
+def rooms():
+    """Folders and modules of the package, without what holds no code."""
+    modules = {path.stem for path in PACKAGE.glob("*.py")} - {"__init__", "__main__"}
+    return modules | {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
+
+
+def layers():
+    """The rooms in the order of the contract, lowest first."""
+    (contract,) = SETTINGS["tool"]["importlinter"]["contracts"]
+    return contract["layers"][::-1]
+
+
+def test_the_contract_names_every_room():
+    assert set(layers()) == rooms() and len(layers()) == len(set(layers()))
+
+
+def test_the_picture_of_the_house_is_true():
+    """The rooms that docs/design.md draws are those of the tree, and their order is that of the contract."""
+    picture = re.search(r"```\nlapsus/\n(.*?)```", (ROOT / "docs" / "design.md").read_text(), re.DOTALL)[1]
+    drawn = [name for line in picture.splitlines() for name in re.split(r"\s{2,}", line.strip())[0].split()]
+    folders = {name.rstrip("/") for name in drawn if name.endswith("/")}
+    assert folders == {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
+    assert [name.rstrip("/") for name in drawn] == layers()
+
+
+def test_everything_that_is_offered_is_there():
+    for name in lapsus.__all__:
+        assert getattr(lapsus, name) is not None, name
+    assert set(dir(lapsus)) == set(lapsus.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        lapsus.nothing
+
+
+def test_every_public_function_and_class_says_what_it_does():
+    silent = []
+    for path in sorted(PACKAGE.rglob("*.py")):
+        tree = ast.parse(path.read_text())
+        offered = next(
+            (
+                ast.literal_eval(node.value)
+                for node in tree.body
+                if isinstance(node, ast.Assign) and node.targets[0].id == "__all__" and isinstance(node.value, ast.List)
+            ),
+            [],
+        )
+        for node in tree.body:
+            public = isinstance(node, (ast.FunctionDef, ast.ClassDef)) and node.name in offered
+            if public and not ast.get_docstring(node):
+                silent.append(f"{path.relative_to(PACKAGE)}: {node.name}")
+    assert not silent
+
+
+def test_modules_do_not_share_names_with_what_they_offer():
+    """`from lapsus.study import evaluate` must not be a function in one place and a module in another."""
+    for room in sorted({path.parent for path in PACKAGE.glob("*/__init__.py")}):
+        offered = getattr(importlib.import_module(f"lapsus.{room.name}"), "__all__", [])
+        modules = {path.stem for path in room.glob("*.py")} | {path.parent.name for path in room.glob("*/__init__.py")}
+        assert not modules & set(offered), room.name

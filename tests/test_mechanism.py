@@ -1,0 +1,310 @@
+"""The five questions on systems with known answers: closed forms, written-down networks, made populations."""
+
+import numpy as np
+import pytest
+import torch
+from made_networks import MemoryDecides, ResponseWalks, made
+
+from lapsus.analysis import commitment as commitment_analysis, dynamics as dynamics_analysis
+from lapsus.analysis.activity import items
+from lapsus.analysis.kind import KINDS, kind_of_swaps
+from lapsus.analysis.outcomes import outcomes, swap_probability
+from lapsus.analysis.ring_fit import fit_ring, fit_ring_pair
+from lapsus.analysis.swap_axis import Reports, discriminant_scores, random_cosine, roc_area, swap_axis
+from lapsus.analysis.synthetic import synthetic_population
+from lapsus.analysis.transplants import push_effects
+from lapsus.circular import embed, wrap
+from lapsus.errors import LapsusError
+from lapsus.study import replay
+from lapsus.study.commitment import commitment
+from lapsus.study.dynamics import find_slow_points, jacobian
+from lapsus.study.transplants import transplants
+
+pytestmark = pytest.mark.filterwarnings("ignore:The torch reference runs")
+
+# --- Which trials are swaps ---
+
+
+def test_swap_probability_is_bayes_rule():
+    response, report = np.array([0.1, 2.1, 1.0]), np.tile([0.0, 2.0], (3, 1))
+    p = swap_probability(response, report, np.zeros(3, int), np.tile([0.8, 0.2], (3, 1)), 0.2)
+    kappa = 1 / 0.04
+    odds = 0.2 / 0.8 * np.exp(kappa * (np.cos(response - 2.0) - np.cos(response)))
+    np.testing.assert_allclose(p, odds / (1 + odds), rtol=1e-9)
+
+
+def test_responses_between_items_are_left_out():
+    rng = np.random.default_rng(0)
+    report = np.tile([0.0, 1.0], (400, 1))
+    response = np.r_[0.1 * rng.standard_normal(300), 1 + 0.1 * rng.standard_normal(90), np.full(10, 0.51)]
+    found = outcomes(response, report, np.zeros(400, int))
+    assert found.swap.sum() == pytest.approx(90, abs=2) and found.correct[:300].mean() > 0.98
+    assert found.unclear >= 8
+
+
+# --- When: commitment ---
+
+
+def _walk(conditions, groups, replays, steps, rng):
+    """Outcomes 1[sum of `steps` normals > 0] of walks that share their first t steps, [condition, t, group, replay]."""
+    shared = np.cumsum(rng.standard_normal((conditions, groups, steps)), -1)
+    found = []
+    for t in range(steps + 1):
+        past = shared[..., t - 1] if t else np.zeros((conditions, groups))
+        rest = np.sqrt(steps - t) * rng.standard_normal((conditions, groups, replays))
+        found.append((past[..., None] + rest > 0).astype(float))
+    return np.stack(found, 1)
+
+
+def test_commitment_of_a_random_walk_is_the_arcsine_law():
+    steps = 12
+    times = np.arange(steps + 1.0)
+    found = commitment_analysis.commitment_curve(
+        _walk(40, 60, 4, steps, np.random.default_rng(0)), times, {"first": 4.0, "second": 12.0}
+    )
+    exact = 2 / np.pi * np.arcsin(times / steps)
+    np.testing.assert_allclose(found.share, exact, atol=0.04)
+    assert np.mean((found.low <= exact + 1e-9) & (exact <= found.high + 1e-9)) > 0.8
+    assert found.half_time == pytest.approx(steps * np.sin(np.pi / 4), abs=0.5)
+    assert found.half_low < steps * np.sin(np.pi / 4) < found.half_high
+    assert found.by_epoch["first"] == pytest.approx(exact[4], abs=0.04)
+    assert sum(found.by_epoch.values()) == pytest.approx(1)
+
+
+def test_commitment_is_unbiased_where_nothing_is_decided():
+    """Few replays would otherwise look like agreement within groups."""
+    rng = np.random.default_rng(1)
+    outcome = (rng.random((400, 1, 4, 2)) < 0.3).astype(float)
+    between, total = commitment_analysis.between_share(outcome)
+    assert abs(between.mean()) < 0.01 and total.mean() == pytest.approx(0.21, abs=0.01)
+
+
+def test_commitment_without_swaps_says_so():
+    with pytest.raises(LapsusError, match="no swap trials"):
+        commitment_analysis.commitment_curve(np.zeros((3, 2, 4, 3)), np.arange(2.0), {})
+
+
+def test_commitment_of_a_network_that_walks(monkeypatch):
+    """x is a random walk and the items' bisector goes through the origin: the arcsine law in the noise's variance."""
+    monkeypatch.setattr(replay, "scatter_of", lambda *_: 0.02)
+    model = made(ResponseWalks())
+    found = commitment(model, conditions=24, groups=64, replays=4, every=3)
+    variance = np.concatenate([[1.0], 1 + np.cumsum(np.square(model.timeline.sigma))])
+    steps = (found.times - found.times[0]).astype(int)
+    exact = 2 / np.pi * np.arcsin(variance[steps] / variance[-1])
+    np.testing.assert_allclose(found.share, exact, atol=0.06)
+    assert list(found.by_epoch) == ["initial", "prestimulus", "stimulus", "delay", "cue", "denoise"]
+    assert found.share[-1] == 1
+
+
+# --- What: transplants and pushes ---
+
+
+def test_transplants_find_what_carries_the_outcome(monkeypatch):
+    monkeypatch.setattr(replay, "scatter_of", lambda *_: 0.02)
+    options = {"conditions": 12, "trials": 48, "pairs": 6, "replays": 8, "every": 3}
+    walks, decides = transplants(made(ResponseWalks()), **options), transplants(made(MemoryDecides()), **options)
+    assert walks.carried_by_x[0] == pytest.approx(1, abs=0.1) and abs(walks.carried_by_m[0]) < 0.1
+    early = np.flatnonzero(decides.times <= 0)
+    assert (decides.m_from_swap - decides.correct)[early].mean() > 3 * (decides.x_from_swap - decides.correct)[
+        early
+    ].mean()
+    assert decides.carried_by_m[0] > 0.4
+    for found in (walks, decides):
+        assert (found.swap >= found.correct - 0.05).all() and abs(found.null - found.correct).max() < 0.25
+
+
+def test_push_effects_recover_a_slope():
+    sizes, rng = np.array([-2.0, 0.0, 2.0]), np.random.default_rng(0)
+    chance = lambda slope: 1 / (1 + np.exp(-(-1 + slope * sizes)))  # noqa: E731
+    draw = lambda slope: rng.binomial(200, chance(slope), (60, 3)) / 200  # noqa: E731
+    found = push_effects(0, sizes, {"axis": draw(0.5), "random": draw(0.0)}, 200)
+    assert found.slope["axis"][1] < 0.5 < found.slope["axis"][2]
+    assert found.slope["random"][1] < 0 < found.slope["random"][2]
+    assert found.against_random["axis"][1] > 0.3
+
+
+# --- Along which direction ---
+
+
+def _cells(role: float, imprint: float, *, locations=3, colours=4, trials=60, turn=0.0, noise=0.3, seed=0):
+    """Populations that hold who is the target (along an axis that may differ between locations by `turn`) and the
+    colour reported."""
+    rng = np.random.default_rng(seed)
+    basis = np.linalg.qr(rng.standard_normal((10, 10)))[0].T
+    rows = []
+    for k in range(locations):
+        axis = np.cos(turn * k) * basis[0] + np.sin(turn * k) * basis[1]
+        row = []
+        for c in range(colours):
+            fixed = -np.pi + 2 * np.pi * c / colours
+            free = np.repeat(wrap(fixed + np.linspace(np.pi / 4, 2 * np.pi - np.pi / 4, 12)), trials)
+            target, reported = rng.random(len(free)) < 0.5, rng.random(len(free)) < 0.5
+            colour = np.where(reported, fixed, free)
+            m = role * np.where(target, 0.5, -0.5)[:, None] * axis + imprint * embed(colour) @ basis[2:4]
+            row.append(Reports(m + noise * rng.standard_normal(m.shape), reported, target, free))
+        rows.append(row)
+    first = rows[0][0]
+    path = first.m[first.reported][:, None]
+    return rows, (np.zeros(1), path, ~first.target[first.reported], first.free[first.reported])
+
+
+def test_swap_axis_is_found_and_shared():
+    found = swap_axis(*_cells(2.0, 1.0))
+    assert found.auc > 0.97 and found.low > 0.95 and abs(found.null - 0.5) < 0.05
+    assert found.shared > 0.95 and found.across_colours > 0.9 and found.shared_null < 0.8
+    assert found.auc_over_time[0] > 0.95
+
+
+def test_swap_axis_that_turns_with_location_is_not_shared():
+    found = swap_axis(*_cells(2.0, 1.0, turn=np.pi / 2))
+    assert found.auc > 0.97 and found.shared < 0.3
+
+
+def test_colour_alone_is_no_swap_axis():
+    """The population holds the reported colour and nothing else: not holding it fixed would look like an axis."""
+    found = swap_axis(*_cells(0.0, 2.0))
+    assert abs(found.auc - 0.5) < 0.06 and found.colour_confound > 0.95
+
+
+def test_held_out_area_has_a_fair_null_for_few_swaps():
+    rng = np.random.default_rng(0)
+    areas = []
+    for _ in range(40):
+        m, stimulus = rng.standard_normal((120, 8)), np.repeat(np.arange(12), 10)
+        swap = np.zeros(120, dtype=bool)
+        swap[rng.choice(120, 12, replace=False)] = True
+        areas.append(roc_area(discriminant_scores(m, swap, stimulus), swap))
+    assert abs(np.mean(areas) - 0.5) < 0.04
+
+
+def test_random_cosine_is_exact_in_whole_dimensions():
+    assert random_cosine(2) == pytest.approx(2 / np.pi) and random_cosine(3) == pytest.approx(0.5)
+
+
+def test_rings_are_fitted_directly():
+    rng = np.random.default_rng(0)
+    basis = np.linalg.qr(rng.standard_normal((12, 12)))[0].T
+    colour, recalled = rng.uniform(-np.pi, np.pi, 1200), rng.random(1200) < 0.6
+    # The normal has less variance than noise along another direction: it is no third principal component.
+    m = 1.5 * embed(colour + 0.7) @ basis[:2] + np.where(recalled, 0.0, 0.8)[:, None] * basis[2]
+    m = m + 0.1 * rng.standard_normal(m.shape) + 0.5 * rng.standard_normal((1200, 1)) * basis[4]
+    pair = fit_ring_pair(m, colour, recalled)
+    assert pair.normal @ basis[2] > 0.97 and pair.distance == pytest.approx(8, rel=0.25)
+    assert pair.parallel > 0.99 and pair.explained > 0.95
+    np.testing.assert_allclose(pair.recalled.radii, 1.5, rtol=0.05)
+    m = m + 2.0 * rng.standard_normal((1200, 1)) * basis[4]
+    ring = fit_ring(m, colour)
+    at_zero = ring.centre + (np.cos(ring.phase) * ring.plane[0] + np.sin(ring.phase) * ring.plane[1]) * 1.5
+    assert np.linalg.norm((at_zero - ring.centre) - 1.5 * embed(0.7) @ basis[:2]) < 0.1
+    assert ring.dimensions == 3  # the two of the ring and the noisy one before them
+    assert fit_ring(m, rng.permutation(colour)).explained < 0.05
+
+
+# --- Which kind ---
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_each_kind_is_recognised(name):
+    found = kind_of_swaps(synthetic_population(name, trials=1000, seed=1), every=12, repeats=100)
+    assert found.decision == name
+    for kind, (value, low, high) in found.weights.items():
+        assert value == pytest.approx(float(kind == name), abs=0.1) and low <= value <= high
+    assert (found.onset < -5) == (name == "misbinding")
+
+
+def test_kinds_that_predict_the_same_cannot_be_told_apart():
+    """Roles are held alike at both places and the cue leaves no trace: exchanging colours is exchanging cues."""
+    found = kind_of_swaps(
+        synthetic_population("misselection", trials=1000, after=0.0, cue_code=0.0), every=30, repeats=100
+    )
+    assert found.decision == "cannot tell"
+    assert (found.needed is None or found.needed > found.swaps) and found.total[1] > 0.8
+    clear = kind_of_swaps(synthetic_population("misselection", trials=1000), every=30, repeats=100)
+    assert clear.needed < clear.swaps and clear.apart > 3 * found.apart
+
+
+def test_swaps_that_leave_no_mark_are_called_that():
+    data = synthetic_population(trials=1200, swap_probability=0.0)
+    found = items(data)
+    swap = np.random.default_rng(0).random(1200) < 0.2
+    response = np.where(swap, found.distractor, found.target) + 0.1 * np.random.default_rng(1).standard_normal(1200)
+    kind = kind_of_swaps(data.assign(response=("trial", wrap(response))), every=30, repeats=100)
+    assert kind.decision == "no mark" and np.isnan(kind.onset) and abs(kind.total[0]) < 0.1
+
+
+def test_kind_needs_swaps():
+    with pytest.raises(LapsusError, match="no swap trials"):
+        kind_of_swaps(synthetic_population(trials=400, swap_probability=0.0))
+
+
+# --- What dynamics ---
+
+
+def _starts(count=200, units=3, seed=0):
+    return 1.5 * torch.randn(units, count, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
+
+
+def test_bistable_switch_has_three_fixed_points():
+    gain = torch.tensor([2.0, 0.0, 0.0], dtype=torch.float64)[:, None]
+    step = lambda r: 0.9 * r + 0.1 * torch.tanh(gain * r)  # noqa: E731
+    points, speed = find_slow_points(step, _starts())
+    found = points[:, speed < 1e-8].T.numpy()
+    kept = found[dynamics_analysis.distinct_points(found, 1e-3)]
+    np.testing.assert_allclose(np.sort(kept[:, 0]), [-0.957504, 0, 0.957504], atol=1e-5)
+    at = jacobian(step, torch.tensor(kept.T)).numpy()
+    middle = np.abs(kept[:, 0]).argmin()
+    # At 0 the first direction grows by 0.9 + 0.1 × 2 a step; the others decay by 0.9.
+    assert np.isinf(dynamics_analysis.time_constants(at)[middle, 0])
+    np.testing.assert_allclose(dynamics_analysis.time_constants(at)[middle, 1:], -1 / np.log(0.9), rtol=1e-6)
+    assert dynamics_analysis.manifold_dimension(found) == 0
+
+
+def test_line_attractor_has_one_slow_direction():
+    decay = torch.tensor([1.0, 0.8, 0.5], dtype=torch.float64)[:, None]
+    step = lambda r: decay * r  # noqa: E731
+    points, speed = find_slow_points(step, _starts())
+    assert (speed < 1e-8).all() and points[1:].abs().max() < 1e-6
+    assert dynamics_analysis.manifold_dimension(points.T.numpy()) == pytest.approx(1, abs=0.15)
+    assert (dynamics_analysis.slow_modes(jacobian(step, points).numpy(), 15) == 1).all()
+
+
+def test_ring_attractor_is_a_ring():
+    def step(r):
+        radius = r[:2].norm(dim=0)
+        return torch.cat([r[:2] * (1 + 0.1 * (1 - radius)), 0.5 * r[2:]])
+
+    points, speed = find_slow_points(step, _starts(400))
+    on = points[:, (speed < 1e-8) & (points[:2].norm(dim=0) > 0.5)]
+    np.testing.assert_allclose(on[:2].norm(dim=0), 1, atol=1e-5)
+    assert dynamics_analysis.manifold_dimension(on.T.numpy()) == pytest.approx(1, abs=0.15)
+    constants = dynamics_analysis.time_constants(jacobian(step, on).numpy())
+    assert (constants[:, 0] > 1e5).all()
+    np.testing.assert_allclose(constants[:, 1], -1 / np.log(0.9), rtol=1e-3)
+
+
+def test_divergence_of_linear_maps_is_known():
+    """All noise is carried on by 1.1 a step along the axis that is read, and by 0.5 elsewhere."""
+    steps, trials = 10, 4
+    J = np.tile(np.diag([1.1, 0.5, 0.5]), (trials, steps, 1, 1))
+    read = np.tile([1.0, 0.0, 0.0], (trials, 1))
+    found = dynamics_analysis.divergence(J, np.ones(steps), read, np.arange(steps + 1))
+    np.testing.assert_allclose(found.growth[:-1], np.log(1.1))
+    np.testing.assert_allclose(found.exponent[:-1], np.log(1.1))
+    added = 1.1 ** (2 * np.arange(steps - 1, -1, -1))
+    np.testing.assert_allclose(found.predicted, np.r_[0, np.cumsum(added) / added.sum()])
+
+
+def test_jacobian_of_a_network_equals_differences():
+    from lapsus.networks import DendriticTree
+    from lapsus.study.dynamics import _map
+
+    network = DendriticTree(4, units=5, branching=(3, 2), nonlinearity="softplus").double().requires_grad_(False)
+    step = _map(network, None, network.biases(3), 1)
+    r = torch.randn(5, 7, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    exact = jacobian(step, r)
+    for k in range(5):
+        shift = torch.zeros(5, 1, dtype=torch.float64)
+        shift[k] = 1e-6
+        rough = (step(r + shift) - step(r - shift)) / 2e-6
+        np.testing.assert_allclose(exact[:, :, k].T, rough, atol=1e-7)

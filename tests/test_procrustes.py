@@ -1,0 +1,88 @@
+"""Distance of geometries: against scipy, and on geometries that are known."""
+
+import sys
+
+import numpy as np
+import pytest
+from scipy.spatial import procrustes
+
+from lapsus import LapsusError
+from lapsus.analysis.dynamical_distance import dynamical_distances
+from lapsus.analysis.procrustes import compare_groups, distance_matrix, procrustes_distance, shuffled_distance
+
+RNG = np.random.default_rng(0)
+
+
+def ring(units: int, stretch: float = 1.0, noise: float = 0.0, seed: int = 0) -> np.ndarray:
+    """24 colours on an ellipse, in a random plane of so many units, shifted and scaled."""
+    rng = np.random.default_rng(seed)
+    angle = np.arange(24) * 2 * np.pi / 24
+    plane = np.linalg.qr(rng.normal(size=(units, 2)))[0].T
+    points = np.stack([np.cos(angle), stretch * np.sin(angle)], 1) @ plane
+    return rng.uniform(0.5, 5) * points + rng.normal(size=units) + noise * rng.normal(size=(24, units))
+
+
+def test_equals_scipy():
+    for _ in range(5):
+        a, b = RNG.normal(size=(20, 7)), RNG.normal(size=(20, 7))
+        assert np.isclose(procrustes_distance(a, b), procrustes(a, b)[2])
+        assert np.isclose(procrustes_distance(a, b), procrustes_distance(b, a))
+
+
+def test_the_same_ring_in_other_units_is_the_same():
+    assert procrustes_distance(ring(16), ring(30, seed=5)) < 1e-12
+    assert procrustes_distance(ring(16), ring(16, stretch=0.2, seed=1)) > 0.1
+
+
+def test_distance_matrix_is_symmetric_with_an_empty_diagonal():
+    found = distance_matrix([ring(8, s, seed=i) for i, s in enumerate((1.0, 0.5, 0.1))])
+    assert np.allclose(found, found.T) and (np.diag(found) == 0).all() and found[0, 2] > found[0, 1] > 0
+
+
+def test_groups_that_differ_are_told_from_groups_that_do_not():
+    group = np.repeat([0, 1], 5)
+    differ = [ring(12, 1.0 if g == 0 else 0.3, 0.1, seed=i) for i, g in enumerate(group)]
+    found = compare_groups(distance_matrix(differ), group)
+    assert found.within < found.between < shuffled_distance(differ) and found.p < 0.02
+    p = [
+        compare_groups(distance_matrix([ring(12, 1.0, 0.1, seed=100 * k + i) for i in range(10)]), group, repeats=99).p
+        for k in range(40)
+    ]
+    assert (
+        np.mean(np.array(p) <= 0.05) <= 0.175
+    )  # 95 % of binomial(40, 0.05) are at most 4 of 40, all but 0.1 % at most 7
+
+
+@pytest.mark.parametrize("bad", [np.zeros((5, 3)), np.full((5, 3), np.nan), np.zeros(5)])
+def test_what_has_no_geometry_is_refused(bad):
+    with pytest.raises(LapsusError):
+        procrustes_distance(bad, RNG.normal(size=(5, 3)))
+    with pytest.raises(LapsusError, match="must be the same ones"):
+        procrustes_distance(RNG.normal(size=(4, 3)), RNG.normal(size=(5, 3)))
+    with pytest.raises(LapsusError, match="two groups"):
+        compare_groups(np.zeros((2, 2)), np.array([0, 0]))
+
+
+def turning(rate: float, seed: int) -> np.ndarray:
+    """Noisy activity [trial, time, unit] of a plane that turns by `rate` a step, in random coordinates."""
+    rng = np.random.default_rng(seed)
+    turn = 0.98 * np.array([[np.cos(rate), -np.sin(rate)], [np.sin(rate), np.cos(rate)]])
+    x, seen = rng.normal(size=(40, 2)), []
+    for _ in range(60):
+        x = x @ turn.T + 0.05 * rng.normal(size=x.shape)
+        seen.append(x)
+    return np.stack(seen, 1) @ np.linalg.qr(rng.normal(size=(8, 2)))[0].T
+
+
+@pytest.mark.filterwarnings("ignore")  # of the package and what it imports
+def test_dynamics_that_turn_alike_are_near_whatever_their_coordinates():
+    pytest.importorskip("DSA", reason="dsa-metric is not installed: lapsus[dsa]")
+    found = dynamical_distances([turning(0.1, 0), turning(0.1, 1), turning(0.6, 2), turning(0.6, 3)], rank=4)
+    test = compare_groups(found, np.array([0, 0, 1, 1]))
+    assert test.between > 3 * test.within
+
+
+def test_without_the_package_it_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "DSA", None)
+    with pytest.raises(LapsusError, match=r"install lapsus\[dsa\]"):
+        dynamical_distances([turning(0.1, 0)])

@@ -1,0 +1,87 @@
+"""One table and one page of a sweep: what is in them, from members whose measures are known."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from sweep_members import QUICK, write_sweep
+
+from lapsus.cli import app
+from lapsus.files import make_folder, write_json
+from lapsus.sweep import Sweep, collect, plan_sweep, read_sweep
+from lapsus.sweep.collect import claims_over_networks
+
+
+@pytest.fixture
+def made_up(tmp_path) -> Sweep:
+    """Two settings of eight seeds; measures that nobody measured, one member far off, one not done."""
+    path = write_sweep(tmp_path, seeds=8, vary={"network.units": [6, 8], "task.encoding": ["circular", "linear"][:1]})
+    sweep = Sweep.make(tmp_path / "out", plan_sweep(read_sweep(path), tmp_path / "out"))
+    rng = np.random.default_rng(0)
+    for name, member in sweep.plan.members.items():
+        if name == "tiny_units-8_encoding-circular-8":
+            continue
+        excess = 5.0 if name == "tiny_units-6_encoding-circular-3" else rng.normal(0.05, 0.001)
+        evaluation = {"excess": excess, "excess_interval": [excess - 0.002, excess + 0.002], "conditions": 16}
+        evaluation |= {"swap_curve": [{"rate": 0.1, "low": 0.05, "high": 0.15, "distance": 1.0}], "bad": None}
+        make_folder(sweep.run_folder(name))
+        write_json(
+            sweep.measures_file(name),
+            {"evaluation": evaluation, "mechanism": {"kind": "a" if member.seed % 2 else "b"}},
+        )
+    return sweep
+
+
+def test_one_row_a_member(made_up):
+    found = collect(made_up)
+    table = found.members
+    assert len(table) == 16 and table["done"].sum() == 15 and list(table["network.units"].unique()) == [6.0, 8.0]
+    assert found.measured == ["evaluation.excess", "evaluation.swap_curve.0.rate", "evaluation.bad"]
+    assert np.isnan(table["evaluation.excess"].iloc[-1]) and table["mechanism.kind"].iloc[1] == "b"
+    rows = found.statistics.set_index(["setting", "statistic"])
+    wide = rows.loc[("tiny_units-6_encoding-circular", "evaluation.excess")]
+    assert wide["outliers"] == "tiny_units-6_encoding-circular-3" and wide["units"] == 8
+    near = rows.loc[("tiny_units-8_encoding-circular", "evaluation.excess")]
+    own = table[table["setting"] == "tiny_units-8_encoding-circular"]["evaluation.excess"]
+    assert near["units"] == 7 and abs(near["mean"] - own.mean()) < 1e-9 and near["low"] < 0.05 < near["high"]
+
+
+def test_the_command_writes_tables_and_a_page(made_up, capsys):
+    app(["sweep", "collect", str(made_up.path)], standalone_mode=False)
+    assert "15 of 16 members" in capsys.readouterr().out
+    folder = made_up.path / "collected"
+    csv, parquet = pd.read_csv(folder / "members.csv"), pd.read_parquet(folder / "members.parquet")
+    assert list(csv) == list(parquet) and np.allclose(
+        csv["evaluation.excess"], parquet["evaluation.excess"], equal_nan=True
+    )
+    page = (folder / "index.html").read_text()
+    assert 'href="../members/tiny_units-6_encoding-circular-3/"' in page and "stands apart" in page
+    assert page.count("<circle") == 15 * 2  # a dot for every member and statistic; "bad" has no value
+    assert (folder / "costs.csv").is_file() and "http" not in page.replace("http-equiv", "")
+
+
+def test_names_from_outside_are_escaped(tmp_path, capsys):
+    path = write_sweep(tmp_path, name="<script>alert(1)</script>", description="<b>bold</b>", measure=QUICK)
+    sweep = Sweep.make(tmp_path / "out", plan_sweep(read_sweep(path), tmp_path / "out"))
+    make_folder(sweep.run_folder("tiny-1"))
+    write_json(sweep.measures_file("tiny-1"), {"evaluation": {"<i>excess": 1.0}})
+    app(["sweep", "collect", str(sweep.path)], standalone_mode=False)
+    page = (sweep.path / "collected" / "index.html").read_text()
+    assert "<script>" not in page and "<b>bold" not in page and "<i>excess" not in page
+
+
+def test_claims_over_sets_of_networks():
+    rows = [
+        {"varied": "{}", "id": "two-rings", "value": v, "low": v - 0.1, "high": v + 0.1, "verdict": verdict}
+        for v, verdict in ((1.0, "holds"), (1.2, "holds"), (0.2, "does not hold"), (1.1, "undecided"))
+    ]
+    (found,) = claims_over_networks(pd.DataFrame(rows)).to_dict("records")
+    assert found["units"] == 4 and found["share_that_holds"] == 0.5 and found["low"] < 0.875 < found["high"]
+
+
+def test_an_empty_sweep_collects_to_empty_tables(tmp_path):
+    path = write_sweep(tmp_path)
+    sweep = Sweep.make(tmp_path / "out", plan_sweep(read_sweep(path), tmp_path / "out"))
+    app(["sweep", "collect", str(sweep.path)], standalone_mode=False)
+    assert json.loads(json.dumps(collect(sweep).members["done"].tolist())) == [False]
