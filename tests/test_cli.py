@@ -221,3 +221,8 @@ def test_a_run_whose_checkpoints_are_all_damaged_is_not_finished(folder):
 def test_more_mistakes(folder, arguments, message):
     assert message in " ".join(lapsus(*arguments, cwd=folder, code=2).split())
     assert not (folder / "y").exists() and not (folder / "q.nc").exists()
+
+
+@pytest.mark.parametrize("arguments", [("-h",), ("evaluate", "-h")])
+def test_h_is_help(arguments, tmp_path):
+    assert "Usage" in lapsus(*arguments, cwd=tmp_path)

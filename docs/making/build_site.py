@@ -84,6 +84,7 @@ def _with_files(page: Path, work: Path) -> str:
         if not outside.is_file():
             sys.exit(f"{page.name} names {match['path']}, which is not a file of the project.")
         copied = work / "files" / outside.relative_to(ROOT)
+        copied = copied.with_suffix(".txt") if copied.suffix == ".md" else copied  # or it would be a page
         copied.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(outside, copied)
         return f"]({os.path.relpath(copied, page.parent)})"
@@ -104,13 +105,14 @@ def _reference() -> dict[str, str]:
     import lapsus
 
     pages, rows = {}, []
-    for name in lapsus._MODULES:
+    rooms = sorted(name for name, where in lapsus._WHERE.items() if where == "lapsus")
+    for name in rooms:
         module = importlib.import_module(f"lapsus.{name}")
         pages[f"reference/{name}.md"] = room_page(module)
         rows.append(
             f"| [`lapsus.{name}`]({name}.md) | {' '.join((module.__doc__ or '').split(chr(10) * 2)[0].split())} |"
         )
-    listed = "\n".join(["commands", *lapsus._MODULES])
+    listed = "\n".join(["commands", *rooms])
     toctree = f"\n```{{toctree}}\n:hidden:\n\n{listed}\n```\n"
     head = (ROOT / "docs/making/reference.md").read_text()
     pages["reference/index.md"] = head + "\n".join(rows) + "\n" + toctree

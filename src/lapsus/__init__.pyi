@@ -33,13 +33,15 @@ from lapsus.behaviour import (
 )
 from lapsus.checks import check_behaviour as check_behaviour, check_network as check_network, check_task as check_task
 from lapsus.discovery import Discovery as Discovery, discover as discover
+from lapsus.discovery.reports import write_report as write_report
 from lapsus.engine import rollout as rollout
 from lapsus.errors import LapsusError as LapsusError, LapsusWarning as LapsusWarning
-from lapsus.inference import fit as fit
+from lapsus.inference import Fit as Fit, fit as fit
 from lapsus.inference.causal_inference import fit_causal_inference as fit_causal_inference
-from lapsus.library import Run as Run, load as load
+from lapsus.library import Run as Run, load as load, open_network as open_network
 from lapsus.networks import DendriticTree as DendriticTree, PointNeurons as PointNeurons, TwoLayer as TwoLayer
 from lapsus.study import analyse as analyse, evaluate as evaluate, simulate as simulate
+from lapsus.study.verdict import Verdict as Verdict, verdict as verdict
 from lapsus.tasks import (
     AttendedIndexCued as AttendedIndexCued,
     CueCombination as CueCombination,
@@ -55,7 +57,7 @@ from lapsus.training import (
     read_experiment as read_experiment,
     train as train,
 )
-from lapsus.trials import read_trials as read_trials
+from lapsus.trials import Trials as Trials, read_trials as read_trials
 
 __version__: str
 __all__: list[str]

@@ -48,6 +48,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
     help=(
         "Find neural mechanisms of cognitive errors: fit behaviour, train networks that make the same mistakes, read"
         " off how."
