@@ -1,0 +1,82 @@
+"""Much at once: many rows, many trials, many subjects, many processes in one folder."""
+
+import os
+import resource
+import subprocess
+import sys
+import time
+from multiprocessing import get_context
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from lapsus import files
+from lapsus.errors import LapsusError
+from lapsus.trials import read_trials
+
+
+def made(path: Path, rows: int, items: int = 2, subjects: int = 1) -> Path:
+    """A table of random trials in degrees, of an observer who errs by about ten degrees and sometimes swaps."""
+    rng = np.random.default_rng(rows)
+    report, probe = rng.integers(0, 360, (2, rows, items))
+    chosen = np.where(rng.random(rows) < 0.1, items - 1, 0)
+    response = (report[np.arange(rows), chosen] + rng.normal(0, 10, rows)).round(1) % 360
+    columns = {"subject": np.arange(rows) % subjects, "response": response, "target": report[:, 0]}
+    columns |= {f"non_target_{k}": report[:, k] for k in range(1, items)} | {"target_probe": probe[:, 0]}
+    columns |= {f"non_target_probe_{k}": probe[:, k] for k in range(1, items)}
+    pd.DataFrame(columns).to_csv(path, index=False)
+    return path
+
+
+def _compete(path: Path, number: int, start, results) -> None:
+    start.wait()
+    try:
+        files.write_bytes(path, bytes([number]) * 1_000_000, replace=False)
+        results.put(number)
+    except LapsusError:
+        results.put(None)
+
+
+def test_eight_writers_of_one_file_leave_one_whole_file(tmp_path):
+    context = get_context("fork")
+    start, results = context.Event(), context.Queue()
+    writers = [context.Process(target=_compete, args=(tmp_path / "x", k, start, results)) for k in range(8)]
+    for writer in writers:
+        writer.start()
+    start.set()
+    won = [number for number in (results.get() for _ in writers) if number is not None]
+    for writer in writers:
+        writer.join()
+    assert len(won) == 1 and (tmp_path / "x").read_bytes() == bytes(won) * 1_000_000
+    assert [path.name for path in tmp_path.iterdir()] == ["x"]
+
+
+@pytest.mark.long
+def test_a_million_rows_are_read(tmp_path):
+    path, began = made(tmp_path / "t.csv", 1_000_000), time.process_time()
+    trials = read_trials(path, "degrees")
+    assert len(trials) == 1_000_000 and time.process_time() - began < 60
+
+
+def fitted(path: Path, *options: str) -> tuple[float, float]:
+    """Seconds of wall clock and largest memory (GB) of `lapsus fit` in a process of its own."""
+    began = time.monotonic()
+    command = [sys.executable, "-m", "lapsus", "fit", str(path), "--unit", "degrees", *options]
+    done = subprocess.run(command, capture_output=True, text=True, env=os.environ)
+    assert done.returncode == 0, done.stderr
+    return time.monotonic() - began, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1e6
+
+
+@pytest.mark.long
+def test_two_hundred_thousand_trials_of_four_items(tmp_path):
+    seconds, memory = fitted(made(tmp_path / "t.csv", 200_000, items=4))
+    assert seconds < 150 and memory < 1.5
+
+
+@pytest.mark.long
+def test_three_hundred_subjects(tmp_path):
+    path = made(tmp_path / "t.csv", 300 * 40, subjects=300)
+    fitted(path, "--by", "subject", "--model", "constant", "-o", str(tmp_path / "fit"))
+    assert len(list((tmp_path / "fit").glob("subject-*"))) == 300
