@@ -1,8 +1,10 @@
 """Fixtures that every test shares."""
 
 import os
+import signal
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -12,16 +14,25 @@ torch.set_num_threads(1)
 ROOT = Path(__file__).resolve().parents[1]
 
 
+def _global_state() -> dict:
+    return {
+        "torch's random state": torch.get_rng_state().numpy().tobytes(),
+        "NumPy's random state": np.random.get_state()[1].tobytes(),
+        "torch's default dtype": torch.get_default_dtype(),
+        "torch's number of threads": torch.get_num_threads(),
+        "the working directory": os.getcwd(),
+        "what Ctrl-C does": signal.getsignal(signal.SIGINT),
+    }
+
+
 @pytest.fixture(autouse=True)
 def untouched_global_state():
-    """No function of ours may draw from, or seed, the global generators, or change torch's defaults."""
-    import numpy as np
-
-    before = torch.get_rng_state(), np.random.get_state()[1].copy(), torch.get_default_dtype()
+    """No function of ours may draw from, or seed, the global generators, or leave anything else of the process
+    changed."""
+    before = _global_state()
     yield
-    assert torch.equal(before[0], torch.get_rng_state()), "torch's global random state was used"
-    assert (before[1] == np.random.get_state()[1]).all(), "NumPy's global random state was used"
-    assert before[2] == torch.get_default_dtype()
+    after = _global_state()
+    assert not [name for name in before if before[name] != after[name]], "was changed"
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from importlib import import_module
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -109,18 +109,19 @@ def why_not(network: Network, r0: Tensor) -> str | None:
     """Why the kernel cannot run this network, in words, or None if it can."""
     if _native is None:
         return _reason
-    if not isinstance(network, DendriticTree):
+    if not all(hasattr(network, name) for name in ("leaf_weight", "branch_weights", "branching", "nonlinearity")):
         return f"{type(network).__name__} is not a dendritic tree"
-    if type(network).F is not DendriticTree.F:
+    if isinstance(network, DendriticTree) and type(network).F is not DendriticTree.F:
         return f"{type(network).__name__} has an F of its own"
-    if network.nonlinearity not in NONLINEARITIES:
-        return f"the kernel does not know the non-linearity {network.nonlinearity!r}"
+    tree = cast(DendriticTree, network)
+    if tree.nonlinearity not in NONLINEARITIES:
+        return f"the kernel does not know the non-linearity {tree.nonlinearity!r}"
     if r0.device.type != "cpu":
         return f"the kernel runs on the CPU, not on {r0.device.type}"
     if r0.dtype not in (torch.float32, torch.float64):
         return f"the kernel works in float32 and float64, not in {r0.dtype}"
-    if network.leaf_weight.dtype != r0.dtype:
-        return f"the rates are {r0.dtype} but the weights {network.leaf_weight.dtype}"
+    if tree.leaf_weight.dtype != r0.dtype:
+        return f"the rates are {r0.dtype} but the weights {tree.leaf_weight.dtype}"
     return None
 
 

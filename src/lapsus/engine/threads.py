@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+
+import torch
 
 from lapsus.errors import LapsusError
 
-__all__ = ["available", "resolve"]
+__all__ = ["available", "resolve", "torch_threads"]
 
 _MOST = 1024
 
@@ -36,3 +40,19 @@ def resolve(threads: int | None) -> int:
     if not 1 <= threads <= _MOST:
         raise LapsusError(f"threads is {threads}; it must be 1 to {_MOST}")
     return threads
+
+
+@contextmanager
+def torch_threads(count: int | None) -> Iterator[None]:
+    """So many threads in torch's own operations inside, as many as before afterwards; None changes nothing.
+
+    Beside the kernel, or in a thread of many, those operations are small: waking other threads for them costs more than
+    it saves.
+    """
+    before = torch.get_num_threads()
+    if count is not None:
+        torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

@@ -27,7 +27,7 @@ from tqdm import tqdm
 
 from lapsus.engine import fused, reference
 from lapsus.engine.noise import normal
-from lapsus.engine.threads import resolve
+from lapsus.engine.threads import resolve, torch_threads
 from lapsus.engine.timeline import Timeline
 from lapsus.errors import LapsusError
 from lapsus.networks import DendriticTree
@@ -179,9 +179,13 @@ def _sgemm(size: int) -> Callable[[], None]:
 
 def measure(quick: bool = False, plain: bool = True) -> dict:
     """Everything that `lapsus bench engine` reports. quick leaves out the paper-size batch and most of the scaling."""
-    torch.set_num_threads(resolve(None))
     if not fused.instruction_sets():
         raise LapsusError("there is no fused kernel to measure: the package was installed without a compiler")
+    with torch_threads(resolve(None)):
+        return _measure(quick, plain)
+
+
+def _measure(quick: bool, plain: bool) -> dict:
     report: dict[str, Any] = {"machine": machine()}
     rounds = 3 if quick else 5
     with tqdm(desc="bench engine", unit=" runs", disable=None, leave=False) as progress:

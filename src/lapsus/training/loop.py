@@ -8,7 +8,6 @@ import math
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain, islice
 from typing import Generic, TypeVar
@@ -18,7 +17,7 @@ from torch import Tensor
 
 from lapsus import streams
 from lapsus.engine.fused import why_not
-from lapsus.engine.threads import resolve
+from lapsus.engine.threads import resolve, torch_threads
 from lapsus.errors import LapsusError
 from lapsus.protocols import Objective
 from lapsus.tasks.durations import varying
@@ -35,18 +34,6 @@ def _group(trials: int) -> int:
     """Conditions whose gradients are summed before they are added to the total: micro-batches are whole groups, and
     then cutting a batch changes no bit. Enough of them to fill the 64 trials that the kernel takes at a time."""
     return max(4, 64 // trials)
-
-
-@contextmanager
-def _one_torch_thread(wanted: bool) -> Iterator[None]:
-    """Beside the kernel, torch's own operations are small: waking its other threads would cost more than they save."""
-    before = torch.get_num_threads()
-    if wanted:
-        torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 # Under a rate budget the log of the price moves by this times the relative surplus of the mean square rate an update,
@@ -280,7 +267,8 @@ class Training:
     def run(self, until: int | None = None, excess_every: int = 20) -> Iterator[Progress]:
         """Train up to update `until` (all stages), yielding after each update."""
         until = self.experiment.updates if until is None else min(until, self.experiment.updates)
-        with _one_torch_thread(self.engine != "reference" and why_not(self.model.network, self.flat) is None):
+        fused = self.engine != "reference" and why_not(self.model.network, self.flat) is None
+        with torch_threads(1 if fused else None):
             yield from self._updates(until, excess_every)
 
     def _draws(self, until: int) -> Iterator[tuple]:
