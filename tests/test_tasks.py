@@ -159,7 +159,7 @@ def test_the_check_names_what_is_wrong():
     seeds = iter(range(100))
     with pytest.raises(LapsusError, match="generator it is given"):
         check_task(Global())
-    with pytest.raises(LapsusError, match="has no epochs"):
+    with pytest.raises(LapsusError, match="has no encoder, epochs"):
         check_task(object())
 
 
