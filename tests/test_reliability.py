@@ -337,6 +337,7 @@ def test_malformed_matlab_files_are_sentences(tmp_path):
 @pytest.mark.slow
 def test_names_of_subjects_lose_no_fit(tmp_path):
     from lapsus.inference import fit
+    from lapsus.plots.fits import save_all
     from lapsus.trials.observer import observer_path
 
     lines = observer_path().read_text().splitlines()
@@ -345,7 +346,8 @@ def test_names_of_subjects_lose_no_fit(tmp_path):
     for k, row in enumerate(rows):
         row[place] = ("x" * 400, r"$\frac{$")[k % 2]
     (tmp_path / "t.csv").write_text("\n".join([lines[0], *(",".join(row) for row in rows)]))
-    fit(read_trials(tmp_path / "t.csv"), "constant", by="subject").save(tmp_path / "fit")
+    found = fit(read_trials(tmp_path / "t.csv"), "constant", by="subject")
+    save_all(found, found.save(tmp_path / "fit"))
     assert len(list((tmp_path / "fit").glob("subject-*"))) == 2 and (tmp_path / "fit" / "subjects.pdf").exists()
 
 
