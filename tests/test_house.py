@@ -52,8 +52,9 @@ def test_a_name_that_nothing_uses_is_refused(copy):
     assert code == 1 and "F401" in said
 
 
+@pytest.mark.slow
 def test_a_wrong_type_is_refused(copy):
-    """On one file without torch, so that it takes a second."""
+    """On one file without torch."""
     room = copy / "src" / "lapsus" / "room.py"
     room.write_text("def seed(name: str) -> int:\n    return len(name)\n")
     arguments = ("--config-file", copy / "pyproject.toml", "--no-incremental", "--follow-imports=skip", room)

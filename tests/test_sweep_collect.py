@@ -10,7 +10,7 @@ from sweep_members import QUICK, write_sweep
 from lapsus.cli import app
 from lapsus.files import make_folder, write_json
 from lapsus.sweep import Sweep, collect, plan_sweep, read_sweep
-from lapsus.sweep.collect import claims_over_networks
+from lapsus.sweep.collected import claims_over_networks
 
 
 @pytest.fixture

@@ -199,7 +199,7 @@ def collect(
     from lapsus.files import write_text
     from lapsus.report.ensemble import ensemble_page
     from lapsus.sweep import Sweep
-    from lapsus.sweep.collect import claims_over_networks, collect as collect_members, sweep_claims
+    from lapsus.sweep.collected import claims_over_networks, collect as collect_members, sweep_claims
 
     sweep = Sweep(folder)
     found = sweep_claims(sweep, trust, lambda line: typer.echo(line, err=True)) if claims else None

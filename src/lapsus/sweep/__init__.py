@@ -6,7 +6,7 @@ Pool                     members on this machine; lapsus.sweep.slurm and lapsus.
 collect                  one table and one page of all members
 """
 
-from lapsus.sweep.collect import Collected, collect
+from lapsus.sweep.collected import Collected, collect
 from lapsus.sweep.folder import Sweep
 from lapsus.sweep.plan import Plan, plan_networks, plan_sweep
 from lapsus.sweep.pool import Pool
