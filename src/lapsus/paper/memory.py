@@ -89,14 +89,14 @@ def tables(networks: Networks) -> dict[str, pd.DataFrame]:
 
 
 def _by_delay(ax: Axes, roles: tuple[str, ...], column: str, label: str, limit: float) -> Axes:
-    found = False
+    named: set[str] = set()
     for which, line in LINES.items():
         for role in roles:
             if role in _set(which):
-                table, found = error_by_delay(which, role), True
-                name = LABELS[role] if which == "persistent" else None
-                ax.plot(table["delay"], table[column], line, marker=".", ms=3, color=colour_of(role), label=name)
-    if not found:
+                table, label_once = error_by_delay(which, role), None if role in named else LABELS[role]
+                ax.plot(table["delay"], table[column], line, marker=".", ms=3, color=colour_of(role), label=label_once)
+                named.add(role)
+    if not named:
         return note(ax, "no network ships")
     ax.axvspan(3, 40, color="0.93", lw=0, zorder=0)
     ax.set(xlabel="delay (steps)", ylabel=label, ylim=(0, limit), xticks=[5, 20, 40, 80])
