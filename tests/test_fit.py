@@ -54,6 +54,7 @@ def test_swap_function_is_recovered(smooth_fit):
     assert smooth_fit.converged
 
 
+@pytest.mark.slow
 def test_same_seed_same_bits(smooth_fit):
     again = fit(smooth_fit.trials, "probe")
     np.testing.assert_array_equal(again.parameters.level, smooth_fit.parameters.level)
@@ -164,7 +165,7 @@ def test_posterior_against_long_hamiltonian_chains():
 @pytest.mark.long
 def test_calibration_passes_and_flags_overconfidence():
     report, probe = items(120, seed=7)
-    result = calibrate(Trials(np.zeros(120), report, probe), 20, progress=False, distances=np.linspace(0, np.pi, 5))
+    result = calibrate(Trials(np.zeros(120), report, probe), 16, progress=False, distances=np.linspace(0, np.pi, 5))
     assert result.passed, result.coverage
     assert not result.overconfident(3.0).passed
     assert abs(result.position.mean() - 0.5) < 0.15

@@ -59,6 +59,7 @@ app = typer.Typer(
 _COMMANDS = (
     "discover",
     "fit",
+    "power",
     "train",
     "resume",
     "sweep",

@@ -20,6 +20,7 @@ from lapsus.inference.fitting import fit
 from lapsus.inference.model import MixtureModel
 from lapsus.inference.result import Fit
 from lapsus.inference.shares import group_shares
+from lapsus.trials import Trials
 
 __all__ = ["Calibration", "calibrate"]
 
@@ -67,7 +68,7 @@ class Calibration:
 
         bins = np.minimum((self.position * 10).astype(int), 9)
         counts = np.stack([np.bincount(column, minlength=10) for column in bins.T])
-        return chisquare(counts, axis=1).pvalue
+        return np.asarray(chisquare(counts, axis=1).pvalue)
 
     @property
     def passed(self) -> bool:
@@ -77,7 +78,7 @@ class Calibration:
 
 
 def calibrate(
-    design,
+    design: Trials,
     fits: int,
     model: str = "probe",
     emission: str = "von_mises",
@@ -111,6 +112,7 @@ def calibrate(
                 sets=prior.sets if prior.sets != "shared" else "offsets",
                 bias=False,
             )
+        assert isinstance(fitted, Fit)
         failed += not fitted.converged
         # Runs that needed longer chains have more draws; as many are kept of each, from all chains.
         thin = fitted.parameters.map(lambda part, step=fitted.draws // KEPT: part[..., ::step][..., :KEPT])

@@ -7,6 +7,7 @@ that, then how f differs between set sizes.
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,6 +18,7 @@ from lapsus.inference.laplace import Laplace, approximate
 from lapsus.inference.loo import Loo, leave_one_out, sum_loo
 from lapsus.inference.model import FEATURES, SETS, MixtureModel
 from lapsus.inference.shares import mean_shares
+from lapsus.trials import Trials
 
 __all__ = ["EMISSION_ORDER", "MODELS", "Candidate", "Choice", "compare", "evaluate", "search"]
 
@@ -49,7 +51,7 @@ class Candidate:
     rates: pd.DataFrame  # set_size, swap, swap_low, swap_high, …: over all trials
 
 
-def make_model(trials, choice: Choice, **options) -> MixtureModel:
+def make_model(trials: Trials, choice: Choice, **options: Any) -> MixtureModel:
     """The model of a choice; options: uniform, even, hierarchical, by."""
     emission = EMISSIONS[choice.emission]()
     return MixtureModel(trials, choice.model, emission, sets=choice.sets, bias=choice.bias, **options)

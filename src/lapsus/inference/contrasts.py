@@ -5,15 +5,20 @@ against none) and in the log s.d. are the model's own effects, of which subjects
 differences in rates and in circular s.d. are what they come to for a typical subject, averaged over set sizes.
 """
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import pandas as pd
 
 from lapsus.inference.shares import band, group_shares
 
+if TYPE_CHECKING:
+    from lapsus.inference.result import Fit
+
 __all__ = ["contrasts"]
 
 
-def contrasts(fit) -> pd.DataFrame:
+def contrasts(fit: "Fit") -> pd.DataFrame:
     """Columns condition, reference, measure, difference, low, high (95 %), probability (that it is above 0), unit."""
     model = fit.model
     p = fit.parameters if fit.population is None else fit.population

@@ -13,12 +13,14 @@ group first, then what depends on the group. A bias is an angle by which all res
 """
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from lapsus.errors import LapsusError
+from lapsus.trials import Trials
 
 __all__ = ["EMISSIONS", "Plane", "VariablePrecision", "VonMises", "WrappedStable"]
 
@@ -49,11 +51,11 @@ class VonMises:
 
     name, names, means, scales = "von_mises", ("kappa",), (2.5,), (1.5,)
 
-    def statistics(self, trials, groups: np.ndarray, dtype: torch.dtype) -> _Angles:
+    def statistics(self, trials: Trials, groups: np.ndarray, dtype: torch.dtype) -> _Angles:
         """What a block of trials needs; groups [T] number the block's groups from 0."""
         return _Angles(trials, dtype)
 
-    def initial(self, trials) -> list[float]:
+    def initial(self, trials: Trials) -> list[float]:
         """Parameters to start from, read off the central errors."""
         return [math.log(_rough_kappa(trials))]
 
@@ -62,7 +64,7 @@ class VonMises:
         kappa = parameters[0].exp()
         return kappa, 1 / (2 * math.pi * torch.special.i0e(kappa)), *_turn(bias)
 
-    def densities(self, angles: _Angles, prepared, at):
+    def densities(self, angles: _Angles, prepared: tuple, at: Callable) -> tuple:
         """Densities [N, T, S] under every item, of a guess (a number or [T, S]), and what pull_back needs.
 
         at(x [G, S]) repeats what a group has for its trials [T, S]."""
@@ -70,7 +72,9 @@ class VonMises:
         x = angles.shifted(cosine, sine)
         return torch.mul(x, kappa).exp_().mul_(norm), 1 / (2 * math.pi), (x, kappa, cosine, sine)
 
-    def pull_back(self, angles: _Angles, responsibility, guess, saved, total) -> Tensor:
+    def pull_back(
+        self, angles: _Angles, responsibility: Tensor, guess: Tensor | None, saved: tuple, total: Callable
+    ) -> Tensor:
         """Sums over the trials of each group [k, G, S]; responsibilities of items [N, T, S] and of a guess [T, S];
         total(x [T, S]) sums over the trials of a group."""
         x, _, cosine, sine = saved
@@ -79,7 +83,7 @@ class VonMises:
             sums.append(total(angles.turned(cosine, sine, responsibility)))
         return torch.stack(sums)
 
-    def gradient(self, sums: Tensor, prepared) -> Tensor:
+    def gradient(self, sums: Tensor, prepared: tuple) -> Tensor:
         """Gradient in the parameters, and in the bias where there is one [E (+ 1), G, S]."""
         kappa = prepared[0]
         ratio = torch.special.i1e(kappa) / torch.special.i0e(kappa)
@@ -91,7 +95,7 @@ class VonMises:
         kappa = np.exp(parameters[0])
         return {"kappa": kappa, "circular_sd": _circular_sd(_resultant(kappa))}
 
-    def sample(self, parameters: np.ndarray, angles: np.ndarray, rng) -> np.ndarray:
+    def sample(self, parameters: np.ndarray, angles: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Responses around angles [T] with parameters [1, T]."""
         return angles + rng.vonmises(0.0, np.exp(parameters[0]))
 
@@ -110,11 +114,11 @@ class VariablePrecision:
     def __init__(self) -> None:
         self._x = np.log(2.0) * np.array(self.steps)
 
-    def statistics(self, trials, groups: np.ndarray, dtype: torch.dtype) -> _Angles:
+    def statistics(self, trials: Trials, groups: np.ndarray, dtype: torch.dtype) -> _Angles:
         """What a block of trials needs."""
         return _Angles(trials, dtype)
 
-    def initial(self, trials) -> list[float]:
+    def initial(self, trials: Trials) -> list[float]:
         """Parameters to start from, read off the central errors."""
         return [math.log(_rough_kappa(trials)) + 0.3, 1.0]
 
@@ -128,7 +132,7 @@ class VariablePrecision:
         norm = weight / (2 * math.pi * torch.special.i0e(each))
         return kappa, shape, slope, weight, each, norm, *_turn(bias)
 
-    def densities(self, angles: _Angles, prepared, at):
+    def densities(self, angles: _Angles, prepared: tuple, at: Callable) -> tuple:
         """Densities [N, T, S], of a guess, and what pull_back needs."""
         lowest, cosine, sine = at(prepared[4][0]), *map(at, prepared[6:])
         x = angles.shifted(cosine, sine)
@@ -141,7 +145,9 @@ class VariablePrecision:
             density.addcmul_(power, one)
         return density, 1 / (2 * math.pi), (x, norm, lowest, powers, density.clamp_min(1e-30), cosine, sine)
 
-    def pull_back(self, angles: _Angles, responsibility, guess, saved, total) -> Tensor:
+    def pull_back(
+        self, angles: _Angles, responsibility: Tensor, guess: Tensor | None, saved: tuple, total: Callable
+    ) -> Tensor:
         """Sums over the trials of each group [k, G, S]."""
         x, norm, lowest, powers, density, cosine, sine = saved
         ratio = responsibility / density
@@ -155,7 +161,7 @@ class VariablePrecision:
             sums.append(total(angles.turned(cosine, sine, moved)))
         return torch.stack(sums)
 
-    def gradient(self, sums: Tensor, prepared) -> Tensor:
+    def gradient(self, sums: Tensor, prepared: tuple) -> Tensor:
         """Gradient in the parameters, and in the bias where there is one [E (+ 1), G, S]."""
         _, shape, slope, weight, each, *_ = prepared
         count = len(self.steps)
@@ -177,7 +183,7 @@ class VariablePrecision:
         weight = np.exp(logits - logits.max(-1, keepdims=True))
         return weight / weight.sum(-1, keepdims=True)
 
-    def sample(self, parameters: np.ndarray, angles: np.ndarray, rng) -> np.ndarray:
+    def sample(self, parameters: np.ndarray, angles: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Responses around angles [T] with parameters [2, T]."""
         place = (rng.uniform(size=(len(angles), 1)) > np.cumsum(self._weights(np.exp(parameters[1])), -1)).sum(-1)
         place = np.minimum(place, len(self.steps) - 1)
@@ -200,7 +206,7 @@ class WrappedStable:
         k = np.arange(1, self.terms + 1)
         self._cosines, self._sines = (torch.tensor(f(angles[:, None] * k)) for f in (np.cos, np.sin))
 
-    def statistics(self, trials, groups: np.ndarray, dtype: torch.dtype) -> tuple:
+    def statistics(self, trials: Trials, groups: np.ndarray, dtype: torch.dtype) -> tuple:
         """Sparse rows [N · T, groups · table] that interpolate (even part, odd part), their transposes, and N, T."""
         deviation = trials.deviation.T
         offset = np.broadcast_to(groups * self.table, deviation.shape)
@@ -209,7 +215,7 @@ class WrappedStable:
         even, odd = (_cubic_rows(position, offset, self.table, count, sign, dtype) for sign in (None, deviation))
         return even, odd, deviation.shape
 
-    def initial(self, trials) -> list[float]:
+    def initial(self, trials: Trials) -> list[float]:
         """Parameters to start from, read off the central errors."""
         return [1.5, math.log(min(1 / math.sqrt(_rough_kappa(trials)), 1.0)) - 0.35]
 
@@ -233,7 +239,7 @@ class WrappedStable:
             odd = odd.transpose(0, 1).contiguous()
         return even, odd, (alpha, gamma, k, power, damping, turn, cosines, sines)
 
-    def densities(self, statistics, prepared, at):
+    def densities(self, statistics: tuple, prepared: tuple, at: Callable) -> tuple:
         """Densities [N, T, S], of a guess, and what pull_back needs."""
         (rows, _), (signed, _), shape = statistics
         even, odd, _ = prepared
@@ -246,14 +252,16 @@ class WrappedStable:
         values = values.clamp_min(1e-9)
         return values, 1 / (2 * math.pi), positive / values
 
-    def pull_back(self, statistics, responsibility, guess, inverse, total) -> Tensor:
+    def pull_back(
+        self, statistics: tuple, responsibility: Tensor, guess: Tensor | None, inverse: Tensor, total: Callable
+    ) -> Tensor:
         """The gradient in the tables [table (twice with a bias), G, S]."""
         (_, columns), (_, signed), _ = statistics
         share = (responsibility * inverse).reshape(-1, responsibility.shape[-1])
         tables = [columns @ share] + ([signed @ share] if total.bias else [])
         return torch.cat([t.reshape(-1, self.table, share.shape[-1]).transpose(0, 1) for t in tables])
 
-    def gradient(self, sums: Tensor, prepared) -> Tensor:
+    def gradient(self, sums: Tensor, prepared: tuple) -> Tensor:
         """Gradient in the parameters, and in the bias where there is one [E (+ 1), G, S]."""
         alpha, gamma, k, power, damping, turn, cosines, sines = prepared[2]
         shape = (len(k), *gamma.shape)
@@ -275,7 +283,7 @@ class WrappedStable:
         alpha, gamma = 0.5 + 1.5 / (1 + np.exp(-parameters[0])), np.exp(parameters[1])
         return {"alpha": alpha, "gamma": gamma, "circular_sd": np.sqrt(2 * gamma**alpha)}
 
-    def sample(self, parameters: np.ndarray, angles: np.ndarray, rng) -> np.ndarray:
+    def sample(self, parameters: np.ndarray, angles: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Responses around angles [T] with parameters [2, T]."""
         alpha, gamma = 0.5 + 1.5 / (1 + np.exp(-parameters[0])), np.exp(parameters[1])
         # Chambers, Mallows and Stuck (1976), symmetric case.
@@ -292,7 +300,7 @@ class Plane:
 
     name, names, means, scales = "plane", ("radius", "spread"), (0.5, -1.5), (1.0, 1.0)
 
-    def statistics(self, trials, groups: np.ndarray, dtype: torch.dtype) -> tuple:
+    def statistics(self, trials: Trials, groups: np.ndarray, dtype: torch.dtype) -> tuple:
         """Length of the response and its angles to the items."""
         self._need_points(trials)
         return torch.tensor(np.hypot(*trials.point.T), dtype=dtype)[:, None], _Angles(trials, dtype)
@@ -304,7 +312,7 @@ class Plane:
                 " response_y."
             )
 
-    def initial(self, trials) -> list[float]:
+    def initial(self, trials: Trials) -> list[float]:
         """Parameters to start from, read off the central errors."""
         self._need_points(trials)
         radius = np.median(np.hypot(*trials.point.T))
@@ -314,7 +322,7 @@ class Plane:
         """From parameters [2, G, S] and bias [G, S]."""
         return parameters[0].exp(), parameters[1].exp(), *_turn(bias)
 
-    def densities(self, statistics, prepared, at):
+    def densities(self, statistics: tuple, prepared: tuple, at: Callable) -> tuple:
         """Densities [N, T, S], of a guess [T, S], and what pull_back needs."""
         length, angles = statistics
         radius, spread, cosine, sine = map(at, prepared)
@@ -324,7 +332,9 @@ class Plane:
         values = torch.exp(ring + pull * x)
         return values, torch.exp(ring) * torch.special.i0e(pull), (radius, spread, pull, x, cosine, sine)
 
-    def pull_back(self, statistics, responsibility, guess, saved, total) -> Tensor:
+    def pull_back(
+        self, statistics: tuple, responsibility: Tensor, guess: Tensor | None, saved: tuple, total: Callable
+    ) -> Tensor:
         """Sums over the trials of each group: the gradient itself [k, G, S]."""
         length, angles = statistics
         radius, spread, pull, x, cosine, sine = saved
@@ -341,7 +351,7 @@ class Plane:
             sums.append(total(angles.turned(cosine, sine, responsibility) * pull))
         return torch.stack(sums)
 
-    def gradient(self, sums: Tensor, prepared) -> Tensor:
+    def gradient(self, sums: Tensor, prepared: tuple) -> Tensor:
         """Gradient in the parameters, and in the bias where there is one [E (+ 1), G, S]."""
         return sums
 
@@ -350,7 +360,7 @@ class Plane:
         radius, spread = np.exp(parameters[0]), np.exp(parameters[1])
         return {"radius": radius, "spread": spread, "circular_sd": spread / radius}
 
-    def sample(self, parameters: np.ndarray, angles: np.ndarray, rng) -> np.ndarray:
+    def sample(self, parameters: np.ndarray, angles: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Points [T, 2] around the items at angles [T] with parameters [2, T]."""
         radius, spread = np.exp(parameters[0]), np.exp(parameters[1])
         ring = radius * np.stack([np.cos(angles), np.sin(angles)])

@@ -21,7 +21,7 @@ from lapsus.files import (
 from lapsus.inference.emissions import EMISSIONS
 from lapsus.inference.likelihood import Parameters
 from lapsus.inference.model import FEATURES, GUESS, MEAN, SCALE, TAU, MixtureModel
-from lapsus.inference.result import FILES, Fit
+from lapsus.inference.result import FILES, Fit, SubjectFits
 from lapsus.inference.swap_prior import TAU_MIN, SwapPrior
 from lapsus.trials import Trials
 
@@ -54,7 +54,7 @@ def save_fit(fit: Fit, folder: str | Path) -> Path:
     return Path(folder)
 
 
-def save_subjects(fits, folder: str | Path) -> Path:
+def save_subjects(fits: SubjectFits, folder: str | Path) -> Path:
     """Write a fit a subject, each in a folder of its own, and a summary of all."""
     check_folder(folder)
     with new_folder(folder) as place:
@@ -74,7 +74,7 @@ def _fill(fit: Fit, folder: Path) -> None:
     _summarise(fit, folder)
 
 
-def _summarise(fit, folder: Path) -> None:
+def _summarise(fit: Fit | SubjectFits, folder: Path) -> None:
     write_json(folder / "summary.json", fit.to_dict())
     write_text(folder / "summary.txt", fit.summary() + "\n")
     write_text(folder / "methods.txt", fit.methods() + "\n")
@@ -145,7 +145,7 @@ def load_fit(folder: str | Path) -> Fit:
         return _fit(dataset)
 
 
-def _fit(dataset) -> Fit:
+def _fit(dataset):
     meta = json.loads(dataset.attrs["settings"])
     by = meta.get("by")
     trials = Trials(

@@ -5,6 +5,7 @@ import warnings
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import torch
 
 from lapsus import circular
@@ -23,7 +24,7 @@ __all__ = ["fit"]
 
 
 def fit(
-    trials,
+    trials: Trials | pd.DataFrame | str | Path,
     model: str = "auto",
     emission: str | None = None,
     uniform: bool = True,
@@ -59,7 +60,7 @@ def fit(
     start = time.perf_counter()
     hierarchical = by == "hierarchical" or (condition is not None and len(np.unique(trials.subject)) > 1)
     options = {"uniform": uniform, "even": even, "hierarchical": hierarchical, "by": condition}
-    subjects = natural_order(set(trials.subject)) if by == "subject" else [None]
+    subjects: list[str | None] = [*natural_order(set(trials.subject))] if by == "subject" else [None]
     parts = [trials if s is None else trials[trials.subject == s] for s in subjects]
     several = len({int(n) for n in trials.set_size if n > 1}) > 1
     structures = (sets,) if sets != "auto" else SETS if several else ("offsets",)
@@ -75,8 +76,8 @@ def fit(
         chosen, seen = search(names, emissions, structures, biases, look)
         results = []
         for number, laplace in enumerate(seen[chosen].fits):
-            who = "" if subjects[number] is None else f", subject {subjects[number]}"
-            bar.stage(f"sampling: {chosen}{who}")
+            whose = "" if subjects[number] is None else f", subject {subjects[number]}"
+            bar.stage(f"sampling: {chosen}{whose}")
             results.append(_sample(laplace, seed, apart, bar))
     table = compare(seen) if len(seen) > 1 else None
     seconds = time.perf_counter() - start
@@ -89,7 +90,7 @@ def fit(
             warnings.warn(f"Model {result.name}{label}: {result.warning}", LapsusWarning, stacklevel=2)
     if by != "subject":
         return results[0]
-    return SubjectFits(dict(zip(subjects, results)), table, seconds)
+    return SubjectFits({str(who): result for who, result in zip(subjects, results)}, table, seconds)
 
 
 def _sample(laplace: Laplace, seed: int, apart: float | None, bar: Bar) -> Fit:
@@ -107,7 +108,7 @@ def _sample(laplace: Laplace, seed: int, apart: float | None, bar: Bar) -> Fit:
     return result
 
 
-def _check_scatter(trials) -> None:
+def _check_scatter(trials: Trials) -> None:
     """Responses that equal an item to the last digit have no scatter, and its likelihood no maximum."""
     exact = np.nanmin(circular.distance(trials.response[:, None], trials.report), axis=1) < 1e-9
     if exact.mean() > 0.9:
@@ -117,9 +118,7 @@ def _check_scatter(trials) -> None:
         )
 
 
-def _as_trials(trials) -> Trials:
-    import pandas as pd
-
+def _as_trials(trials: Trials | pd.DataFrame | str | Path) -> Trials:
     if isinstance(trials, Trials):
         return trials
     if isinstance(trials, pd.DataFrame):
@@ -129,7 +128,7 @@ def _as_trials(trials) -> Trials:
     return read_trials(Path(trials))
 
 
-def _models(model: str, models: tuple[str, ...] | None, trials) -> tuple[str, ...]:
+def _models(model: str, models: tuple[str, ...] | None, trials: Trials) -> tuple[str, ...]:
     chosen = tuple(models or (m for m in MODELS if trials.probe is not None or "probe" not in FEATURES[m]))
     chosen = chosen if model == "auto" else (model,)
     for name in chosen:
@@ -146,7 +145,7 @@ def _models(model: str, models: tuple[str, ...] | None, trials) -> tuple[str, ..
     return chosen
 
 
-def _emissions(emission: str | None, model: str, models, trials) -> tuple[str, ...]:
+def _emissions(emission: str | None, model: str, models: tuple[str, ...] | None, trials: Trials) -> tuple[str, ...]:
     if emission is None:
         emission = "auto" if model == "auto" and models is None else "von_mises"
     if emission == "auto":
@@ -157,7 +156,7 @@ def _emissions(emission: str | None, model: str, models, trials) -> tuple[str, .
     return (emission,)
 
 
-def _check(by: str | None, sets: str, trials) -> str | None:
+def _check(by: str | None, sets: str, trials: Trials) -> str | None:
     """The column of conditions that `by` names, if it names one."""
     if sets not in ("auto", *SETS):
         raise LapsusError(f"sets '{sets}' is not known; use auto, {', '.join(SETS)}.")
@@ -171,9 +170,9 @@ def _check(by: str | None, sets: str, trials) -> str | None:
             raise LapsusError(
                 f"by '{by}' is not known; use 'subject', 'hierarchical', or a column of the table ({there})."
             )
-        levels, counts = np.unique(trials.conditions[by].astype(str), return_counts=True)
         if trials.conditions[by].isna().any():
             raise LapsusError(f"{trials.source}: column {by} is empty in some rows; every trial needs a value.")
+        levels, counts = np.unique(trials.conditions[by].astype(str), return_counts=True)
         if not 2 <= len(levels) <= 12:
             raise LapsusError(f"{trials.source}: column {by} has {len(levels)} values; 2 to 12 can be compared.")
         if counts.min() < 10:

@@ -4,6 +4,7 @@ It takes a second or so, which is what comparing two dozen models needs; the mod
 (sampler.py), with chains that start from it.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -85,7 +86,7 @@ def _ascend(log_joint, start, factor=None, tolerance=0.2, iterations=300):
     return found
 
 
-def curvature(log_joint, point: np.ndarray, step: float = 1e-4) -> np.ndarray:
+def curvature(log_joint: Callable, point: np.ndarray, step: float = 1e-4) -> np.ndarray:
     """Minus the Hessian of log_joint at a point [P] → [P, P], from central differences of its exact gradient."""
     identity = torch.eye(len(point), dtype=torch.float64) * step
     pieces, centre = [], torch.tensor(point)[:, None]

@@ -12,14 +12,17 @@ exp(shape) is linear.
 import math
 import os
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
+
+from lapsus.trials import Trials
 
 __all__ = ["Likelihood", "Parameters", "Sites", "in_parallel", "one_thread_each", "sparse_pair"]
 
@@ -79,7 +82,7 @@ def in_parallel(work: Callable, blocks: list, columns: int) -> Iterable:
 
 
 @contextmanager
-def one_thread_each():
+def one_thread_each() -> Iterator[None]:
     """torch computes each operation on one thread inside, so that the blocks' threads do not fight; restored after."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
@@ -154,7 +157,7 @@ class _Block:
 class Sites:
     """The distances at which the shape is needed. points [sites] or [sites, 2], radians."""
 
-    def __init__(self, trials, features: tuple[str, ...], even: bool):
+    def __init__(self, trials: Trials, features: tuple[str, ...], even: bool):
         self.features, self.even = features, even
         self.axes, self.exact = [], []
         for feature in features:
@@ -171,7 +174,7 @@ class Sites:
         grid = np.meshgrid(*self.axes, indexing="ij")
         self.points = np.stack([g.reshape(-1) for g in grid], -1)
 
-    def locate(self, trials) -> tuple[np.ndarray, np.ndarray]:
+    def locate(self, trials: Trials) -> tuple[np.ndarray, np.ndarray]:
         """index, weight [(N−1)·T, c], item by item: exp(shape) of a distractor is Σ weight · exp(shape(points))."""
         index, weight = np.zeros((1, 1), int), np.ones((1, 1))
         for feature, axis, exact in zip(self.features, self.axes, self.exact):
@@ -217,9 +220,9 @@ class Likelihood:
 
     def __init__(
         self,
-        trials,
-        emission,
-        groups,
+        trials: Trials,
+        emission: Any,
+        groups: np.ndarray,
         features: tuple[str, ...] = (),
         even: bool = True,
         bias: bool = False,

@@ -11,6 +11,7 @@ from lapsus.inference.emissions import EMISSIONS
 from lapsus.inference.laplace import curvature
 from lapsus.inference.likelihood import Likelihood, Parameters, one_thread_each
 from lapsus.inference.model import FEATURES
+from lapsus.trials import Trials
 
 __all__ = ["MaximumLikelihood", "maximum_likelihood"]
 
@@ -28,7 +29,7 @@ class MaximumLikelihood:
 
 
 def maximum_likelihood(
-    trials, model: str = "constant", emission: str = "von_mises", uniform: bool = True, even: bool = True
+    trials: Trials, model: str = "constant", emission: str = "von_mises", uniform: bool = True, even: bool = True
 ) -> MaximumLikelihood:
     """The likelihood's maximum for one group of trials: every set size shares one emission and one f.
 

@@ -20,6 +20,8 @@ of each condition but the first, N(0, 1) (bias: none), and an offset of each sub
 """
 
 import math
+from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 import torch
@@ -27,6 +29,7 @@ from torch import Tensor
 
 from lapsus.inference.likelihood import Likelihood, Parameters
 from lapsus.inference.swap_prior import TAU_MIN, SwapPrior
+from lapsus.trials import Trials
 
 __all__ = ["FEATURES", "SETS", "MixtureModel", "Tier"]
 
@@ -88,9 +91,9 @@ class MixtureModel:
 
     def __init__(
         self,
-        trials,
+        trials: Trials,
         name: str,
-        emission,
+        emission: Any,
         uniform: bool = True,
         even: bool = True,
         hierarchical: bool = False,
@@ -259,7 +262,7 @@ class MixtureModel:
         theta = theta.detach()
         return value - 0.5 * prior * (theta**2).sum(0), gradient - prior * theta
 
-    def simulate(self, p: Parameters, rng: np.random.Generator):
+    def simulate(self, p: Parameters, rng: np.random.Generator) -> Trials:
         """The same trials with responses drawn from the model at parameters with one column."""
         trials, count = self.trials, len(self.trials)
         item, guessed = np.zeros(count, int), np.zeros(count, bool)
@@ -289,7 +292,7 @@ class MixtureModel:
         return theta
 
 
-def natural_order(names) -> list[str]:
+def natural_order(names: Iterable) -> list[str]:
     """Names sorted as people sort them: s2 before s10."""
     import re
 

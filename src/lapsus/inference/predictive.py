@@ -6,11 +6,17 @@ its distribution in posterior predictive data sets; one that is too far out at t
 of checks, fails.
 """
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import pandas as pd
 from scipy.stats import norm
 
 from lapsus.inference.model import natural_order
+from lapsus.trials import Trials
+
+if TYPE_CHECKING:
+    from lapsus.inference.result import Fit
 
 __all__ = ["predictive_checks"]
 
@@ -18,7 +24,7 @@ LEAST = 30  # trials below which a check says nothing
 MEASURES = {"error": "cosine of the error", "nearest": "nearest to a non-target", "any": "cosine to the nearest item"}
 
 
-def _measures(trials) -> dict[str, np.ndarray]:
+def _measures(trials: Trials) -> dict[str, np.ndarray]:
     deviation = np.abs(trials.deviation)
     nearest = np.nanargmin(deviation, 1)
     return {
@@ -28,7 +34,7 @@ def _measures(trials) -> dict[str, np.ndarray]:
     }
 
 
-def predictive_checks(fit) -> pd.DataFrame:
+def predictive_checks(fit: "Fit") -> pd.DataFrame:
     """Columns kind ("set size" or "subject"), which, measure, observed, predicted, sd, z, passed."""
     trials = fit.trials
     groups = {("set size", str(n)): trials.set_size == n for n in np.unique(trials.set_size)}

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -15,6 +16,10 @@ from lapsus.inference.loo import Loo, leave_one_out
 from lapsus.inference.model import MixtureModel, natural_order
 from lapsus.inference.sampler import RHAT
 from lapsus.inference.shares import band, group_shares, tell_apart
+from lapsus.trials import Trials
+
+if TYPE_CHECKING:
+    from lapsus.behaviour import BNS
 
 __all__ = ["Fit", "SubjectFits"]
 
@@ -67,7 +72,7 @@ class Fit:
         return self.model.name
 
     @property
-    def trials(self):
+    def trials(self) -> Trials:
         """The trials that were fitted."""
         return self.model.trials
 
@@ -174,7 +179,7 @@ class Fit:
         """Swap and guess rates by set size (and condition): the mean of subjects, with 95 % bands of that mean."""
         table, rows = self._labels(), []
         for (size, condition), part in table.groupby(["set_size", "condition"], sort=True):
-            row = {"set_size": int(size), "condition": condition, "trials": int(part["trials"].sum())}
+            row = {"set_size": int(str(size)), "condition": condition, "trials": int(part["trials"].sum())}
             for name, value in (("swap", "non_target"), ("swap_apart", "non_target_apart"), ("guess", "guess")):
                 values = self._shares[value][part.index].mean(0)
                 row |= {name: values.mean()} | {k: float(v) for k, v in band(values, f"{name}_").items()}
@@ -248,7 +253,7 @@ class Fit:
 
         return warning(self)
 
-    def predict(self, count: int = 1, seed: int = 0) -> list:
+    def predict(self, count: int = 1, seed: int = 0) -> list[Trials]:
         """`count` sets of the same trials with responses drawn from the posterior predictive distribution."""
         rng = np.random.default_rng([self.seed, seed])
         with one_thread_each():
@@ -279,7 +284,7 @@ class Fit:
 
     def behaviour(
         self, average: str = "mean", radius: float = 2.5, spread: float | None = None, set_size: int | None = None
-    ):
+    ) -> "BNS":
         """The generative model that training takes: BNS with this swap function.
 
         average "mean" tabulates the posterior mean of f; "posterior" the logit of the posterior mean of p(swap).
@@ -312,7 +317,9 @@ class Fit:
             logits = logits.reshape(72, 72)
         values = tuple(map(tuple, logits.tolist())) if logits.ndim == 2 else tuple(logits.tolist())
         table = TabulatedSwap(tuple(axis.tolist()), values)
-        feature = self.name if self.name in ("report", "both") else "probe"
+        feature: Literal["probe", "report", "both"] = "probe"
+        if self.name == "report" or self.name == "both":
+            feature = self.name
         return BNS(swap=table, feature=feature, uniform=uniform, radius=radius, spread=spread)
 
     def summary(self) -> str:
@@ -339,7 +346,7 @@ class Fit:
 
         return as_dict(self)
 
-    def to_arviz(self):
+    def to_arviz(self) -> Any:
         """The draws as ArviZ InferenceData with named variables and dimensions (needs lapsus[arviz])."""
         from lapsus.inference.tables import to_arviz
 

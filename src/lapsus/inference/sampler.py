@@ -7,6 +7,7 @@ covariance is the metric: in it the posterior is nearly a standard normal, and a
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -29,7 +30,15 @@ class Chains:
 
 
 def sample(
-    model, centre, factor, rng, chains=32, kept=32, warm_up=12, target_rhat=RHAT, progress: Callable | None = None
+    model: Any,
+    centre: np.ndarray,
+    factor: torch.Tensor,
+    rng: np.random.Generator,
+    chains: int = 32,
+    kept: int = 32,
+    warm_up: int = 12,
+    target_rhat: float = RHAT,
+    progress: Callable | None = None,
 ) -> Chains:
     """Hamiltonian Monte Carlo from N(centre [P], factor factorᵀ [P, P]); model has `log_joint`.
 

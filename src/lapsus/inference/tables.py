@@ -2,12 +2,17 @@
 
 import html
 import json
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
 from lapsus.errors import LapsusError
 from lapsus.inference.shares import band
+from lapsus.trials import Trials
+
+if TYPE_CHECKING:
+    from lapsus.inference.result import Fit
 
 __all__ = ["as_dict", "as_html", "feature_words", "records", "tidy", "to_arviz"]
 
@@ -17,7 +22,7 @@ def records(table: pd.DataFrame) -> list[dict]:
     return json.loads(table.to_json(orient="records", double_precision=10))
 
 
-def feature_words(trials) -> dict:
+def feature_words(trials: Trials) -> dict:
     """What the features are called, and the unit of every angle that is printed or plotted."""
     return {
         "name": trials.feature_name,
@@ -28,7 +33,7 @@ def feature_words(trials) -> dict:
     }
 
 
-def tidy(fit) -> pd.DataFrame:
+def tidy(fit: "Fit") -> pd.DataFrame:
     """One row for every group and parameter: set_size, subject, condition, parameter, estimate, low, high, unit.
 
     low and high are the ends of the 95 % band; angles are in degrees of the reported feature.
@@ -62,7 +67,7 @@ def tidy(fit) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=columns)
 
 
-def as_dict(fit) -> dict:
+def as_dict(fit: "Fit") -> dict:
     """What `lapsus fit --json` prints. Distances of swap functions are in radians and, in `degrees`, in the unit of
     the feature that they are of."""
     model = fit.model
@@ -95,14 +100,14 @@ def as_dict(fit) -> dict:
     }
 
 
-def _in_degrees(fit) -> pd.DataFrame:
+def _in_degrees(fit: "Fit") -> pd.DataFrame:
     """The emission's table with its circular s.d. in degrees of the reported feature beside radians."""
     table = fit.emission
     more = {f"{name}_degrees": table[name] * fit.trials.degrees for name in table if name.startswith("circular_sd")}
     return table.assign(**more)
 
 
-def _with_degrees(fit, set_size) -> pd.DataFrame:
+def _with_degrees(fit: "Fit", set_size: int | None) -> pd.DataFrame:
     table = fit.swap_function(set_size=set_size)
     own = fit.trials.degrees if fit.name == "report" else fit.trials.probe_degrees
     table = table.assign(degrees=table["distance"] * own)
@@ -111,7 +116,7 @@ def _with_degrees(fit, set_size) -> pd.DataFrame:
     return table
 
 
-def as_html(fit) -> str:
+def as_html(fit: "Fit") -> str:
     """Summary and rates, for a notebook."""
     first, *rest = fit.summary().split("\n")
     table = fit.rates.drop(columns=[c for c in fit.rates if c.startswith("swap_apart")])
@@ -120,7 +125,7 @@ def as_html(fit) -> str:
     return f"<p><b>{html.escape(first)}</b></p>{shown}<details><summary>Summary</summary><pre>{text}</pre></details>"
 
 
-def to_arviz(fit):
+def to_arviz(fit: "Fit") -> Any:
     """The draws as ArviZ InferenceData: posterior (level, swap, guess, emission parameters by group; f by distance),
     log_likelihood by trial, observed_data. Angles in degrees of the reported feature."""
     try:

@@ -1,8 +1,14 @@
 """A fit in plain English."""
 
+from typing import TYPE_CHECKING
+
 import numpy as np
+import pandas as pd
 
 from lapsus.inference.sampler import RHAT
+
+if TYPE_CHECKING:
+    from lapsus.inference.result import Fit, SubjectFits
 
 __all__ = ["MEANING", "describe", "describe_subjects", "disagreement", "methods", "warning"]
 
@@ -27,7 +33,7 @@ SETS = {
 SHOWN = 20  # groups that are listed one by one
 
 
-def meaning(fit) -> str:
+def meaning(fit: "Fit") -> str:
     """What the swap model says, in the table's own words."""
     feature = fit.trials.feature_name if fit.trials.feature_name != "report" else "the reported feature"
     probe = fit.trials.probe_name if fit.trials.probe_name != "probe" else "the probe feature"
@@ -38,8 +44,7 @@ def meaning(fit) -> str:
     }.get(fit.name, MEANING[fit.name])
 
 
-def describe(fit) -> str:
-    """A fit in words: trials, model, weights, swap function, and how far to trust it."""
+def describe(fit: "Fit") -> str:
     """The summary that the command prints."""
     trials = fit.trials
     subjects, sizes = len(np.unique(trials.subject)), np.unique(trials.set_size)
@@ -63,12 +68,12 @@ def describe(fit) -> str:
     return "\n".join(lines)
 
 
-def _sets(fit) -> str:
+def _sets(fit: "Fit") -> str:
     several = [n for n in fit.model.sizes if n > 1]
     return f"; {SETS[fit.model.sets]}" if len(several) > 1 and fit.name != "none" else ""
 
 
-def disagreement(fit) -> str | None:
+def disagreement(fit: "Fit") -> str | None:
     """A sentence where models that predict about as well put the swap rate elsewhere; None where they agree.
 
     About as well: within two standard errors of the best. Elsewhere: each estimate outside the other's 95 % band."""
@@ -95,7 +100,7 @@ def disagreement(fit) -> str | None:
     )
 
 
-def _own_row(fit):
+def _own_row(fit: "Fit") -> pd.Series:
     table, model = fit.candidates, fit.model
     same = (table["model"] == model.name) & (table["emission"] == model.emission.name)
     same &= (table["sets"] == model.sets) & (table["bias"] == model.bias)
@@ -103,7 +108,7 @@ def _own_row(fit):
     return (rows if len(rows) else table[table["model"] == model.name]).iloc[0]
 
 
-def _comparison(fit) -> list[str]:
+def _comparison(fit: "Fit") -> list[str]:
     table = fit.candidates
     if table is None or len(table) < 2:
         return []
@@ -139,15 +144,15 @@ def _comparison(fit) -> list[str]:
     return lines
 
 
-def _row_name(row) -> str:
+def _row_name(row: pd.Series) -> str:
     return f"{row['model']} with {SCATTER[row['emission']]} scatter{' and a bias' if row['bias'] else ''}"
 
 
-def _percent(row, name) -> str:
+def _percent(row: pd.Series, name: str) -> str:
     return f"{100 * row[name]:.1f} % [{100 * row[name + '_low']:.1f}, {100 * row[name + '_high']:.1f}]"
 
 
-def _rates(fit) -> list[str]:
+def _rates(fit: "Fit") -> list[str]:
     """Rates by set size (mean of subjects, where there are); then the subjects, where they are few."""
     lines, model = [], fit.model
     who = ", mean of subjects" if model.hierarchical and len(model.subjects) > 1 else ""
@@ -159,7 +164,7 @@ def _rates(fit) -> list[str]:
                 "no non-target reports"
                 if fit.name == "none"
                 else f"a non-target is reported in {_percent(row, 'swap')} of trials"
-                f" ({_percent(row, 'swap_apart')} of those that can be told apart from the target)"
+                f" ({_percent(row, 'swap_apart')} without non-targets too near to the target to be told apart)"
             )
         if model.uniform:
             text.append(f"a guess in {_percent(row, 'guess')}" if text else f"guesses in {_percent(row, 'guess')}")
@@ -190,7 +195,7 @@ def _rates(fit) -> list[str]:
     return lines
 
 
-def _scatter(fit) -> list[str]:
+def _scatter(fit: "Fit") -> list[str]:
     table, degrees = fit.emission, fit.trials.degrees
     means = degrees * table.groupby("set_size")["circular_sd"].mean()
     low, high = means.min(), means.max()
@@ -202,7 +207,7 @@ def _scatter(fit) -> list[str]:
     ]
 
 
-def _bias(fit) -> list[str]:
+def _bias(fit: "Fit") -> list[str]:
     if fit.bias is None:
         return []
     degrees = fit.trials.degrees
@@ -210,11 +215,11 @@ def _bias(fit) -> list[str]:
     return [f"All responses are shifted by {value:+.1f}° [{low:+.1f}, {high:+.1f}] (bias)."]
 
 
-def _p_swap(row) -> str:
+def _p_swap(row: pd.Series) -> str:
     return f"{row['p_swap']:.3f} [{row['p_low']:.3f}, {row['p_high']:.3f}]"
 
 
-def _swap_function(fit) -> list[str]:
+def _swap_function(fit: "Fit") -> list[str]:
     trials = fit.trials
     several = len([n for n in fit.model.sizes if n > 1]) > 1 and fit.model.sets != "shared"
     average = ", f averaged over set sizes" if several else ""
@@ -247,7 +252,7 @@ def _swap_function(fit) -> list[str]:
     return lines
 
 
-def _contrasts(fit) -> list[str]:
+def _contrasts(fit: "Fit") -> list[str]:
     lines = [f"Differences between {fit.model.by}s for a typical subject, averaged over set sizes [95 % interval]:"]
     for _, row in fit.contrasts.iterrows():
         if row["unit"] in ("share of responses", "degrees"):
@@ -261,7 +266,7 @@ def _contrasts(fit) -> list[str]:
     return lines
 
 
-def _checks(fit) -> list[str]:
+def _checks(fit: "Fit") -> list[str]:
     """A sentence for predictive checks that fail, the worst first; one that none did."""
     table = fit.checks
     failed = table[~table["passed"]].assign(size=lambda t: t["z"].abs()).sort_values("size", ascending=False)
@@ -286,11 +291,11 @@ def _checks(fit) -> list[str]:
     return [*lines, *([f"{rest} more predictive checks of {len(table)} fail."] if rest else [])]
 
 
-def _diagnosis(fit) -> str:
+def _diagnosis(fit: "Fit") -> str:
     return f"{fit.draws} posterior draws, R-hat at most {fit.rhat:.3f}; {fit.seconds:.1f} s."
 
 
-def warning(fit) -> str | None:
+def warning(fit: "Fit") -> str | None:
     """What did not converge, what that means and what to do; None where all did."""
     if fit.converged:
         return None
@@ -301,8 +306,7 @@ def warning(fit) -> str | None:
     )
 
 
-def describe_subjects(fits) -> str:
-    """Fits of each subject in words, one line each."""
+def describe_subjects(fits: "SubjectFits") -> str:
     """The summary of separate fits."""
     first = next(iter(fits.values()))
     lines = [
@@ -328,7 +332,7 @@ def describe_subjects(fits) -> str:
     return "\n".join(lines)
 
 
-def methods(fit, separate: int | None = None) -> str:
+def methods(fit: "Fit", separate: int | None = None) -> str:
     """One paragraph for a paper's methods."""
     from lapsus import __version__
 

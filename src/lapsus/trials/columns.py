@@ -204,7 +204,7 @@ def item_columns(table: pd.DataFrame, source: str) -> tuple[list[str], list[str]
     return ["target", *others], ["target_probe", *partners]
 
 
-def fits_half_circle(values) -> tuple[float, float] | None:
+def fits_half_circle(values: np.ndarray) -> tuple[float, float] | None:
     """The range of orientations in degrees, 0 … 180 or −90 … 90, that holds all values; None where neither does."""
     for low, high in ((0.0, 180.0), (-90.0, 90.0)):
         if len(values) and low - 1e-9 <= values.min() and values.max() <= high + 1e-9:

@@ -143,7 +143,7 @@ class Trials:
         chosen.conditions = self.conditions.iloc[rows].reset_index(drop=True)
         return chosen
 
-    def with_responses(self, response, point=None) -> "Trials":
+    def with_responses(self, response: np.ndarray, point: np.ndarray | None = None) -> "Trials":
         """The same trials with other responses [T] (radians), and points [T, 2]."""
         other = self[:]
         other.response, other.point = wrap(np.asarray(response, float)), point
@@ -176,16 +176,16 @@ class Trials:
         return "degrees of orientation" if self.probe_unit == "degrees_180" else "degrees"
 
     @property
-    def error(self):
+    def error(self) -> np.ndarray:
         """Response minus target, the short way round [T]."""
         return difference(self.response, self.report[:, 0])
 
     @property
-    def deviation(self):
+    def deviation(self) -> np.ndarray:
         """Response minus every item's report feature [T, N]."""
         return difference(self.response[:, None], self.report)
 
-    def distance(self, feature: str):
+    def distance(self, feature: str) -> np.ndarray:
         """Signed difference of every item from the cued one in "probe" or "report" [T, N]."""
         values = self.report if feature == "report" else self.probe
         if values is None:

@@ -1,0 +1,262 @@
+"""What is cited from a fit: rates by set size and subject, contrasts, checks, units, tables, old folders."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from test_inference import items, observed
+from typer.testing import CliRunner
+
+from lapsus.behaviour import BNS, ConstantSwap, NoSwap
+from lapsus.behaviour.responsibilities import item_responsibilities, nearest_item, swap_probability
+from lapsus.circular import wrap
+from lapsus.cli import app
+from lapsus.errors import LapsusError
+from lapsus.inference import Fit, fit
+from lapsus.inference.candidates import Candidate, Choice, search
+from lapsus.inference.loo import Loo
+from lapsus.inference.power import power, simulate_experiment
+from lapsus.statistics.counts import expected_count
+from lapsus.trials import Trials
+
+
+def two_sizes(low=-3.0, high=0.0, count=300, seed=0, **options):
+    """Trials of two and of five items with different levels of f."""
+    parts = [
+        observed(*items(count, (size,), seed=seed + size), lambda d, level=level: 0 * d + level, kappa=20.0, **options)
+        for size, level in ((2, low), (5, high))
+    ]
+    width = parts[1].report.shape[1]
+
+    def padded(values):
+        return np.pad(values, ((0, 0), (0, width - values.shape[1])), constant_values=np.nan)
+
+    report, probe = (np.concatenate([padded(getattr(p, name)) for p in parts]) for name in ("report", "probe"))
+    return Trials(np.concatenate([p.response for p in parts]), report, probe)
+
+
+@pytest.fixture(scope="module")
+def by_size():
+    return fit(two_sizes(), "constant", progress=False)
+
+
+def test_each_set_size_has_its_own_level_and_agrees_with_itself_alone(by_size):
+    assert by_size.model.sets == "offsets" and by_size.candidates is not None
+    for size, level in ((2, -3.0), (5, 0.0)):
+        row = by_size.rates.set_index("set_size").loc[size]
+        truth = 0.95 * (size - 1) * np.exp(level) / (1 + (size - 1) * np.exp(level))
+        assert row["swap_low"] < truth < row["swap_high"]
+        alone = fit(by_size.trials[by_size.trials.set_size == size], "constant", progress=False).rates.iloc[0]
+        assert abs(row["swap"] - alone["swap"]) < 0.5 * (alone["swap_high"] - alone["swap_low"])
+    # f is the set size's own.
+    assert by_size.f([1.0], 5).mean() - by_size.f([1.0], 2).mean() == pytest.approx(3.0, abs=1.0)
+    with pytest.raises(LapsusError, match="not among those with swaps: 2, 5"):
+        by_size.f([1.0], 3)
+
+
+def test_one_f_for_all_fails_the_predictive_checks_and_the_summary_says_so(by_size):
+    assert by_size.checks["passed"].all() and "reproduces the responses at every set size" in by_size.summary()
+    shared = fit(by_size.trials, "constant", sets="shared", bias=False, progress=False)
+    failed = shared.checks[~shared.checks["passed"]]
+    assert {"2", "5"} >= set(failed["which"]) and len(failed)
+    assert "does not reproduce the responses of set size" in shared.summary()
+
+
+def test_the_command_prints_rates_in_the_users_words(tmp_path):
+    trials = two_sizes(count=60)
+    table = trials.table
+    angles = [name for name in table if "target" in name or name == "response"]
+    table[angles] = np.degrees(table[angles]) / 2 % 180  # orientations
+    table.to_csv(tmp_path / "trials.csv", index=False)
+    arguments = (
+        "--model constant --unit degrees_180 --feature-name orientation --probe-name position --apart 20 --no-bias"
+    )
+    command = ["fit", str(tmp_path / "trials.csv"), *arguments.split(), "--sets", "offsets", "--json"]
+    result = json.loads(CliRunner().invoke(app, command).output)
+    row = result["rates"][1]
+    assert row["set_size"] == 5 and row["swap_low"] < row["swap"] < row["swap_high"] and "subject" not in row
+    assert row["guess_low"] < row["guess"] < row["guess_high"] and row["swap_apart"] < row["swap"]
+    assert result["feature"] == {
+        "name": "orientation",
+        "probe": "position",
+        "unit": "degrees of orientation",
+        "circle": 180,
+        "probe_unit": "degrees of orientation",
+    }
+    sd = result["emission"]["groups"][0]["circular_sd_degrees"]
+    assert sd == pytest.approx(np.degrees(1 / np.sqrt(20)) / 2, rel=0.35)  # half of what it is on the full circle
+    assert f"{sd:.1f}°" in result["summary"] or "over set sizes" in result["summary"]
+    assert "radian" not in result["summary"] + result["methods"] and "orientation" in result["summary"]
+
+
+@pytest.mark.slow
+def test_subjects_differ_and_are_shrunk_not_erased():
+    levels = {"s1": -4.0, "s2": -2.0, "s10": 0.5}
+    parts = {
+        s: observed(*items(150, (2, 3), seed=i), lambda d, level=level: 0 * d + level, kappa=20.0, seed=i)
+        for i, (s, level) in enumerate(levels.items())
+    }
+    trials = Trials(
+        np.concatenate([p.response for p in parts.values()]),
+        np.concatenate([p.report for p in parts.values()]),
+        subject=np.repeat(list(parts), 150),
+    )
+    together = fit(trials, "constant", by="hierarchical", sets="offsets", bias=False, progress=False)
+    assert together.model.subjects == ["s1", "s2", "s10"]  # as numbers, not as text
+    rates = together.rates[together.rates["set_size"] == 2].set_index("subject")
+    apart = fit(trials, "constant", by="subject", sets="offsets", bias=False, progress=False)
+    alone = apart.rates[apart.rates["set_size"] == 2].set_index("subject")
+    for subject, level in levels.items():
+        truth = 0.95 / (1 + np.exp(-level))
+        assert rates.loc[subject, "swap_low"] - 0.01 < truth < rates.loc[subject, "swap_high"] + 0.01
+    spread = rates["swap"].max() - rates["swap"].min()
+    assert 0.6 * (alone["swap"].max() - alone["swap"].min()) < spread
+    assert set(together.table()["subject"]) == set(levels) and "subject" in together.to_dict()["rates"][0]
+
+
+@pytest.mark.slow
+def test_a_difference_between_conditions_is_found_and_none_is_not():
+    rng = np.random.default_rng(3)
+    for difference in (0.35, 0.0):
+        trials = simulate_experiment(rng, 4, 80, 0.1, difference, set_size=3)
+        found = fit(trials, "constant", by="condition", bias=False, progress=False)
+        row = found.contrasts.set_index("measure").loc["swap rate"]
+        assert row["condition"] == "b" and row["reference"] == "a"
+        assert (row["low"] > 0) == (difference > 0)
+        assert row["low"] < difference < row["high"]
+        assert {"subject", "condition"} <= set(found.rates)
+    assert "Differences between conditions" in found.summary()
+
+
+@pytest.mark.parametrize("by, text", [("block", "block"), ("few", "2 to 12"), ("gaps", "empty in some rows")])
+def test_conditions_that_cannot_be_compared(by, text):
+    trials = two_sizes(count=30)
+    rare = np.where(np.arange(60) < 30, "a", None)
+    trials.conditions = trials.conditions.assign(few=np.arange(60).astype(str), gaps=rare)
+    with pytest.raises(LapsusError, match=text):
+        fit(trials, "constant", by=by)
+
+
+@pytest.mark.slow
+def test_power_grows_with_trials():
+    table = power([4], [8, 60], swap=0.15, difference=0.5, repeats=6, set_size=2)
+    assert table["power"].iloc[1] > table["power"].iloc[0] - 1e-9 and table["power"].iloc[1] >= 0.8
+    assert (table["false_positives"] <= 0.5).all() and (table["low"] <= table["power"]).all()
+    with pytest.raises(LapsusError, match="probabilities"):
+        power([4], [8], swap=0.9, difference=0.3, repeats=2)
+
+
+def test_a_bias_is_found_and_estimated():
+    trials = observed(*items(300, (1,)), lambda d: 0 * d, kappa=20.0)
+    shifted = trials.with_responses(trials.response + np.radians(6.0))
+    found = fit(shifted, progress=False, emission="von_mises")
+    assert found.model.bias and np.degrees(found.bias["bias"]) == pytest.approx(6, abs=2)
+    assert "shifted by +" in found.summary()
+
+
+@pytest.mark.slow
+def test_heavy_tails_are_not_taken_for_swaps_or_guesses():
+    report, probe = items(900, (3,))
+    rng = np.random.default_rng(0)
+    noise = rng.vonmises(0, np.maximum(rng.gamma(1.5, 20 / 1.5, 900), 0.05))
+    trials = Trials(wrap(report[:, 0] + noise), report, probe)
+    found = fit(trials, models=("none", "constant"), emission="auto", bias=False, progress=False)
+    assert found.model.emission.name != "von_mises" and found.name == "none"
+    assert found.rates["swap"].max() == 0 and found.expected_swaps["expected"] == 0
+    assert "no non-target reports" in found.summary()
+
+
+def test_disagreeing_models_are_the_first_line(by_size, monkeypatch):
+    assert by_size.summary().startswith("600 trials")
+    other = by_size.candidates.iloc[[0]].assign(model="report", swap=0.9, swap_low=0.85, swap_high=0.95)
+    monkeypatch.setattr(by_size, "candidates", pd.concat([by_size.candidates, other], ignore_index=True))
+    assert by_size.summary().startswith("Models that predict about equally well disagree about swaps: constant")
+
+
+def test_search_keeps_the_simplest_within_a_standard_error():
+    truth = Choice("probe", "variable_precision", "offsets", False)
+    rng = np.random.default_rng(0)
+    noise = rng.standard_normal(400)
+
+    def look(choice):
+        value = -1.0 + 0.3 * (choice.model in ("probe", "both")) + 0.2 * (choice.emission == truth.emission)
+        value += 0.1 * (choice.sets == "offsets") - 0.05 * choice.bias
+        by_trial = value + 0.01 * noise * (1 + len(choice.model))
+        return Candidate(choice, [], Loo(by_trial.sum(), 1.0, by_trial, noise), None)
+
+    models = ("none", "constant", "probe", "report", "both")
+    chosen, seen = search(models, ("von_mises", "variable_precision"), ("shared", "offsets"), (False, True), look)
+    assert chosen == truth and {c.model for c in seen if c.emission == truth.emission} == set(models)
+
+
+def test_expected_counts():
+    p = np.array([0.9, 0.1, 0.5, 0.0, 1.0])
+    found = expected_count(p)
+    draws = (np.random.default_rng(0).uniform(size=(20000, 5)) < p).sum(1)
+    assert found["expected"] == pytest.approx(2.5)
+    assert [found["low"], found["high"]] == np.quantile(draws, (0.025, 0.975)).tolist()
+    large = expected_count(np.full(5000, 0.2))
+    assert large["high"] - large["low"] == pytest.approx(2 * 1.96 * np.sqrt(5000 * 0.16), rel=0.01)
+
+
+def test_responsibilities_of_networks_tell_swaps_from_guesses():
+    generator = torch.Generator().manual_seed(0)
+    conditions = {
+        "report": torch.tensor([[0.0, 2.0], [1.0, -1.5]]),
+        "probe": torch.tensor([[0.0, 1.0], [0.0, 1.0]]),
+        "cued": torch.tensor([0, 1]),
+    }
+    swapping = BNS(swap=ConstantSwap(0.3), uniform=0.1)
+    x_T = swapping.sample(conditions, 4000, generator)
+    share = item_responsibilities(swapping, conditions, x_T)
+    assert share.shape == (2, 3, 4000)
+    torch.testing.assert_close(share.sum(1), torch.ones(2, 4000))
+    torch.testing.assert_close(share.mean(2)[0], torch.tensor([0.63, 0.27, 0.1]), atol=0.03, rtol=0)
+    assert swap_probability(swapping, conditions, x_T).mean() == pytest.approx(0.27, abs=0.02)
+    # Guesses near the other item are no swaps where the target has none; the nearest item calls them so.
+    guessing = BNS(swap=NoSwap(), uniform=0.2)
+    x_T = guessing.sample(conditions, 4000, generator)
+    assert swap_probability(guessing, conditions, x_T).max() < 1e-6
+    nearest = nearest_item(conditions, x_T) != conditions["cued"][:, None]
+    assert nearest.double().mean() > 0.05
+
+
+@pytest.mark.parametrize("name", ["pooled", "hierarchical"])
+def test_fits_of_the_first_version_still_open(name):
+    """Numbers as that version printed them."""
+    from pathlib import Path
+
+    found = Fit.load(Path(__file__).parent / "old_fits" / f"{name}.nc")
+    rows = {label[:2]: i for i, label in enumerate(found.model.labels)}
+    if name == "pooled":
+        assert found.f([0.5, 1.5, 3.0]).mean(1) == pytest.approx([-2.30874, -2.79525, -2.68718], abs=1e-4)
+        expected = {(1, "all"): (11.2364, 0.0, 0.04892), (3, "all"): (10.3043, 0.17726, 0.04328)}
+    else:
+        assert found.f([1.0]).mean() == pytest.approx(-2.37599, abs=1e-4)
+        expected = {(2, "s10"): (9.19576, 0.08479, 0.06019), (3, "s9"): (8.02308, 0.15310, 0.06624)}
+    for label, (kappa, swap, guess) in expected.items():
+        assert found.emission["kappa"][rows[label]] == pytest.approx(kappa, abs=1e-3)
+        assert found.weights["non_target"][rows[label]] == pytest.approx(swap, abs=2e-4)
+        assert found.weights["guess"][rows[label]] == pytest.approx(guess, abs=1e-4)
+    assert "set size" in found.summary() and found.to_dict()["rates"]
+
+
+def test_tables_and_pages(by_size, tmp_path):
+    table = by_size.table()
+    assert list(table.columns) == ["set_size", "subject", "condition", "parameter", "estimate", "low", "high", "unit"]
+    swap = table[(table["parameter"] == "swap") & (table["set_size"] == 5)].iloc[0]
+    assert swap["estimate"] == pytest.approx(by_size.rates["swap"].iloc[1])
+    assert "<table" in by_size._repr_html_() and "Hamiltonian" in by_size.methods()
+    folder = by_size.save(tmp_path / "out")
+    assert (folder / "estimates.csv").read_text().startswith("set_size,subject,condition,parameter")
+    again = Fit.load(folder)
+    assert again.summary() == by_size.summary() and again.model.sets == "offsets"
+
+
+def test_arviz(by_size):
+    arviz = pytest.importorskip("arviz")
+    data = by_size.to_arviz()
+    assert data.posterior["level"].dims == ("chain", "draw", "group")
+    assert arviz.loo(data).elpd_loo == pytest.approx(by_size.loo.elpd, abs=2)
