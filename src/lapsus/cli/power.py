@@ -26,7 +26,7 @@ def command(
     repeats: Annotated[int, typer.Option(help="Simulated experiments for each number.")] = 40,
     seed: Annotated[int, typer.Option(help="Seed of the simulations.")] = 0,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
-):
+) -> None:
     """How many subjects and trials a difference in swaps between two conditions needs, by simulation."""
     from lapsus.inference.power import power
 
