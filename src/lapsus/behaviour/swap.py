@@ -6,7 +6,8 @@ these four can also be named in an experiment file.
 """
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -63,12 +64,9 @@ class TabulatedSwap:
 
     distances: tuple[float, ...]
     logits: tuple
-    _knots: Tensor = field(init=False, repr=False, compare=False)
-    _logits: Tensor = field(init=False, repr=False, compare=False)
 
     def __post_init__(self):
-        distances = torch.tensor(self.distances, dtype=torch.float64)
-        logits = torch.tensor(self.logits, dtype=torch.float64)
+        distances, logits = torch.tensor(self.distances, dtype=torch.float64), self._logits
         if len(distances) < 2 or logits.shape not in ((len(distances),), (len(distances),) * 2):
             raise LapsusError(
                 "swap.logits must have one value for each of at least two swap.distances (or a square table of them)."
@@ -77,8 +75,15 @@ class TabulatedSwap:
             raise LapsusError("swap.distances must increase within [-pi, pi).")
         if not bool(torch.isfinite(logits).all()):
             raise LapsusError("swap.logits must be finite numbers.")
-        object.__setattr__(self, "_knots", torch.cat([distances, distances[:1] + 2 * math.pi]))
-        object.__setattr__(self, "_logits", logits)
+
+    @cached_property
+    def _knots(self) -> Tensor:
+        """The distances, and the first of them once round the circle."""
+        return torch.tensor([*self.distances, self.distances[0] + 2 * math.pi], dtype=torch.float64)
+
+    @cached_property
+    def _logits(self) -> Tensor:
+        return torch.tensor(self.logits, dtype=torch.float64)
 
     def _place(self, distance: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Left knot, right knot and how far in between."""
