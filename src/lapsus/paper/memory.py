@@ -108,7 +108,10 @@ def _norm_panel(ax: Axes, roles: tuple[str, ...]) -> Axes:
         for role in roles:
             if role in _set(which):
                 ax.plot(norms(which, role), line, color=colour_of(role), lw=0.9)
-    ax.set(xlabel="time from stimulus offset (steps)", ylabel="norm of the rates", yscale="log")
+    ax.set(xlabel="steps from stimulus offset", ylabel="norm of the rates", yscale="log")
+    ax.set_yticks([30, 100, 300, 1000], ["30", "100", "300", "1000"])
+    ax.minorticks_off()
+    ax.set_ylim(20, 1000)
     return ax
 
 
@@ -136,8 +139,8 @@ def figure(networks: Networks) -> Figure:
     with style():
         fig, axes = plt.subplots(2, 4, figsize=(TEXT_WIDTH, 3.9), layout="constrained")
         for row, roles, name in zip(axes, (INDEX_NETWORKS, FEATURE_NETWORKS), ("index-cued", "feature-cued")):
-            panel(row[0], _by_delay, roles, "median_error", "median error (rad)", 0.8)
-            panel(row[1], _by_delay, roles, "swap_curve_mad", "swap curve off target", 0.5)
+            panel(row[0], _by_delay, roles, "median_error", "median error (rad)", 0.9)
+            panel(row[1], _by_delay, roles, "swap_curve_mad", "swap curve off target", 0.6)
             panel(row[2], _norm_panel, roles)
             panel(row[3], _plane_panel, roles)
             row[0].set_title(name, loc="left", fontweight="bold")
