@@ -9,8 +9,9 @@ import numpy as np
 import pandas as pd
 
 from lapsus.errors import LapsusError
-from lapsus.files import short
+from lapsus.files import read_bytes, short
 from lapsus.trials.columns import ITEM, NON_TARGET, NON_TARGET_PROBE
+from lapsus.trials.matlab import check_matlab
 from lapsus.trials.other_formats import bids_facts, bids_files, r_table, unpack_structs, van_den_berg_orientation
 from lapsus.trials.table import Trials
 
@@ -202,12 +203,13 @@ def _load(path):
     from scipy.io import loadmat, whosmat
 
     try:
+        check_matlab(read_bytes(path))
         cells = sum(math.prod(shape) for _, shape, _ in whosmat(path))
         if cells > _MOST_CELLS:
-            raise LapsusError(f"{path}: says that it holds {cells:,} numbers.")
+            raise LapsusError(f"it says that it holds {cells:,} numbers")
         return {k: v for k, v in loadmat(path, squeeze_me=True).items() if not k.startswith("__")}
-    except LapsusError:
-        raise
+    except LapsusError as error:
+        raise LapsusError(f"{path}: cannot be read as a MATLAB file: {error}.") from error
     except NotImplementedError as error:
         raise LapsusError(f"{path}: a MATLAB 7.3 file; save it again with save(..., '-v7').") from error
     except Exception as error:
