@@ -1,9 +1,9 @@
 """Along which direction do swaps differ from correct trials? A cross-validated discriminant, and whether it is shared.
 
-A swap reports another colour than a correct trial of the same condition does, so any direction that holds the reported
-colour tells the two apart: that axis merely finds the colour. Here the reported colour is held fixed. Trials that
-report one colour are correct where it was the target's and swaps where it was the distractor's; since the colour is shown at
-either place, neither the place nor the cue alone tells which.
+A swap reports another colour than a correct trial of the same condition does, so any direction that holds the
+reported colour tells the two apart: that axis merely finds the colour. Here the reported colour is held fixed. Trials
+that report one colour are correct where it was the target's and swaps where it was the distractor's; since the colour
+is shown at either place, neither the place nor the cue alone tells which.
 """
 
 from dataclasses import dataclass

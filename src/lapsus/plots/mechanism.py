@@ -24,8 +24,8 @@ from lapsus.plots.style import (
     note,
     style,
 )
-from lapsus.study.how import Decoding, Mechanism
 from lapsus.study.geometry import Geometry
+from lapsus.study.how import Decoding, Mechanism
 
 __all__ = [
     "FIGURES",
