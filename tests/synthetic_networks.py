@@ -19,7 +19,7 @@ EPOCHS = {"initial": 1, "prestimulus": 3, "stimulus": 5, "delay": 15, "cue": 5, 
 
 def target_of(role: str) -> BNS:
     kind = role.split("-", 1)[1]
-    if kind.startswith("constant"):
+    if "constant" in kind:
         return BNS(ConstantSwap(int(kind[-2:]) / 100))
     if kind.startswith("smooth") or kind == "sample-mse":
         return BNS(SmoothSwap(), pi_correct=float(kind[-1]) if kind.startswith("smooth") else 0.0)
@@ -39,7 +39,7 @@ class SyntheticNetworks(Networks):
     distance before the cue (smooth targets), and are parallel after it where the target has swaps. At the response,
     activity lies on two rings."""
 
-    def __init__(self, roles=tuple(LABELS)):
+    def __init__(self, roles=(*LABELS, "feature-point-constant-30", "feature-two-layer-constant-30")):
         super().__init__({role: (lambda role=role: Made(role)) for role in roles}, {role: role for role in roles})
 
     def responses(self, role, conditions, trials, *, seed=0, noise_scale=1.0):

@@ -258,14 +258,16 @@ def test_distances_that_differ_by_rounding_are_one():
     assert len(edges) == 7
 
 
-def test_distractor_mode_sees_modes_and_not_width():
+def test_two_modes_are_not_one_wherever_it_is():
     rng = np.random.default_rng(0)
     target, distractor = 0.3, 0.3 - 2 * np.pi / 3
-    for width in (0.2, 1.0, 3.0):
-        value, low, high = modes.distractor_mode(wrap(target + width * rng.standard_normal(2000)), target, distractor)
-        assert low < 0.01 and high < 0.05 and low <= value <= high
-    mixed = wrap(np.where(rng.random(2000) < 0.15, distractor, target) + 0.1 * rng.standard_normal(2000))
-    assert modes.distractor_mode(mixed, target, distractor)[0] == pytest.approx(0.15, abs=0.03)
+    for centre, width in ((target, 0.2), (target, 1.0), (distractor, 0.2)):
+        one = wrap(centre + width * rng.standard_normal(256))
+        assert not modes.two_modes(one, target, distractor)
+    mixed = wrap(np.where(rng.random(256) < 0.2, distractor, target) + 0.2 * rng.standard_normal(256))
+    assert modes.two_modes(mixed, target, distractor)
+    elsewhere = wrap(np.where(rng.random(256) < 0.3, target + 2.0, target) + 0.2 * rng.standard_normal(256))
+    assert not modes.two_modes(elsewhere, target, distractor)
 
 
 def test_unimodality_test_is_calibrated_and_has_power():
@@ -505,4 +507,7 @@ def test_every_claim_has_one_threshold_and_a_reason():
 def test_verdicts_follow_the_interval(interval, verdict):
     claim = judge("normal-separates", *interval)
     assert claim.verdict == verdict and claim.id == "normal-separates"
-    assert set(claim.as_dict()) == {"id", "claim", "statistic", "value", "low", "high", "paper", "verdict"}
+    assert set(claim.as_dict()) == {"id", "claim", "statistic", "value", "low", "high", "paper", "verdict"} | {
+        "networks",
+        "holding",
+    }

@@ -308,3 +308,92 @@ def test_jacobian_of_a_network_equals_differences():
         shift[k] = 1e-6
         rough = (step(r + shift) - step(r - shift)) / 2e-6
         np.testing.assert_allclose(exact[:, :, k].T, rough, atol=1e-7)
+
+
+# --- In words ---
+
+
+def _mechanism(**parts):
+    from lapsus.study.how import Mechanism
+
+    return Mechanism(**parts)
+
+
+def test_words_say_when_and_do_not_overstate():
+    from lapsus.report.mechanism import answers, carried, decided
+
+    times, ends = np.array([-28.0, -5.0, 0.0, 20.0, 40.0]), {"delay": -5.0, "cue": 0.0, "denoise": 40.0}
+
+    def curve(shares):
+        rng = np.random.default_rng(0)
+        latent = rng.standard_normal((20, 60, 1))
+        walks = [np.sqrt(s) * latent + np.sqrt(1 - s) * rng.standard_normal((20, 60, 4)) > 0 for s in shares]
+        return commitment_analysis.commitment_curve(np.stack(walks, 1).astype(float), times, ends)
+
+    late = decided(_mechanism(commitment=curve([0, 0, 0, 0.7, 1])))
+    assert "after the cue" in late and "throws the dice" in late
+    early = decided(_mechanism(commitment=curve([0.5, 0.6, 0.6, 0.8, 1])))
+    assert "decided before the cue" in early and "dice" not in early
+    assert "cannot be said: no swap trials" in carried(_mechanism(left_out={"transplant": "no swap trials"}))
+    assert len(answers(_mechanism(left_out={}))) == 5
+
+
+@pytest.mark.parametrize("name", [*KINDS, "cannot tell"])
+def test_words_name_the_kind_that_was_built_in(name):
+    from lapsus.report.mechanism import kind
+
+    if name == "cannot tell":
+        data = synthetic_population("misselection", trials=1000, after=0.0, cue_code=0.0)
+    else:
+        data = synthetic_population(name, trials=1000)
+    text = kind(_mechanism(kind=kind_of_swaps(data, every=30, repeats=60)))
+    assert (f"its swaps are {name}s" in text) or (name == "cannot tell" and "cannot be told" in text)
+
+
+def test_words_do_not_call_a_colour_an_axis():
+    from lapsus.report.mechanism import axis
+    from lapsus.study.how import Geometry
+
+    of = lambda cells: _mechanism(swap_axis=Geometry(swap_axis(*cells), [], np.zeros((1, 2)), np.zeros(1)))  # noqa: E731
+    assert "finds the colour" in axis(of(_cells(0.0, 2.0)))
+    assert "one axis for all places" in axis(of(_cells(2.0, 1.0)))
+
+
+def test_a_recording_is_asked_what_it_can_answer():
+    import json
+
+    from lapsus.report.mechanism import answers
+    from lapsus.study import analyse
+
+    found = analyse(synthetic_population("misselection", trials=600))
+    assert found.kind.decision == "misselection" and set(found.left_out) >= {"commitment", "transplant", "dynamics"}
+    read = found.decoding
+    assert (
+        read.auc[-1] > 0.95 and abs(read.auc[read.times < -6].mean() - 0.5) < 0.1 and abs(read.null.mean() - 0.5) < 0.1
+    )
+    assert "decoded" in answers(found)[0] and set(json.loads(json.dumps(found.to_dict()))) >= {"kind", "left_out"}
+
+
+@pytest.mark.slow
+def test_analyse_command_prints_what_it_promises(tmp_path):
+    import json
+
+    from typer.testing import CliRunner
+
+    from lapsus.cli import app
+    from lapsus.library import load
+    from lapsus.study.how import Sizes, analyse
+
+    small = Sizes(6, 8, 2, 48, 4, 8, 2, 2, 800, 64, 10)
+    found = analyse(load("index-swap-10"), sizes=small).to_dict()
+    assert set(found["commitment"]) >= {"times", "share", "low", "high", "half_time", "by_epoch"}
+    assert set(found["transplant"]) >= {"times", "swap", "correct", "x_from_swap", "m_from_swap"}
+    assert set(found["swap_axis"]) >= {"auc", "shared", "shared_null"}
+    assert set(found["kind"]) >= {"decision", "weights", "onset"}
+    assert set(found["dynamics"]) >= {"fixed_points", "manifold_dimension", "time_constants"}
+    path = tmp_path / "recording.nc"
+    synthetic_population(trials=400).to_netcdf(path, engine="h5netcdf")
+    result = CliRunner().invoke(app, ["analyse", str(path), "--json", "-o", str(tmp_path / "out")])
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["kind"]["decision"] == "misselection"
+    assert (tmp_path / "out" / "recording-when.png").exists() and (tmp_path / "out" / "mechanism.csv").exists()

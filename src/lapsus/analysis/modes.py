@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from lapsus.analysis.activity import require_trials
-from lapsus.circular import difference, distance
+from lapsus.circular import distance
 
-__all__ = ["ModeTest", "averaging", "distractor_mode", "unimodality"]
+__all__ = ["ModeTest", "averaging", "two_modes", "unimodality"]
 
 
 _GRID = 256
@@ -67,28 +67,33 @@ def unimodality(angles: np.ndarray, *, repeats: int = 200, seed: int = 0) -> Mod
     return ModeTest(float(critical), float((1 + exceeds.sum()) / (1 + repeats)))
 
 
-def distractor_mode(
+def two_modes(
     response: np.ndarray,
     target: float,
     distractor: float,
     *,
     window: float = np.pi / 8,
-    repeats: int = 500,
+    repeats: int = 100,
     seed: int = 0,
-) -> tuple[float, float, float]:
-    """Excess of responses at the distractor: the share within `window` of it minus the share at its mirror image about
-    the target.
+) -> bool:
+    """Whether responses [trial] of one condition have a mode at the distractor beside one at the target.
 
-    A second mode at the distractor adds to the first share alone; responses spread evenly around the target, however
-    wide, add the same to both. Returns the excess and its 95 % bootstrap interval.
+    Silverman's test must reject a single mode at 5 %, and of the two highest modes (at half the bandwidth at which they
+    merge) one must lie within `window` radians of the target and the other of the distractor. A single mode, wherever
+    it is and however wide, is not enough.
     """
-    response = np.asarray(response, dtype=float)
-    require_trials(len(response), 20, "trials")
-    mirror = target - difference(distractor, target)
-    score = (distance(response, distractor) < window).astype(float) - (distance(response, mirror) < window)
-    rng = np.random.default_rng(seed)
-    drawn = score[rng.integers(len(score), size=(repeats, len(score)))].mean(1)
-    return float(score.mean()), *(float(v) for v in np.quantile(drawn, [0.025, 0.975]))
+    test = unimodality(response, repeats=repeats, seed=seed)
+    if test.p >= 0.05:
+        return False
+    cell = np.floor((np.asarray(response, dtype=float) + np.pi) / (2 * np.pi) * _GRID).astype(int) % _GRID
+    density = _smooth(np.bincount(cell, minlength=_GRID).astype(float), test.bandwidth / 2)
+    peaks = np.flatnonzero(_peaks(density))
+    highest = peaks[np.argsort(density[peaks])[-2:]]
+    if len(highest) < 2:
+        return False
+    place = -np.pi + (highest + 0.5) * 2 * np.pi / _GRID
+    at = [[distance(one, item) < window for item in (target, distractor)] for one in place]
+    return bool((at[0][0] and at[1][1]) or (at[0][1] and at[1][0]))
 
 
 def averaging(x: np.ndarray, target: np.ndarray, distractor: np.ndarray) -> np.ndarray:

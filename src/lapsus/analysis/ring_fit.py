@@ -72,8 +72,8 @@ def colour_explained(m: np.ndarray, colour: np.ndarray, *, folds: int = 5, compo
     return float(1 - (residual**2).sum() / max((total**2).sum(), 1e-12))
 
 
-def fit_ring(m: np.ndarray, colour: np.ndarray) -> Ring:
-    """One ring through activity m [trial, unit] of trials with free colours [trial]."""
+def fit_ring(m: np.ndarray, colour: np.ndarray, *, count: bool = True) -> Ring:
+    """One ring through activity m [trial, unit] of trials with free colours [trial]; count: its dimensions, too."""
     require_trials(len(m), 20, "trials on a ring")
     design = np.concatenate([np.ones((len(m), 1)), embed(colour)], 1)
     centre, cosine, sine = np.linalg.lstsq(design, m, rcond=None)[0]
@@ -83,9 +83,9 @@ def fit_ring(m: np.ndarray, colour: np.ndarray) -> Ring:
     turns = 1 if np.linalg.det(left) > 0 else -1
     explained = colour_explained(m, colour)
     dimensions = m.shape[1]
-    for count in range(1, m.shape[1] + 1):
-        if colour_explained(m, colour, components=count) >= 0.9 * explained:
-            dimensions = count
+    for number in range(1, m.shape[1] + 1) if count else ():
+        if colour_explained(m, colour, components=number) >= 0.9 * explained:
+            dimensions = number
             break
     return Ring(
         centre, plane, radii, float(np.arctan2(start[1], start[0])), turns, float(explained), dimensions, len(m)
@@ -97,10 +97,10 @@ def plane_cosine(first: np.ndarray, second: np.ndarray) -> float:
     return float(np.linalg.svd(first @ second.T)[1].clip(0, 1).mean())
 
 
-def fit_ring_pair(m: np.ndarray, colour: np.ndarray, recalled: np.ndarray) -> RingPair:
+def fit_ring_pair(m: np.ndarray, colour: np.ndarray, recalled: np.ndarray, *, count: bool = True) -> RingPair:
     """Both rings through activity m [trial, unit]: recalled [trial] bool says on which a trial should lie."""
     recalled = np.asarray(recalled, dtype=bool)
-    first, second = fit_ring(m[recalled], colour[recalled]), fit_ring(m[~recalled], colour[~recalled])
+    first, second = (fit_ring(m[rows], colour[rows], count=count) for rows in (recalled, ~recalled))
     gap = second.centre - first.centre
     # What the colour itself does in either plane is no distance between rings. Where the planes are nearly parallel,
     # the directions in which they differ are those of estimation error and are not taken off.

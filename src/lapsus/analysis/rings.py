@@ -127,14 +127,16 @@ def random_alignment(units: int, *, count: int = 10_000, seed: int = 0) -> np.nd
     return np.abs((first * second).sum(-1))
 
 
-def cyclic_alignment(pc3: np.ndarray) -> np.ndarray:
-    """Mean |cos| of third components between fixed colours, over pairs of different configurations: [colour, colour].
+def cyclic_alignment(normals: np.ndarray) -> np.ndarray:
+    """Mean |cos| of normals between fixed colours, over pairs of different configurations: [colour, colour].
 
-    pc3: [configuration, colour, unit], unit vectors.
+    normals: [configuration, colour, unit], unit vectors.
     """
-    cosine = np.abs(np.einsum("acu,bdu->abcd", pc3, pc3)).clip(0, 1)
-    different = ~np.eye(len(pc3), dtype=bool)
-    return cosine[different].mean(0)
+    cosine = np.abs(np.einsum("acu,bdu->abcd", normals, normals)).clip(0, 1)
+    different = ~np.eye(len(normals), dtype=bool)
+    known = np.isfinite(cosine[different])
+    total = np.where(known, cosine[different], 0).sum(0)
+    return np.where(known.any(0), total / np.maximum(known.sum(0), 1), np.nan)
 
 
 # --- Swaps from correct trials ---

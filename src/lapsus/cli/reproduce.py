@@ -15,6 +15,9 @@ from typer.core import TyperGroup
 
 from lapsus.cli import reproduce_cue_combination, reproduce_train
 
+# Of the networks that ship with several.
+SEEDS = (1, 2, 3)
+
 
 class _FiguresUnlessNamed(TyperGroup):
     """`lapsus reproduce fig2` means `lapsus reproduce figures fig2`: whatever names no verb belongs to the figures."""
@@ -47,7 +50,9 @@ def figures(
     which: Annotated[
         str, typer.Option("--set", help="Which of the shipped networks: paper, or persistent (delays that vary).")
     ] = "paper",
-    seed: Annotated[int, typer.Option(help="Which seed of the networks that ship with several.")] = 1,
+    seed: Annotated[
+        int | None, typer.Option(help="One seed of the networks that ship with several.", show_default="1; claims: all")
+    ] = None,
     output: Annotated[Path, typer.Option("-o", "--output", help="Folder for PDF, PNG and CSV.")] = Path("figures"),
     recording: Annotated[
         Path | None, typer.Option(help="A recording (netCDF in the activity form) to draw in Fig 3C.")
@@ -67,10 +72,13 @@ def figures(
     from lapsus.paper.roles import Networks
     from lapsus.training.experiment import check_set
 
-    networks = Networks.shipped(seed, check_set(which)) if runs is None else Networks.in_folder(runs)
+    networks = Networks.shipped(seed or 1, check_set(which)) if runs is None else Networks.in_folder(runs)
+    further = [Networks.shipped(other, which) for other in SEEDS[1:]] if runs is None and seed is None else []
     say = _progress if sys.stderr.isatty() else (lambda name: None)
     data = None if recording is None else _open(recording)
-    claims = reproduce(networks, figure or (), None if claims_only else output, recording=data, progress=say)
+    claims = reproduce(
+        networks, figure or (), None if claims_only else output, recording=data, further=further, progress=say
+    )
     if json:
         typer.echo(json_module.dumps([claim.as_dict() for claim in claims], indent=1))
         return
@@ -100,7 +108,10 @@ def describe(claims: list) -> str:
     for claim in claims:
         value = "-" if claim.value is None else f"{claim.value:.4g} [{claim.low:.4g}, {claim.high:.4g}]"
         paper = "" if claim.paper is None else f"{claim.paper:.4g}"
-        lines.append(f"{claim.id:<26} {value:<28} {paper:>9}  {claim.verdict:<14} {claim.claim}; {claim.statistic}")
+        over = f" ({claim.holding:.0%} of {claim.networks} networks)" if claim.networks > 1 else ""
+        lines.append(
+            f"{claim.id:<26} {value:<28} {paper:>9}  {claim.verdict:<14} {claim.claim}; {claim.statistic}{over}"
+        )
     count = {
         verdict: sum(claim.verdict == verdict for claim in claims)
         for verdict in ("holds", "does not hold", "undecided")

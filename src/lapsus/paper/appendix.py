@@ -1,4 +1,4 @@
-"""Figures of the appendices: optimisation windows, sigmoid fits (Table 1), the unimodal control, cyclic PC3."""
+"""Figures of the appendices: optimisation windows, sigmoid fits (Table 1), the unimodal control, cyclic normals."""
 
 from functools import lru_cache
 
@@ -16,7 +16,7 @@ from lapsus.circular import embed
 from lapsus.errors import LapsusError
 from lapsus.paper.fig2 import cloud
 from lapsus.paper.fig3 import FEATURE_NETWORKS, alignment_by_distance, feature_alignment
-from lapsus.paper.fig4 import third_components
+from lapsus.paper.fig4 import normals
 from lapsus.paper.roles import LABELS, Networks
 from lapsus.plots.style import COLUMN_WIDTH, GREY, TEXT_WIDTH, colour_of, mark_epochs, panel, style, wheel
 from lapsus.study.designs import pair
@@ -65,7 +65,8 @@ def fit_curves(curves: xr.DataArray) -> tuple[np.ndarray, np.ndarray, SigmoidFit
     """The same for curves [distance, rotation, time] of any source."""
     curves = curves.isel(time=np.flatnonzero(curves["epoch"].to_numpy() != "stimulus"))
     time, values = curves["time"].to_numpy(), curves.transpose("distance", "rotation", "time").to_numpy()
-    return time, values.mean(1), sigmoid_against_flat(time, values.mean(1)), tuple(sigmoid_bootstrap(time, values))
+    # As Table 1's sigmoid column implies: one fit to the curve averaged over distances.
+    return time, values.mean(1), sigmoid_against_flat(time, values.mean((0, 1))), tuple(sigmoid_bootstrap(time, values))
 
 
 def table_1(networks: Networks) -> pd.DataFrame:
@@ -210,13 +211,13 @@ def unimodal_figure(networks: Networks) -> Figure:
     return fig
 
 
-# --- Cyclic PC3 ---
+# --- Cyclic normals ---
 
 
 def cyclic_panel(ax: Axes, matrix: np.ndarray, colours: np.ndarray) -> Axes:
-    """Mean |cos| of PC3 between fixed colours, which the margins show."""
+    """Mean |cos| of the normals between fixed colours, which the margins show."""
     image = ax.imshow(matrix, cmap="viridis", vmin=0, vmax=1, origin="lower")
-    ax.figure.colorbar(image, ax=ax, label="mean |cos| of PC3", shrink=0.8)
+    ax.figure.colorbar(image, ax=ax, label="mean |cos| of the normals", shrink=0.8)
     place, edge = np.arange(len(colours)), np.full(len(colours), -0.05)
     for (x, y), kind in (((place, edge), "x"), ((edge, place), "y")):
         transform = ax.get_xaxis_transform() if kind == "x" else ax.get_yaxis_transform()
@@ -228,13 +229,15 @@ def cyclic_panel(ax: Axes, matrix: np.ndarray, colours: np.ndarray) -> Axes:
 
 
 def _cyclic(ax: Axes, networks: Networks) -> Axes:
-    pc3 = third_components(networks)
-    ax.set_title(f"{len(pc3.vectors)} location pairs", color=GREY, fontsize=6)
-    return cyclic_panel(ax, cyclic_alignment(pc3.vectors), pc3.colours)
+    found = normals(networks)
+    if not np.isfinite(found.cued).any():
+        raise LapsusError("no swap trials")
+    ax.set_title(f"{len(found.cued)} location pairs", color=GREY, fontsize=6)
+    return cyclic_panel(ax, cyclic_alignment(found.cued), found.colours)
 
 
 def cyclic_figure(networks: Networks) -> Figure:
-    """PC3 alignment between all fixed colours, averaged over location pairs."""
+    """Alignment of normals between all fixed colours, averaged over location pairs."""
     from matplotlib import pyplot as plt
 
     with style():

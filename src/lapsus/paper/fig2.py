@@ -8,12 +8,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from lapsus.analysis.activity import behaviour, items
-from lapsus.analysis.modes import distractor_mode, unimodality
+from lapsus.analysis.modes import two_modes
+from lapsus.circular import wrap
 from lapsus.errors import LapsusError
 from lapsus.inference import fit
 from lapsus.paper.roles import LABELS, Networks
 from lapsus.plots.axes import cloud
 from lapsus.plots.style import TEXT_WIDTH, colour_of, letter, note, panel, style, wheel_key
+from lapsus.statistics.intervals import proportion_interval
 from lapsus.statistics.swaps import rate_by_distance, swap_curve
 from lapsus.study.designs import MARGIN, pair
 
@@ -59,7 +61,7 @@ def fitted_swap_function(networks: Networks, role: str) -> pd.DataFrame:
     p_high."""
     dataset = networks.responses(role, FITTED_TRIALS, 1, seed=4)
     columns = ["cued", "report_1", "report_2", "probe_1", "probe_2", "response"]
-    found = fit(dataset[columns].to_dataframe().reset_index(drop=True), model="probe", progress=False)
+    found = fit(dataset[columns].to_dataframe().reset_index(drop=True), model="probe", uniform=False, progress=False)
     return found.swap_function(np.linspace(MARGIN, np.pi, 25))
 
 
@@ -69,18 +71,47 @@ def samples(networks: Networks, role: str, probe_distance: float, noise_scale: f
     return networks.responses(role, pair(probe_distance), SAMPLES, seed=3, noise_scale=noise_scale)
 
 
+ABLATED_CONDITIONS, ABLATED_TRIALS = 128, 256
+
+
+def modes_by_condition(
+    networks: Networks, role: str, probe_distance: float | None, noise_scale: float = 1.0
+) -> tuple[np.ndarray, float]:
+    """Which of 128 conditions have two modes, one at each item [condition], and the share of swaps.
+
+    probe_distance None: conditions as the task draws them.
+    """
+    conditions: int | dict[str, np.ndarray] = ABLATED_CONDITIONS
+    if probe_distance is not None:
+        rng = np.random.default_rng(11)
+        count = ABLATED_CONDITIONS
+        first, place = rng.uniform(-np.pi, np.pi, (2, count))
+        second = first + rng.uniform(np.pi / 2, 3 * np.pi / 2, count)
+        sign = np.where(np.arange(count) % 2, 1.0, -1.0)
+        conditions = {
+            "report": wrap(np.stack([first, second], 1)),
+            "probe": wrap(np.stack([place, place + sign * probe_distance], 1)),
+            "cued": np.zeros(count, dtype=int),
+        }
+    dataset = networks.responses(role, conditions, ABLATED_TRIALS, seed=3, noise_scale=noise_scale)
+    found = items(dataset)
+    by_condition = [values.reshape(-1, ABLATED_TRIALS) for values in (found.response, found.target, found.distractor)]
+    two = [two_modes(r, t[0], d[0]) for r, t, d in zip(*by_condition)]
+    return np.array(two), float(found.swap.mean())
+
+
+@lru_cache(maxsize=8)
 def ablations(networks: Networks, role: str = "feature-optimal") -> pd.DataFrame:
-    """Second mode at the distractor under each ablation: columns ablation, level, excess, low, high, swap_rate,
-    unimodal_p."""
+    """Second modes at the distractor under each ablation: columns ablation, level, share (of conditions), low, high,
+    swap_rate. Noise levels multiply its variance."""
     cases = [("distance", name, value, 1.0) for name, value in DISTANCES.items()]
-    cases += [("noise", f"×{scale}", np.pi / 4, float(scale)) for scale in NOISES]
+    cases += [("noise", f"×{level}", np.pi / 4, float(np.sqrt(level))) for level in NOISES]
     rows = []
     for kind, level, gap, scale in cases:
-        dataset = samples(networks, role, gap, scale)
-        found = items(dataset)
-        excess = distractor_mode(found.response, found.target[0], found.distractor[0])
-        rows.append((kind, level, *excess, found.swap.mean(), unimodality(found.response).p))
-    return pd.DataFrame(rows, columns=["ablation", "level", "excess", "low", "high", "swap_rate", "unimodal_p"])
+        two, swaps = modes_by_condition(networks, role, gap, scale)
+        low, high = proportion_interval(two.sum(), len(two))
+        rows.append((kind, level, two.mean(), float(low), float(high), swaps))
+    return pd.DataFrame(rows, columns=["ablation", "level", "share", "low", "high", "swap_rate"])
 
 
 def tables(networks: Networks) -> dict[str, pd.DataFrame]:
@@ -217,7 +248,8 @@ def figure(networks: Networks) -> Figure:
         cells = right.subgridspec(2, 5, wspace=0.08, hspace=0.05)
         ablated = [(0, "task-optimal, probe at", name, "feature-optimal", gap, 1.0) for name, gap in DISTANCES.items()]
         ablated += [
-            (1, "task-optimal, noise", f"×{scale}", "feature-optimal", np.pi / 4, float(scale)) for scale in NOISES
+            (1, "task-optimal, noise variance", f"×{scale}", "feature-optimal", np.pi / 4, float(np.sqrt(scale)))
+            for scale in NOISES
         ]
         ablated += [(1, "smooth 0,", "noise ×0", "feature-smooth-0", np.pi / 4, 0.0)]
         for k, (line, heading, name, role, gap, scale) in enumerate(ablated):

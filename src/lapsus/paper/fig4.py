@@ -5,45 +5,41 @@ from functools import lru_cache
 
 import numpy as np
 import pandas as pd
-import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from lapsus.analysis.activity import memory, two_items
-from lapsus.analysis.decoders import ALTERNATIVES, ErrorProjections, attribute, error_projections
-from lapsus.analysis.rings import (
-    RingProjection,
-    fit_rings,
-    pairwise_alignment,
-    random_alignment,
-    ring_geometry,
-    roc_area,
-    roc_curve,
-)
+from lapsus.analysis.kind import Kind, kind_of_swaps
+from lapsus.analysis.ring_fit import RingPair, fit_ring_pair
+from lapsus.analysis.rings import RingProjection, fit_rings, random_alignment, ring_geometry
+from lapsus.analysis.swap_axis import discriminant_scores, effective_dimension, pairwise_cosine, roc_area, roc_curve
 from lapsus.errors import LapsusError
 from lapsus.paper.roles import LABELS, Networks
 from lapsus.paper.schematics import error_schematic
-from lapsus.plots.axes import error_panel
+from lapsus.plots.mechanism import kind_panel
 from lapsus.plots.style import CORRECT, GREY, SWAP, TEXT_WIDTH, letter, note, panel, style, wheel, wheel_key
 from lapsus.study.designs import grid, ring_design
 
 __all__ = [
-    "PC3",
+    "Normals",
+    "axis_areas",
     "figure",
-    "pc3_histogram",
-    "projections",
+    "kinds",
+    "normal_histogram",
+    "normals",
     "ring_scatter",
     "rings",
     "roc_panel",
     "tables",
-    "third_components",
 ]
 
 DECODED, RINGS = "index-constant-10", "feature-smooth-0"
 FIXED = -np.pi / 2
-# Conditions of one trial each for the decoders; fixed colours, rotations and trials a condition for PC3.
+# Conditions of one trial each for the decoders; fixed colours, rotations and trials a condition for the rings.
 DECODED_TRIALS = 4096
-COLOURS, ROTATIONS, TRIALS = 12, 4, 16
+COLOURS, ROTATIONS, TRIALS = 8, 4, 16
+# Trials on a ring, at least.
+LEAST = 20
 CONFIGURATIONS = {"close, 45°": (0.0, np.pi / 4), "far, 180°": (0.0, np.pi)}
 
 
@@ -51,15 +47,9 @@ CONFIGURATIONS = {"close, 45°": (0.0, np.pi / 4), "far, 180°": (0.0, np.pi)}
 
 
 @lru_cache(maxsize=4)
-def projections(networks: Networks, role: str = DECODED) -> ErrorProjections:
-    """Places of 4,096 single trials, each of its own condition, on the lines to the three errors."""
-    return error_projections(networks.simulate(role, DECODED_TRIALS, 1, seed=21))
-
-
-@lru_cache(maxsize=4)
-def projection_table(networks: Networks) -> pd.DataFrame:
-    """Mean, SEM and p-value of these places at each time step."""
-    return projections(networks).table()
+def kinds(networks: Networks, role: str = DECODED) -> Kind:
+    """Weights of the three errors' predictions in 4,096 single trials, each of its own condition."""
+    return kind_of_swaps(networks.simulate(role, DECODED_TRIALS, 1, seed=21))
 
 
 @lru_cache(maxsize=8)
@@ -70,63 +60,103 @@ def rings(networks: Networks, probes: tuple[float, float], role: str = RINGS) ->
 
 
 @dataclass(frozen=True)
-class PC3:
-    """Third components for each location pair and fixed colour, and how well they separate swaps.
+class Normals:
+    """Rings by location pair and fixed colour; NaN where one had fewer than twenty trials.
 
-    vectors: [configuration, colour, unit]; colours: [colour] radians; area: [configuration] held-out ROC area, NaN
-    without swaps; scores, swap: held-out PC3 coordinates of all trials with the fixed colour cued, and which were
-    swaps.
+    cued, uncued: normals [configuration, colour, unit] of trials with the fixed item cued, and with the other cued;
+    planes [configuration, colour, 2, unit]: PC1 and PC2; colours [colour]; distance, explained [configuration, colour];
+    area [configuration]: held-out ROC area along the normal; scores, swap [trial]: held-out coordinates along it, and
+    which trials were swaps; dimension: in how many directions memory varies at the response.
     """
 
-    vectors: np.ndarray
+    cued: np.ndarray
+    uncued: np.ndarray
+    planes: np.ndarray
     colours: np.ndarray
+    distance: np.ndarray
+    explained: np.ndarray
     area: np.ndarray
     scores: np.ndarray
     swap: np.ndarray
+    dimension: float
+
+
+def _ring_pair(m: np.ndarray, free: np.ndarray, recalled: np.ndarray) -> RingPair | None:
+    if min(recalled.sum(), (~recalled).sum()) < LEAST:
+        return None
+    return fit_ring_pair(m, free, recalled, count=False)
 
 
 @lru_cache(maxsize=4)
-def third_components(networks: Networks, role: str = RINGS) -> PC3:
-    """PC3 for 12 fixed colours and 20 location pairs (five distances in four rotations)."""
-    starts = grid(ROTATIONS)
-    distances = np.radians([45, 75, 105, 135, 165])
+def normals(networks: Networks, role: str = RINGS) -> Normals:
+    """Rings fitted for 8 fixed colours and 20 location pairs (five distances in four rotations)."""
+    starts, distances = grid(ROTATIONS), np.radians([45, 75, 105, 135, 165])
     probes = np.array([(start, start + gap) for gap in distances for start in starts])
     fixed = grid(COLOURS)
-    vectors, area, scores, swaps = [], [], [], []
+    units, rows = None, []
+    area, scores, swaps, spread = [], [], [], []
     for k, pair in enumerate(probes):
-        dataset = networks.simulate(role, ring_design(fixed, pair[None], both=False), TRIALS, seed=100 + k)
-        found = third_components_of(dataset)
-        vectors.append(found[0])
-        scores.append(found[1])
-        swaps.append(found[2])
-        area.append(roc_area(found[1], found[2]) if 0 < found[2].sum() < len(found[2]) else np.nan)
-    return PC3(np.stack(vectors), fixed, np.array(area), np.concatenate(scores), np.concatenate(swaps))
+        dataset = networks.simulate(role, ring_design(fixed, pair[None]), TRIALS, seed=100 + k)
+        items, m = two_items(dataset), memory(dataset.isel(time=[-1]))[:, 0]
+        label, units = dataset["fixed_colour"].to_numpy(), m.shape[1]
+        spread.append(effective_dimension(m))
+        row, score = [], np.full(len(m), np.nan)
+        half = np.arange(len(m)) % 2
+        for colour in range(len(fixed)):
+            found = []
+            for cued in (True, False):
+                own = (label == colour) & ((items.cued == 0) == cued)
+                found.append(_ring_pair(m[own], items.report[own, 1], items.recalled[own] == 0))
+            own = (label == colour) & (items.cued == 0)
+            row.append((*found, fit_rings(m[own]).components[:2]))
+            for side in (0, 1):
+                train, test = own & (half != side), own & (half == side)
+                part = _ring_pair(m[train], items.report[train, 1], items.recalled[train] == 0)
+                if part is not None:
+                    height = m @ part.normal
+                    score[test] = (height[test] - height[train].mean()) / height[train].std()
+        known = np.isfinite(score)
+        swap = items.swap[known]
+        area.append(roc_area(score[known], swap) if 0 < swap.sum() < len(swap) else np.nan)
+        scores.append(score[known])
+        swaps.append(swap)
+        rows.append(row)
+    blank = np.full(units, np.nan)
+    of = lambda k, get, other: np.array([[other if c[k] is None else get(c[k]) for c in row] for row in rows])  # noqa: E731
+    return Normals(
+        cued=of(0, lambda r: r.normal, blank),
+        uncued=of(1, lambda r: r.normal, blank),
+        planes=np.array([[c[2] for c in row] for row in rows]),
+        colours=fixed,
+        distance=of(0, lambda r: r.distance, np.nan),
+        explained=of(0, lambda r: r.explained, np.nan),
+        area=np.array(area),
+        scores=np.concatenate(scores),
+        swap=np.concatenate(swaps),
+        dimension=float(np.mean(spread)),
+    )
 
 
-def third_components_of(dataset: xr.Dataset) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """PC3 of each fixed colour [colour, unit], held-out z-scored coordinates along it [trial] and swaps [trial]; item 1
-    cued throughout.
+@lru_cache(maxsize=4)
+def axis_areas(networks: Networks, role: str = RINGS) -> np.ndarray:
+    """Held-out area of the swap axis with the reported colour held fixed, [rotation]; items 45 degrees apart.
 
-    For the coordinates, components and their sign (swaps positive) come from the other half of the trials.
+    The fixed colour is shown at either place of a pair, so that neither place nor cue alone tells swaps.
     """
-    swap = two_items(dataset).swap
-    m = memory(dataset.isel(time=[-1]))[:, 0]
-    label = dataset["fixed_colour"].to_numpy()
-    vectors, scores = [], np.zeros(len(m))
-    half = np.arange(len(m)) % 2
-    for colour in np.unique(label):
-        own = label == colour
-        vectors.append(fit_rings(m[own]).components[2])
-        for side in (0, 1):
-            train, test = own & (half != side), own & (half == side)
-            fitted = fit_rings(m[train])
-            height = (m - fitted.mean) @ fitted.components[2]
-            height = (height - height[train].mean()) / height[train].std()
-            sign = 1.0
-            if 0 < swap[train].sum() < train.sum():
-                sign = 1.0 if height[train & swap].mean() > height[train & ~swap].mean() else -1.0
-            scores[test] = sign * height[test]
-    return np.stack(vectors), scores, swap
+    found = []
+    for k, start in enumerate(grid(ROTATIONS)):
+        pairs = np.array([(start, start + np.pi / 4), (start + np.pi / 4, start)])
+        dataset = networks.simulate(role, ring_design(grid(4), pairs), TRIALS, seed=300 + k)
+        items, m = two_items(dataset), memory(dataset.isel(time=[-1]))[:, 0]
+        label, areas = dataset["fixed_colour"].to_numpy(), []
+        for colour in range(4):
+            own = (label == colour) & (items.recalled == 0)
+            if items.swap[own].sum() < LEAST:
+                raise LapsusError("no swap trials" if not items.swap.any() else "too few swap trials")
+            free = items.report[own, 1]
+            areas.append(roc_area(discriminant_scores(m[own], items.swap[own], free), items.swap[own]))
+        found.append(np.mean(areas))
+    return np.array(found)
 
 
 def tables(networks: Networks) -> dict[str, pd.DataFrame]:
@@ -134,8 +164,11 @@ def tables(networks: Networks) -> dict[str, pd.DataFrame]:
     found = {}
     if DECODED in networks:
         try:
-            found["B-decoders"] = projection_table(networks)
-            found["B-attribution"] = attribute(projections(networks)).rename_axis("error").reset_index()
+            kind = kinds(networks)
+            found["B-weights"] = pd.DataFrame({"time": kind.times} | kind.over_time)
+            found["B-decision"] = pd.DataFrame(
+                [(name, *values) for name, values in kind.weights.items()], columns=["kind", "weight", "low", "high"]
+            ).assign(decision=kind.decision, swaps=kind.swaps)
         except LapsusError:
             pass
     if RINGS in networks:
@@ -150,26 +183,26 @@ def tables(networks: Networks) -> dict[str, pd.DataFrame]:
             }
             parts.append(pd.DataFrame(columns | {f"PC{k + 1}": projected.points[:, k] for k in range(3)}))
         found["C-rings"] = pd.concat(parts, ignore_index=True)
-        pc3 = third_components(networks)
-        same, opposite = same_and_opposite(pc3)
-        found["D-pc3-alignment"] = pd.DataFrame(
+        fitted = normals(networks)
+        same, opposite = same_and_opposite(fitted.cued)
+        found["D-normal-alignment"] = pd.DataFrame(
             {
                 "pairs": ["same"] * len(same) + ["opposite"] * len(opposite),
                 "alignment": np.concatenate([same, opposite]),
             }
         )
-        found["D-roc-area"] = pd.DataFrame({"configuration": np.arange(len(pc3.area)), "area": pc3.area})
+        found["D-roc-area"] = pd.DataFrame({"configuration": np.arange(len(fitted.area)), "area": fitted.area})
     return found
 
 
-def same_and_opposite(pc3: PC3) -> tuple[np.ndarray, np.ndarray]:
-    """|cos| of PC3 between location pairs with the same fixed colour, and with the opposite one."""
-    count = len(pc3.colours)
-    same = np.concatenate([pairwise_alignment(pc3.vectors[:, c]) for c in range(count)])
+def same_and_opposite(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """|cos| of normals [configuration, colour, unit] between location pairs, same and opposite fixed colour."""
+    count = vectors.shape[1]
+    same = np.concatenate([pairwise_cosine(vectors[:, c]) for c in range(count)])
     opposite = np.concatenate(
-        [pairwise_alignment(pc3.vectors[:, c], pc3.vectors[:, (c + count // 2) % count]) for c in range(count)]
+        [pairwise_cosine(vectors[:, c], vectors[:, (c + count // 2) % count]) for c in range(count)]
     )
-    return same, opposite
+    return same[np.isfinite(same)], opposite[np.isfinite(opposite)]
 
 
 # --- Panels ---
@@ -198,11 +231,11 @@ def ring_scatter(ax, projected: RingProjection, *, fixed_cued: bool):
     return ax
 
 
-def pc3_histogram(ax: Axes, same: np.ndarray, opposite: np.ndarray, units: int) -> Axes:
-    """|cos| of PC3 across location pairs: same fixed colour, opposite one, random vectors."""
+def normal_histogram(ax: Axes, same: np.ndarray, opposite: np.ndarray, dimension: float) -> Axes:
+    """|cos| of the rings' normals across location pairs: same fixed colour, opposite one, random vectors."""
     edges = np.linspace(0, 1, 21)
     ax.hist(
-        random_alignment(units),
+        random_alignment(max(2, round(dimension))),
         edges,
         density=True,
         histtype="step",
@@ -212,13 +245,13 @@ def pc3_histogram(ax: Axes, same: np.ndarray, opposite: np.ndarray, units: int) 
     )
     ax.hist(opposite, edges, density=True, color=SWAP, alpha=0.55, label=f"opposite colour (n = {len(opposite):,})")
     ax.hist(same, edges, density=True, color=CORRECT, alpha=0.55, label=f"same colour (n = {len(same):,})")
-    ax.set(xlabel="|cos| of PC3 between location pairs", ylabel="density", xlim=(0, 1))
+    ax.set(xlabel="|cos| of the rings' normals between location pairs", ylabel="density", xlim=(0, 1))
     ax.legend(loc="upper center", fontsize=5.5)
     return ax
 
 
 def roc_panel(ax: Axes, scores: np.ndarray, swap: np.ndarray, areas: np.ndarray) -> Axes:
-    """ROC curve of swaps against correct trials by their held-out PC3."""
+    """ROC curve of swaps against correct trials along the rings' normal, held out."""
     area = roc_area(scores, swap)
     false, true = roc_curve(scores, swap)
     step = max(1, len(false) // 2000)
@@ -238,18 +271,20 @@ def roc_panel(ax: Axes, scores: np.ndarray, swap: np.ndarray, areas: np.ndarray)
     return ax
 
 
-def _errors(ax: Axes, networks: Networks, name: str) -> Axes:
-    return error_panel(ax, projection_table(networks), name, projections(networks).onset)
+def _kinds(ax: Axes, networks: Networks) -> Axes:
+    return kind_panel(ax, kinds(networks))
 
 
 def _histogram(ax: Axes, networks: Networks) -> Axes:
-    pc3 = third_components(networks)
-    return pc3_histogram(ax, *same_and_opposite(pc3), pc3.vectors.shape[-1])
+    found = normals(networks)
+    if not np.isfinite(found.cued).any():
+        raise LapsusError("no swap trials")
+    return normal_histogram(ax, *same_and_opposite(found.cued), found.dimension)
 
 
 def _roc(ax: Axes, networks: Networks) -> Axes:
-    pc3 = third_components(networks)
-    return roc_panel(ax, pc3.scores, pc3.swap, pc3.area)
+    found = normals(networks)
+    return roc_panel(ax, found.scores, found.swap, found.area)
 
 
 def figure(networks: Networks) -> Figure:
@@ -263,15 +298,8 @@ def figure(networks: Networks) -> Figure:
         )
         a = error_schematic(fig.add_subplot(top))
         letter(a, "A", y=0.85)
-        row = second.subgridspec(1, 3, wspace=0.3, width_ratios=(0.6, 1, 1))
-        for k, name in enumerate(ALTERNATIVES):
-            ax = panel(fig.add_subplot(row[k]), _errors, networks, name)
-            if k == 0:
-                letter(ax, "B", y=1.02)
-            else:
-                ax.tick_params(labelleft=False)
-            if k == 2 and ax.lines:
-                ax.legend(loc="lower right", ncols=2, columnspacing=0.8)
+        b = panel(fig.add_subplot(second), _kinds, networks)
+        letter(b, "B", y=1.02)
         cells = third.subgridspec(2, 3, width_ratios=(1, 1, 0.38), wspace=0.0, hspace=0.32)
         for i, (name, probes) in enumerate(CONFIGURATIONS.items()):
             for j, fixed_cued in enumerate((True, False)):

@@ -40,9 +40,9 @@ def _one(name: str, make: Callable[[Networks], pd.DataFrame]) -> Callable[[Netwo
 
 
 def _cyclic_table(networks: Networks) -> pd.DataFrame:
-    pc3 = fig4.third_components(networks)
+    found = fig4.normals(networks)
     return (
-        pd.DataFrame(appendix.cyclic_alignment(pc3.vectors), index=pc3.colours, columns=pc3.colours)
+        pd.DataFrame(appendix.cyclic_alignment(found.cued), index=found.colours, columns=found.colours)
         .rename_axis("colour")
         .reset_index()
     )
@@ -60,7 +60,9 @@ FIGURES: dict[str, Named] = {
     "unimodal": Named(
         "squared error on samples", appendix.unimodal_figure, _one("averaging", appendix.averaging_by_condition)
     ),
-    "cyclic": Named("PC3 alignment between fixed colours", appendix.cyclic_figure, _one("matrix", _cyclic_table)),
+    "cyclic": Named(
+        "alignment of the rings' normals between fixed colours", appendix.cyclic_figure, _one("matrix", _cyclic_table)
+    ),
     "schedule": Named(
         "noise schedule", lambda _: schematics.schedule_figure(), lambda _: {"schedule": schematics.schedule_table()}
     ),
@@ -76,10 +78,12 @@ def reproduce(
     output: str | Path | None = None,
     *,
     recording: xr.Dataset | None = None,
+    further: list[Networks] | None = None,
     progress: Callable[[str], None] = lambda name: None,
 ) -> list[Claim]:
     """Draw the named figures (none named: all) into `output` and return the claims they bear on.
 
+    further: other seeds of the networks, for the claims alone.
     output: a folder for NAME.pdf, NAME.png and NAME-*.csv; None draws nothing and only tests the claims.
     """
     from matplotlib import pyplot as plt
@@ -105,4 +109,4 @@ def reproduce(
                 suffix = "" if part == name else f"-{part}"
                 write_text(folder / f"{name}{suffix}.csv", table.to_csv(index=False, float_format="%.6g"))
     progress("claims")
-    return evaluate_claims(networks, set(names))
+    return evaluate_claims([networks, *(further or ())], set(names))

@@ -50,8 +50,12 @@ def role_of(config: dict) -> str | None:
         and objective["kind"] == "diffusion"
     ):
         return "cue-combination"
-    if task is None or target.get("kind") != "bns" or config.get("network", {}).get("kind", "dendritic") != "dendritic":
+    if config["task"].get("kind") == "index-cued-attended" and target.get("kind") == "attended-swap":
+        return "index-attended"
+    if task is None or target.get("kind") != "bns":
         return None
+    if (architecture := config.get("network", {}).get("kind", "dendritic")) != "dendritic":
+        task = f"{task}-{architecture}"
     steps, delay = (
         _duration((last.get("task") or {}).get(name), config["task"].get(name, usual))
         for name, usual in (("denoise", 40), ("delay", 15))

@@ -2,17 +2,24 @@
 
 import math
 import tomllib
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from importlib.resources import files
 
-from lapsus.errors import LapsusError
+import numpy as np
 
-__all__ = ["Claim", "criteria", "judge", "not_computed"]
+from lapsus.errors import LapsusError
+from lapsus.statistics.random_effects import ensemble_mean
+
+__all__ = ["Claim", "criteria", "judge", "judge_networks", "not_computed"]
 
 
 @dataclass(frozen=True)
 class Claim:
-    """One line of the table: what is claimed, the statistic with its 95 % interval, the paper's value, the verdict."""
+    """One line of the table: what is claimed, the statistic with its 95 % interval, the paper's value, the verdict.
+
+    networks: on how many networks it rests; with several, value and interval are those of the mean over them, and
+    holding is the share of networks whose own interval is beyond the threshold.
+    """
 
     id: str
     claim: str
@@ -22,6 +29,8 @@ class Claim:
     high: float | None
     paper: float | None
     verdict: str
+    networks: int = 1
+    holding: float | None = None
 
     def as_dict(self) -> dict:
         return asdict(self)
@@ -46,6 +55,16 @@ def judge(id: str, value: float, low: float, high: float) -> Claim:
         verdict = "holds" if high < rule["below"] else "does not hold" if low >= rule["below"] else "undecided"
     finite = [number if math.isfinite(number) else None for number in (float(value), float(low), float(high))]
     return Claim(id, rule["claim"], rule["statistic"], *finite, rule.get("paper"), verdict)
+
+
+def judge_networks(id: str, found: list[tuple[float, float, float]]) -> Claim:
+    """The verdict on several networks: the network is the unit, so the interval is Student's of the mean over them."""
+    single = [judge(id, *one) for one in found]
+    if len(single) == 1:
+        return replace(single[0], holding=float(single[0].verdict == "holds"))
+    over = ensemble_mean(np.array([value for value, _, _ in found]))
+    holding = float(np.mean([one.verdict == "holds" for one in single]))
+    return replace(judge(id, over.mean, over.low, over.high), networks=len(found), holding=holding)
 
 
 def not_computed(id: str, reason: str) -> Claim:

@@ -108,7 +108,7 @@ def dynamics(
     slow = speed * max(delay, 1) < usual
     fixed = speed < 1e-6 * usual
     kept = points[:, slow].T.numpy()
-    scale = float(np.sqrt(path[ends["delay"]][:, :, 0].double().var(1).sum()))
+    scale = float(path[ends["delay"]][:, :, 0].double().var(1).sum().sqrt())
     at = jacobian(free, points[:, slow]).numpy() if slow.any() else np.empty((0, *[network.units] * 2))
     constants = analysis.time_constants(at) if len(at) else np.full((1, network.units), np.nan)
     certain = analysis.distinct_points(points[:, fixed].T.numpy(), 1e-3 * scale)
