@@ -1,8 +1,10 @@
-"""The numbers of docs/fitting.md: simulation-based calibration, recovery, timing, human data. Prints Markdown tables.
+"""Numbers of docs/fitting.md: simulation-based calibration, recovery, timing, human data. Prints Markdown tables.
+
+Coverage of subjects' rates and of contrasts is in benchmarks/rates.py.
 
 python benchmarks/calibration.py sbc [--fits 200] [--trials 400] [--items 2]
 python benchmarks/calibration.py recovery [--repeats 5]
-python benchmarks/calibration.py speed
+python benchmarks/calibration.py speed [--counts 1000 10000 100000] [--by hierarchical]
 python benchmarks/calibration.py human FOLDER
 """
 
@@ -111,17 +113,20 @@ def recovery(options):
 
 
 def speed(options):
-    print("| trials | set sizes | model | wall s | CPU s |\n|---|---|---|---|---|")
-    for count, sizes in ((10_000, [2]), (20_000, list(range(1, 9)))):
-        trials = answered(design(count, sizes, 0), TRUTHS["probe"])
-        for name in options.models:
-            wall, cpu = time.perf_counter(), time.process_time()
-            fit(trials, name, progress=False)
-            print(
-                f"| {count:,} | {sizes[0]}–{sizes[-1]} | {name} | {time.perf_counter() - wall:.1f} |"
-                f" {time.process_time() - cpu:.1f} |",
-                flush=True,
-            )
+    """A whole fit, model auto with all swap models and scatters: set sizes 1 to 8, 19 subjects."""
+    print("| trials | by | models compared | wall s | processor s |\n|---|---|---|---|---|")
+    for count in options.counts:
+        trials = answered(design(count, list(range(1, 9)), 0), TRUTHS["probe"])
+        subject = np.array([f"s{number % 19 + 1}" for number in range(count)])
+        trials = Trials(trials.response, trials.report, trials.probe, subject=subject)
+        wall, cpu = time.perf_counter(), time.process_time()
+        result = fit(trials, options.model, by=options.by, progress=False)
+        compared = 1 if result.candidates is None else len(result.candidates)
+        print(
+            f"| {count:,} | {options.by or 'all together'} | {compared} | {time.perf_counter() - wall:.0f} |"
+            f" {time.process_time() - cpu:.0f} |",
+            flush=True,
+        )
 
 
 def human(options):
@@ -150,7 +155,9 @@ if __name__ == "__main__":
     command.add_argument("--counts", nargs="+", type=int, default=[500, 2000, 10_000])
     command.set_defaults(run=recovery)
     command = commands.add_parser("speed")
-    command.add_argument("--models", nargs="+", default=["probe"])
+    command.add_argument("--counts", nargs="+", type=int, default=[1000, 10_000, 100_000])
+    command.add_argument("--by", choices=["hierarchical", "subject"])
+    command.add_argument("--model", default="auto")
     command.set_defaults(run=speed)
     command = commands.add_parser("human")
     command.add_argument("folder")

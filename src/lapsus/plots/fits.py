@@ -42,7 +42,7 @@ ERROR_BINS, BINS = 61, 37
 def _degree_axis(ax: Axes, signed: bool, label: str, per_radian: float) -> None:
     half = round(np.pi * per_radian)  # 180, or 90 for orientations
     ticks = [-half, -half / 2, 0, half / 2, half] if signed else np.linspace(0, half, 5)
-    shown = [f"{tick:g}" for tick in ticks]
+    shown = [f"{tick:g}".replace("-", "−") for tick in ticks]
     ax.set(xticks=ticks, xticklabels=shown, xlim=(ticks[0] - half / 45, half + half / 45), xlabel=label)
 
 
@@ -212,7 +212,7 @@ def non_target_errors(ax: Axes, fit: Fit) -> Axes:
     _bars_and_band(ax, edges, observed, predicted, fit.trials.degrees)
     ax.axhline(0, color="0.3", lw=0.6)
     _degree_axis(ax, True, "response − non-target (°)", fit.trials.degrees)
-    ax.set_ylabel("density above chance (per degree)")
+    ax.set_ylabel("density above chance\n(per degree)")
     ax.set_ylim(top=1.3 * ax.get_ylim()[1])
     ax.legend(loc="upper right")
     return ax
@@ -257,7 +257,7 @@ def predictive(ax: Axes, fit: Fit) -> Axes:
 def comparison(ax: Axes, table: pd.DataFrame, chosen: str | None = None) -> Axes:
     """Leave-one-out predictive density of each model below the best, with standard errors."""
     if table is None:
-        return note(ax, "One model was fitted, so there is nothing to compare.")
+        return note(ax, "One swap model was fitted, so there is nothing to compare.")
     place = np.arange(len(table))[::-1]
     for at, (_, row) in zip(place, table.iterrows()):
         colour = ORANGE if row["model"] == chosen else GREY

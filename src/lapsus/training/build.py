@@ -61,9 +61,7 @@ def describe(section: str, thing: object) -> dict[str, Any]:
     path = f"{type(thing).__module__}:{type(thing).__qualname__}"
     kind = next((name for name, known in KINDS.get(section, {}).items() if known == path), path)
     table: dict[str, Any] = {"kind": kind}
-    for field in dataclasses.fields(thing):
-        if not field.init:
-            continue  # what it works out by itself
+    for field in (one for one in dataclasses.fields(thing) if one.init):
         value = getattr(thing, field.name)
         nested = dataclasses.is_dataclass(value)
         table[field.name] = describe(f"{section}.{field.name}", value) if nested else _listed(value)
