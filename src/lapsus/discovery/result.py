@@ -80,7 +80,8 @@ class Discovery:
 
     @cached_property
     def fitted(self):
-        return fitted_behaviour(self.fit, self.settings["set_size"], self.plan["cueing"])
+        with understood(self.path / "target.json"):
+            return fitted_behaviour(self.fit, self.settings["set_size"], self.plan["cueing"])
 
     @cached_property
     def runs(self) -> list:
@@ -96,7 +97,8 @@ class Discovery:
 
     @cached_property
     def evaluations(self) -> list[dict]:
-        return self._part("evaluation.json", "evaluate")["evaluations"]
+        with understood(self.path / "evaluation.json"):
+            return from_plain(list[dict], self._part("evaluation.json", "evaluate")["evaluations"])
 
     @cached_property
     def matches(self) -> list[Match]:
@@ -118,15 +120,18 @@ class Discovery:
 
     @property
     def sentences(self) -> list[str]:
-        return self.facts["sentences"]
+        with understood(self.path / "discovery.json"):
+            return self.facts["sentences"]
 
     @property
     def checks(self) -> list[dict]:
-        return self.facts["checks"]
+        with understood(self.path / "discovery.json"):
+            return self.facts["checks"]
 
     @property
     def matched(self) -> bool:
-        return self.facts["matched"]
+        with understood(self.path / "discovery.json"):
+            return self.facts["matched"]
 
     @property
     def report(self) -> Path:
