@@ -225,11 +225,13 @@ def test_unknown_figure_is_refused_with_a_hint(networks):
 def test_command_line(monkeypatch, tmp_path):
     from lapsus.cli import app
 
-    monkeypatch.setattr(Networks, "shipped", classmethod(lambda cls, seed: SyntheticNetworks(("feature-none",))))
+    made = lambda cls, seed=1, which="paper": SyntheticNetworks(("feature-none",))  # noqa: E731
+    monkeypatch.setattr(Networks, "shipped", classmethod(made))
     result = CliRunner().invoke(app, ["reproduce", "fig2", "--claims-only", "--json"])
     assert result.exit_code == 0, result.output
     found = json.loads(result.stdout)
-    assert set(found[0]) == {"id", "claim", "statistic", "value", "low", "high", "paper", "verdict"}
+    keys = {"id", "claim", "statistic", "value", "low", "high", "paper", "verdict", "networks", "holding"}
+    assert set(found[0]) == keys
     assert found[0]["id"] == "swap-function-none" and found[0]["verdict"] == "holds"
     result = CliRunner().invoke(app, ["reproduce", "schedule", "-o", str(tmp_path / "out")])
     assert result.exit_code == 0 and (tmp_path / "out" / "schedule.csv").is_file()

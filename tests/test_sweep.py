@@ -240,7 +240,7 @@ def test_classes_of_the_users_own_are_imported_by_members(tmp_path, monkeypatch)
 def test_a_pool_works_through_starts_failures_and_lost_processes(tmp_path):
     """Two settings of which one cannot be learned, each after a start; the process of one member is killed once."""
     # Long enough to be killed while it trains, on a quiet machine too.
-    start = {"stage": [TINY["stage"][0] | {"updates": 6000}]}
+    start = {"stage": [TINY["stage"][0] | {"updates": 2000}]}
     sweep = made(tmp_path, start=start, tries=2, vary={"stage.0.learning_rate": [1e-3, 1e30], "stage.0.clip": [1e30]})
     killed, lines = [], []
 
