@@ -77,14 +77,15 @@ def main(output: Path) -> None:
     matplotlib.use("agg")
     from matplotlib import pyplot as plt
 
-    from lapsus.paper import fig3, fig4
+    from lapsus.paper import fig3
+    from lapsus.plots.axes import error_panel
     from lapsus.plots.style import style
 
     with style():
         fig, axes = plt.subplots(1, 3, figsize=(6.9, 2.1), layout="constrained")
         fig3.alignment_over_time(axes[0], fig3.with_bootstrap(shown))
         for ax, name in zip(axes[1:], ("misbinding", "misselection"), strict=True):
-            fig4.error_panel(ax, projections.table(repeats=200), name, projections.onset)
+            error_panel(ax, projections.table(repeats=200), name, projections.onset)
         fig.savefig(output, dpi=200)
     print(f"\nFigure in {output}")
 
