@@ -299,7 +299,7 @@ def make(folder: Path, run_folder: Path, found: Path | None) -> None:
     savemat(tables / "berg.mat", {"recording1": recording | {"sub_picked": rng.integers(1, 181, 5)}})
     with contextlib.redirect_stderr(io.StringIO()):
         simulate(load(run_folder), 2, 2).to_netcdf(tables / "activity.nc", engine="h5netcdf")
-        fit(trials, "constant", seed=1).save(folder / "fit", plots=False)
+        fit(trials, "constant", seed=1).save(folder / "fit")
     shutil.copytree(run_folder, folder / "run")
     if found is not None:
         shutil.copytree(found, folder / "found")
