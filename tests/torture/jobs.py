@@ -58,6 +58,7 @@ def prepare() -> None:
     torch.set_num_threads(1)
     trainer.train.__kwdefaults__["checkpoint_seconds"] = 0.0
     importlib.import_module("lapsus.cli.train")._JUDGED = (8, 4)
+    importlib.import_module("lapsus.files.reading")._CPU_SECONDS = 5
 
 
 def cli(*arguments: str | Path) -> Callable[[], None]:
