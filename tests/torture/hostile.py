@@ -164,7 +164,8 @@ class Reader:
 def _trials(folder: Path, name: str) -> object:
     from lapsus.trials import read_trials
 
-    return read_trials(folder / name)
+    unit = None if name.startswith(("bays", "berg")) else "radians" if name.endswith(("mat", "parquet")) else "degrees"
+    return read_trials(folder / name, unit)
 
 
 def _experiment(folder: Path) -> object:
@@ -303,6 +304,10 @@ def make(folder: Path, run_folder: Path, found: Path | None) -> None:
     shutil.copytree(run_folder, folder / "run")
     if found is not None:
         shutil.copytree(found, folder / "found")
+    # The control: as they are, all of them are read.
+    for reader in READERS:
+        if (folder / reader.folder).is_dir():
+            reader.read(folder / reader.folder)
 
 
 def _attempt(reader: Reader, source: Path, work: Path, seed: str) -> tuple[str, str]:

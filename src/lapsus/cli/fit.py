@@ -128,10 +128,10 @@ def command(
         if output is not None:
             from lapsus.plots.fits import save_all
 
-            save_all(result, result.save(output))
+            result.save(output, also=lambda place: save_all(result, place))
     except KeyboardInterrupt:
         kept = output is not None and (Path(output) / "fit.nc").exists()
-        said = f"the numbers of this fit are in {output}, plots may be missing" if kept else "nothing was kept"
+        said = f"the earlier fit in {output} is as it was" if kept else "nothing was kept"
         typer.echo(f"lapsus: stopped; {said}.", err=True)
         raise typer.Exit(130) from None
     typer.echo(json_module.dumps(result.to_dict()) if json else result.summary())

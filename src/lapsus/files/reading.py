@@ -4,7 +4,9 @@ import io
 import json
 import os
 import stat
-from collections.abc import Iterator
+import sys
+import warnings
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Damaged", "read_arrays", "read_bytes", "read_json", "read_netcdf", "read_text", "short", "understood"]
 
-_MOST = 1 << 30
+_MOST, _CPU_SECONDS = 1 << 30, 60
 # Flags of every file that is opened: no pipe is waited for, no child inherits it. Windows has one of them.
 CAREFUL = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 
@@ -109,10 +111,16 @@ def read_json(path: str | Path, kind: Any = dict, most: int = 1 << 28) -> Any:
 
 def read_netcdf(path: str | Path) -> "xr.Dataset":
     """A netCDF file, all of it in memory. One that unpacks to very much more than it holds is refused unread."""
-    import xarray as xr
-
     path = Path(path)
     size = _open(path)[1]
+    if not _survived(lambda: _load_netcdf(path, size)):
+        raise Damaged(f"{short(path)} is damaged: HDF5 does not come to an end with it.")
+    return _load_netcdf(path, size)
+
+
+def _load_netcdf(path: Path, size: int) -> "xr.Dataset":
+    import xarray as xr
+
     try:
         with xr.open_dataset(path, engine="h5netcdf") as dataset:
             unpacked = sum(variable.nbytes for variable in dataset.variables.values())
@@ -126,3 +134,28 @@ def read_netcdf(path: str | Path) -> "xr.Dataset":
     except Exception as error:  # the libraries below raise whatever a broken file makes them stumble over
         reason = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
         raise Damaged(f"{short(path)} cannot be read as netCDF: {reason[:300]}.") from error
+
+
+def _survived(work: Callable[[], object]) -> bool:
+    """Whether a fork gets through the work, well or with an error, in a minute of processor time: HDF5 loops or crashes
+    on some damaged files, and neither can be caught within a process."""
+    if not hasattr(os, "fork"):
+        return True
+    import resource
+
+    sys.stdout.flush()
+    sys.stderr.flush()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # threads that are not there in the fork are not needed
+        child = os.fork()
+    if child == 0:
+        try:
+            resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+            resource.setrlimit(resource.RLIMIT_CPU, (_CPU_SECONDS, _CPU_SECONDS))
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+            work()
+        except BaseException:
+            pass  # will be told by the process that asked
+        finally:
+            os._exit(0)
+    return os.waitpid(child, 0)[1] == 0

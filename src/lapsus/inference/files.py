@@ -1,6 +1,7 @@
 """A fit as a folder: netCDF for machines, CSV for R and pandas, JSON and text for people."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -46,16 +47,21 @@ def check_folder(folder: str | Path) -> bool:
     return check_place(folder, "fit", _ours)
 
 
-def save_fit(fit: Fit, folder: str | Path) -> Path:
-    """Write a fit as a folder, all of it or nothing; an earlier fit there is replaced when the new one is whole."""
+def save_fit(fit: Fit, folder: str | Path, also: Callable[[Path], object] | None = None) -> Path:
+    """Write a fit as a folder, all of it or nothing; an earlier fit there is replaced when the new one is whole.
+
+    also: called with the folder before it takes its place, to add plots.
+    """
     check_folder(folder)
     with new_folder(folder) as place:
         _fill(fit, place)
+        if also is not None:
+            also(place)
     return Path(folder)
 
 
-def save_subjects(fits: SubjectFits, folder: str | Path) -> Path:
-    """Write a fit a subject, each in a folder of its own, and a summary of all."""
+def save_subjects(fits: SubjectFits, folder: str | Path, also: Callable[[Path], object] | None = None) -> Path:
+    """Write a fit a subject, each in a folder of its own, and a summary of all; `also` as in `save_fit`."""
     check_folder(folder)
     with new_folder(folder) as place:
         for subject, fit in fits.items():
@@ -66,6 +72,8 @@ def save_subjects(fits: SubjectFits, folder: str | Path) -> Path:
                 name = f"subject-{file_name(subject)}-{number}"
             _fill(fit, make_folder(place / name))
         _summarise(fits, place)
+        if also is not None:
+            also(place)
     return Path(folder)
 
 

@@ -1,6 +1,6 @@
 """What a fit found: Fit for one group of trials, SubjectFits for one each."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -357,12 +357,12 @@ class Fit:
 
         return as_html(self)
 
-    def save(self, folder: Path | str) -> Path:
+    def save(self, folder: Path | str, also: Callable[[Path], object] | None = None) -> Path:
         """Write fit.nc, estimates.csv, summary.json, summary.txt and methods.txt into a new folder, or one of an
-        earlier fit; `lapsus.plots.fits.save_all` adds the plots."""
+        earlier fit; `also` (`lapsus.plots.fits.save_all` with the fit) adds to it before it takes its place."""
         from lapsus.inference.files import save_fit
 
-        return save_fit(self, folder)
+        return save_fit(self, folder, also)
 
     @classmethod
     def load(cls, folder: Path | str) -> "Fit":
@@ -444,11 +444,11 @@ class SubjectFits(dict):
             "subjects": {subject: as_dict(fit) for subject, fit in self.items()},
         }
 
-    def save(self, folder: Path | str) -> Path:
+    def save(self, folder: Path | str, also: Callable[[Path], object] | None = None) -> Path:
         """One folder a subject, and a summary of all."""
         from lapsus.inference.files import save_subjects
 
-        return save_subjects(self, folder)
+        return save_subjects(self, folder, also)
 
 
 def typical(model: MixtureModel, theta: torch.Tensor) -> Parameters | None:

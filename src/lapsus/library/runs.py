@@ -193,6 +193,9 @@ class Run:
         cannot be loaded must not count as saved."""
         with locked(self.path, "is being trained"):
             sweep(self.path)
+            for tensors in self.path.glob("checkpoint-*.safetensors"):
+                if _NAME.fullmatch(tensors.stem + ".json") and not tensors.with_suffix(".json").exists():
+                    remove(tensors)  # the JSON is written last and removed first: this was not, or is no more
             damaged, whole = [], False
             for path in self._checkpoints():
                 try:
