@@ -7,9 +7,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import lapsus as lapsus_package
 from lapsus.training.experiment import to_toml
 
-ROOT = Path(__file__).resolve().parents[1]
+# The lapsus that this process imports, with its kernel: a source tree beside it may have none, and other bits.
+PACKAGE = Path(lapsus_package.__file__).resolve().parents[1]
 TINY = {
     "name": "tiny",
     "task": {"kind": "index-cued", "prestimulus": 1, "stimulus": 2, "delay": 1, "cue": 2, "denoise": 4},
@@ -34,7 +36,7 @@ def write_sweep(folder: Path, changes: dict | None = None, start: dict | None = 
 
 def lapsus(*arguments, cwd: Path, **options) -> subprocess.CompletedProcess:
     """The command line in a process of its own."""
-    environment = os.environ | {"PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"}
+    environment = os.environ | {"PYTHONPATH": str(PACKAGE), "OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-m", "lapsus", *map(str, arguments)]
     return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, **options)
 

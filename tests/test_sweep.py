@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from sweep_members import QUICK, TINY, bits, lapsus, write_sweep
+from sweep_members import PACKAGE, QUICK, TINY, bits, lapsus, write_sweep
 
 from lapsus import LapsusError, Run, read_experiment, train
 from lapsus.files.writing import host
@@ -262,7 +262,7 @@ def test_a_pool_works_through_starts_failures_and_lost_processes(tmp_path):
 @pytest.mark.slow
 def test_the_command_interrupted_goes_on_and_says_how_it_stands(tmp_path):
     path = write_sweep(tmp_path, changes={"stage": [TINY["stage"][0] | {"updates": 400_000}]}, seeds=2)
-    environment = os.environ | {"PYTHONPATH": str(Path(__file__).resolve().parents[1] / "src")}
+    environment = os.environ | {"PYTHONPATH": str(PACKAGE)}
     command = [sys.executable, "-m", "lapsus", "sweep", str(path), "-o", str(tmp_path / "out")]
     process = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     _until(lambda: (tmp_path / "out").exists() and _moving(tmp_path / "out"), 120)
@@ -313,7 +313,7 @@ def test_forty_members_interrupted_ten_times_give_the_same_table(tmp_path):
 
     changes = {"stage": [TINY["stage"][0] | {"updates": 1500}]}
     path = write_sweep(tmp_path, changes=changes, start={}, seeds=10, vary={"network.units": [6, 8]})
-    environment = os.environ | {"PYTHONPATH": str(Path(__file__).resolve().parents[1] / "src")}
+    environment = os.environ | {"PYTHONPATH": str(PACKAGE)}
     command = [sys.executable, "-m", "lapsus", "sweep", str(path), "-o", str(tmp_path / "out")]
     rng, count = random.Random(0), 0
     while count < 10:

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
-from sweep_members import ROOT, TINY, bits, write_sweep
+from sweep_members import PACKAGE, TINY, bits, write_sweep
 
 from lapsus import LapsusError
 from lapsus.sweep import Pool, Sweep, plan_sweep, read_sweep
@@ -27,7 +27,7 @@ def made(folder: Path, name: str, **fields) -> Sweep:
 @pytest.fixture
 def scheduler(tmp_path):
     """The address of a scheduler with two workers, each with a nanny that starts it again when it dies."""
-    environment = os.environ | {"PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"}
+    environment = os.environ | {"PYTHONPATH": str(PACKAGE), "OMP_NUM_THREADS": "1"}
     where, processes = tmp_path / "scheduler.json", []
 
     def start(*command: str) -> None:
