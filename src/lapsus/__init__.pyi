@@ -38,6 +38,7 @@ from lapsus.engine import rollout as rollout
 from lapsus.errors import LapsusError as LapsusError, LapsusWarning as LapsusWarning
 from lapsus.inference import Fit as Fit, fit as fit
 from lapsus.inference.causal_inference import fit_causal_inference as fit_causal_inference
+from lapsus.inference.examine import Examination as Examination, examine as examine
 from lapsus.library import Run as Run, load as load, open_network as open_network
 from lapsus.networks import DendriticTree as DendriticTree, PointNeurons as PointNeurons, TwoLayer as TwoLayer
 from lapsus.study import analyse as analyse, evaluate as evaluate, simulate as simulate

@@ -58,6 +58,7 @@ app = typer.Typer(
 # In the order of the pipeline, which is the order of --help.
 _COMMANDS = (
     "discover",
+    "doctor",
     "fit",
     "power",
     "train",

@@ -101,8 +101,8 @@ def command(
         trials,
         unit,
         probe_unit,
-        columns=_pairs(columns, "--columns response=response_ori"),
-        where=_pairs(where, "--where condition=dual"),
+        columns=pairs(columns, "--columns response=response_ori"),
+        where=pairs(where, "--where condition=dual"),
         probe_positions=probe_positions,
         feature_name=feature_name,
         probe_name=probe_name,
@@ -139,7 +139,7 @@ def command(
         typer.echo(f"\nWritten to {output}.")
 
 
-def _pairs(given: list[str] | None, example: str) -> dict[str, str] | None:
+def pairs(given: list[str] | None, example: str) -> dict[str, str] | None:
     """a=b, c=d (also separated by commas) as a dictionary."""
     from lapsus.errors import LapsusError
 

@@ -24,6 +24,7 @@ class Trials:
     point     [T, 2]  response as a point in the plane (network outputs); None for angles
     conditions        pandas table of every other column, as it came
     columns           names of the columns that the table had
+    called            what it called those that were renamed: {"response": "resp_ori"}
     unit, probe_unit  what the table's angles were in
     feature_name, probe_name  what to call the features in texts and plots
     """
@@ -57,6 +58,7 @@ class Trials:
         table = pd.DataFrame(columns)
         if conditions is not None:
             table = pd.concat([table, pd.DataFrame(conditions).reset_index(drop=True)], axis=1)
+        self.called = {}
         self._set(table, "radians", "radians", source)
 
     @classmethod
@@ -75,7 +77,12 @@ class Trials:
         understood too); columns, where and probe_positions as in read_trials."""
         trials = cls.__new__(cls)
         table = select(table.reset_index(drop=True), columns, where, source)
-        table = from_errors(rename(table, source))
+        theirs = dict(columns or {})
+        named = rename(table, source)
+        # Numbered items (report_1, … and which is cued) become several columns of ours.
+        pairs = () if "report_1" in map(str.lower, map(str, table)) else zip(named, table)
+        trials.called = theirs | {ours: str(name) for ours, name in pairs if ours != name}
+        table = from_errors(named)
         if probe_positions is not None:
             table, probe_unit = number_to_angle(table, probe_positions, source), "degrees"
         trials._set(table, unit, probe_unit, source, hint=True)
@@ -132,7 +139,7 @@ class Trials:
         rows = np.arange(len(self))[rows]
         chosen = Trials.__new__(Trials)
         chosen.unit, chosen.probe_unit = self.unit, self.probe_unit
-        chosen.source, chosen.columns = self.source, self.columns
+        chosen.source, chosen.columns, chosen.called = self.source, self.columns, self.called
         chosen.feature_name, chosen.probe_name = self.feature_name, self.probe_name
         chosen.set_size, chosen.subject = self.set_size[rows], self.subject[rows]
         width = max(int(chosen.set_size.max()), 1) if len(rows) else 1

@@ -1,0 +1,70 @@
+"""What `lapsus doctor` says of a table, against tables of which everything is known."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+import lapsus
+from lapsus.cli import app
+from lapsus.trials.observer import observer_path
+
+
+def written(folder, rates, trials=500, seed=0):
+    """A table with a set size of two and of three items that swaps at known rates, under names of its own."""
+    rng = np.random.default_rng(seed)
+    parts = []
+    for size, rate in rates.items():
+        items = rng.uniform(-180, 180, (trials, size))
+        said = np.where(rng.random(trials) < rate, 1, 0) if size > 1 else np.zeros(trials, int)
+        response = items[np.arange(trials), said] + rng.normal(0, 8, trials)
+        table = {"participant": np.where(rng.random(trials) < 0.5, "a", "b"), "resp_ori": (response + 180) % 360 - 180}
+        table |= {"target": items[:, 0]} | {f"nt{i}": items[:, i] for i in range(1, size)}
+        parts.append(pd.DataFrame(table | {"cue": rng.choice(["late", "early"], trials), "note": "x"}))
+    path = folder / "own.csv"
+    pd.concat(parts).to_csv(path, index=False)
+    return path
+
+
+def test_it_counts_the_swaps_that_were_made_and_names_the_set_size_with_most(tmp_path):
+    path = written(tmp_path, {1: 0.0, 2: 0.05, 3: 0.3})
+    found = lapsus.examine(lapsus.read_trials(path, columns={"response": "resp_ori"}))
+    sizes = {size.items: size for size in found.set_sizes}
+    assert list(sizes) == [1, 2, 3] and found.recommended == 3 and found.subjects == 2
+    assert sizes[1].swaps is None and sizes[1].report_distance is None
+    assert sizes[2].swaps == pytest.approx(25, abs=15) and sizes[3].swaps == pytest.approx(150, abs=30)
+    low, middle, high = sizes[3].report_distance
+    assert 0 <= low < 5 and 80 < middle < 100 and 175 < high <= 180
+    assert found.columns["response"] == "resp_ori" and found.columns["non_target_1"] == "nt1"
+    assert found.others == ["cue", "note"] and found.probe is None and found.unit == "degrees"
+    assert "--by cue" in found.analyses["conditions"] and "note" not in found.analyses["conditions"]
+
+
+def test_the_command_prints_it_and_says_where_data_are_few(tmp_path):
+    path = written(tmp_path, {2: 0.02}, trials=300)
+    options = ["doctor", str(path), "--columns", "response=resp_ori"]
+    said = CliRunner().invoke(app, options)
+    assert said.exit_code == 0, said.output
+    for part in ("300 trials of 2 subjects", "response (from resp_ori)", "no probe feature", "are few"):
+        assert part in said.output
+    facts = json.loads(CliRunner().invoke(app, [*options, "--json"]).output)
+    assert facts["set_sizes"][0]["items"] == 2 and facts["recommended"] == 2
+
+
+def test_a_table_without_a_second_item_has_nothing_to_discover(tmp_path):
+    found = lapsus.examine(lapsus.read_trials(written(tmp_path, {1: 0.0}), columns={"response": "resp_ori"}))
+    assert found.recommended is None and found.analyses["discover"].startswith("no")
+    assert "<pre>" in found._repr_html_() and "1 trials" not in found.text()
+
+
+def test_orientations_are_in_degrees_of_orientation(tmp_path):
+    table = lapsus.read_trials(observer_path()).table
+    angles = [name for name in table if name not in ("subject", "set_size")]
+    table[angles] = np.rad2deg(table[angles]) / 2
+    table.to_csv(tmp_path / "t.csv", index=False)
+    found = lapsus.examine(lapsus.read_trials(tmp_path / "t.csv", "degrees_180")[:600])
+    assert found.unit == "degrees of orientation" and found.set_sizes[0].report_distance[2] <= 90
+    said = CliRunner().invoke(app, ["doctor", str(tmp_path / "absent.csv")])
+    assert said.exit_code == 2 and "there is no such file" in said.output
