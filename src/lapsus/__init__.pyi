@@ -41,6 +41,7 @@ from lapsus.inference.causal_inference import fit_causal_inference as fit_causal
 from lapsus.inference.examine import Examination as Examination, examine as examine
 from lapsus.library import Run as Run, load as load, open_network as open_network
 from lapsus.networks import DendriticTree as DendriticTree, PointNeurons as PointNeurons, TwoLayer as TwoLayer
+from lapsus.protocols import Behaviour as Behaviour, Network as Network, Objective as Objective, Task as Task
 from lapsus.study import analyse as analyse, evaluate as evaluate, simulate as simulate
 from lapsus.study.verdict import Verdict as Verdict, verdict as verdict
 from lapsus.tasks import (

@@ -35,7 +35,10 @@ def _conditions(task: Task) -> Conditions:
 
 
 def check_task(task: Task) -> None:
-    """Epochs, sampling of conditions, stimuli, encoder and table of a task."""
+    """Epochs, sampling of conditions, stimuli, encoder and table of a task.
+
+    >>> lapsus.check_task(lapsus.IndexCued(delay=20))
+    """
     _satisfies(task, Task)
     epochs = task.epochs
     _need(
@@ -87,7 +90,10 @@ def check_task(task: Task) -> None:
 
 
 def check_behaviour(behaviour: Behaviour, task: Task) -> None:
-    """Samples of a behaviour on conditions of a task and, where it has a closed form, that they follow its density."""
+    """Samples of a behaviour on conditions of a task and, where it has a closed form, that they follow its density.
+
+    >>> lapsus.check_behaviour(lapsus.BNS(), lapsus.IndexCued())
+    """
     _satisfies(behaviour, Behaviour)
     conditions, trials = _conditions(task), 5
     x_T = behaviour.sample(conditions, trials, streams.generator("check"))
@@ -133,7 +139,10 @@ def check_behaviour(behaviour: Behaviour, task: Task) -> None:
 
 
 def check_network(network: Network, stimulus_size: int) -> None:
-    """Shapes, readout, and that conditions and trials do not leak into each other."""
+    """Shapes, readout, and that conditions and trials do not leak into each other.
+
+    >>> lapsus.check_network(lapsus.DendriticTree(stimulus_size=4), 4)
+    """
     _satisfies(network, Network)
     if not isinstance(network, nn.Module):
         raise LapsusError("A network must be a torch.nn.Module, so that its weights are found.")

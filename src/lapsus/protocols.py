@@ -20,7 +20,11 @@ Conditions = dict[str, Tensor]
 
 @runtime_checkable
 class Task(Protocol):
-    """What is shown when."""
+    """What is shown when.
+
+    >>> isinstance(lapsus.IndexCued(), lapsus.Task)
+    True
+    """
 
     @property
     def epochs(self) -> dict[str, int]:
@@ -56,7 +60,11 @@ class Task(Protocol):
 
 @runtime_checkable
 class Behaviour(Protocol):
-    """What a subject would answer."""
+    """What a subject would answer.
+
+    >>> isinstance(lapsus.BNS(), lapsus.Behaviour)
+    True
+    """
 
     @property
     def response_size(self) -> int:
@@ -102,7 +110,11 @@ class HasWeights(Protocol):
 @runtime_checkable
 class Network(Protocol):
     """How activity moves. Also a torch.nn.Module; where it has `rate_weight` [..., n], the weights on the rates,
-    training can use them (`axes`, docs/recipe.md)."""
+    training can use them (`axes`, docs/recipe.md).
+
+    >>> isinstance(lapsus.DendriticTree(stimulus_size=4), lapsus.Network)
+    True
+    """
 
     units: int
     alpha: float
@@ -124,7 +136,11 @@ class Network(Protocol):
 
 @runtime_checkable
 class Objective(Protocol):
-    """What a network is trained for."""
+    """What a network is trained for.
+
+    >>> isinstance(lapsus.Diffusion(), lapsus.Objective)
+    True
+    """
 
     @property
     def forced(self) -> bool:

@@ -17,6 +17,10 @@ class AttendedSwap(BNS):
     was.
 
     Conditions without `attended [C]` get the mean of the two: what is left when nobody knows the cause.
+
+    >>> conditions = lapsus.AttendedIndexCued().sample(3, torch.Generator().manual_seed(0))
+    >>> lapsus.AttendedSwap().weights(conditions).sum(1).tolist()
+    [1.0, 1.0, 1.0]
     """
 
     if_attended: float = 0.02

@@ -31,6 +31,11 @@ class BNS:
 
     swap: f, a callable of signed distance; feature: the distance it takes ("probe", "report" or "both"); uniform: the
     probability of a response anywhere on the circle; radius and spread: A and sigma_x of the paper.
+
+    >>> behaviour = lapsus.BNS(swap=lapsus.ConstantSwap(p=0.1))
+    >>> conditions = lapsus.IndexCued().sample(4, torch.Generator().manual_seed(0))
+    >>> behaviour.sample(conditions, 8, torch.Generator().manual_seed(1)).shape
+    torch.Size([2, 4, 8])
     """
 
     swap: Callable[..., Tensor] = field(default_factory=NoSwap)

@@ -30,6 +30,9 @@ class CausalInference:
     sigma_v, sigma_a, sigma_p (visual noise, auditory noise, prior) are in degrees, as experiments report them; cues and
     responses are in units of `unit` degrees, the scale on which networks work. bins: responses are drawn from the
     posterior's mass in so many bins, uniformly within a bin, as in the paper; 0 draws them from the exact mixture.
+
+    >>> lapsus.CausalInference(p_common=0.5).response_size
+    1
     """
 
     sigma_v: float = 2.14

@@ -19,7 +19,11 @@ __all__ = ["ConstantSwap", "NoSwap", "SmoothSwap", "TabulatedSwap"]
 
 @dataclass(frozen=True)
 class NoSwap:
-    """A distractor is never reported."""
+    """A distractor is never reported.
+
+    >>> float(torch.sigmoid(lapsus.NoSwap()(torch.zeros(1))))
+    0.0
+    """
 
     def __call__(self, distance: Tensor) -> Tensor:
         return torch.full_like(distance, -math.inf)
@@ -27,7 +31,12 @@ class NoSwap:
 
 @dataclass(frozen=True)
 class ConstantSwap:
-    """The same logit at every distance; p is the swap probability with one distractor and pi_correct 0."""
+    """The same logit at every distance; p is the swap probability with one distractor and pi_correct 0.
+
+    >>> f = lapsus.ConstantSwap(p=0.1)
+    >>> round(float(torch.sigmoid(f(torch.zeros(1)))), 3)
+    0.1
+    """
 
     p: float
 
@@ -43,7 +52,12 @@ class ConstantSwap:
 
 @dataclass(frozen=True)
 class SmoothSwap:
-    """f(d) = -d²/width: closer distractors are reported more often (the paper's networks: width 3)."""
+    """f(d) = -d²/width: closer distractors are reported more often (the paper's networks: width 3).
+
+    >>> f = lapsus.SmoothSwap()
+    >>> bool(f(torch.tensor(0.8)) > f(torch.tensor(3.0)))
+    True
+    """
 
     width: float = 3.0
 
@@ -60,6 +74,10 @@ class TabulatedSwap:
     """f by periodic linear interpolation of logits at increasing signed distances in [-pi, pi).
 
     For a function of both features, `logits` is a table [probe distance][report distance] on the same distances.
+
+    >>> f = lapsus.TabulatedSwap(distances=(-2.0, 0.0, 2.0), logits=(-3.0, -1.0, -3.0))
+    >>> round(float(f(torch.tensor(1.0))), 3)
+    -2.0
     """
 
     distances: tuple[float, ...]

@@ -27,6 +27,12 @@ def write_report(
     """Write the page of one discovery, or of run folders and shipped networks; returns its path.
 
     output: the HTML file (report.html in the folder, or here for several); seed: of fresh conditions and noise.
+
+    >>> try:
+    ...     lapsus.write_report(["no-such-network"])
+    ... except lapsus.LapsusError as error:
+    ...     print(str(error).split(".")[0])
+    no-such-network is neither a run folder nor a network that ships with lapsus
     """
     if seed is not None and seed < 0:
         raise LapsusError(f"--seed must not be negative (it is {seed}).")

@@ -35,6 +35,12 @@ class Discovery:
     checks      what was checked, failures first
     facts       discovery.json
     report      path of report.html
+
+    >>> try:
+    ...     lapsus.Discovery("no-such-folder")
+    ... except lapsus.LapsusError as error:
+    ...     print(error)
+    no-such-folder is not the folder of a discovery; `lapsus discover TRIALS -o no-such-folder` makes one.
     """
 
     def __init__(self, path: str | Path):

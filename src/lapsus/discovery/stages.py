@@ -69,6 +69,12 @@ def discover(
 
     minutes is the budget of everything together, networks the number of networks that share it. The folder `output`
     keeps every stage; the same call goes on where it was stopped. `say` is called with a line of text as stages begin.
+
+    >>> try:
+    ...     lapsus.discover("absent.csv", minutes=10, output="found")
+    ... except lapsus.LapsusError as error:
+    ...     print(error)
+    absent.csv: there is no such file or folder.
     """
     say = _default_say if say is None else say
     if not 0 < minutes < float("inf"):

@@ -51,6 +51,13 @@ def rollout(
     weights and biases that are leaves after every `group` conditions, in order, instead of handing autograd one sum: a
     batch cut into micro-batches of whole groups, each followed by `backward()`, then gives the same bits as the whole
     (the kernel only; the reference takes no notice).
+
+    >>> model = lapsus.load("index-swap-10")
+    >>> drives, biases = model.inputs(model.task.sample(2, torch.Generator().manual_seed(0)))
+    >>> timeline = lapsus.engine.Timeline(drive_index=[0, -1], time_index=[0, 0], sigma=[0.1, 0.1])
+    >>> noise = torch.zeros(2, 16, 2, 3)
+    >>> lapsus.rollout(model.network, torch.zeros(16, 2, 3), drives, biases, timeline, noise).shape
+    torch.Size([3, 16, 2, 3])
     """
     return rollout_and_read_out(
         network, r0, drives, biases, timeline, noise, forcing, engine=engine, threads=threads, group=group

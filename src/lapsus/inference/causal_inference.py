@@ -52,6 +52,13 @@ def fit_causal_inference(trials: Mapping, level: float = 0.95) -> CausalInferenc
 
     An interval holds all values of a parameter whose likelihood, maximised over the others, is close enough to the
     best. It is open (0 or infinity; 0 or 1 for p_common) where the trials do not bound the parameter.
+
+    >>> cues = 40 * torch.rand(2, 100, generator=torch.Generator().manual_seed(0)) - 20
+    >>> observer = lapsus.CausalInference(unit=1.0)
+    >>> response = observer.sample({"s_v": cues[0], "s_a": cues[1]}, 1, torch.Generator().manual_seed(1))[0, :, 0]
+    >>> found = lapsus.fit_causal_inference({"s_v": cues[0], "s_a": cues[1], "response": response})
+    >>> list(found.estimates)
+    ['sigma_v', 'sigma_a', 'sigma_p', 'p_common']
     """
     data, scale = _columns(trials)
     if not 0 < level < 1:

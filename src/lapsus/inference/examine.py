@@ -35,7 +35,11 @@ class SetSize:
 
 @dataclass(frozen=True)
 class Examination:
-    """What `examine` found. `text` is what `lapsus doctor` prints."""
+    """What `examine` found. `text` is what `lapsus doctor` prints.
+
+    >>> lapsus.examine(lapsus.Trials([0.1] * 20, [[0.0, 2.0]] * 20)).set_sizes[0].trials
+    20
+    """
 
     source: str
     trials: int

@@ -51,6 +51,10 @@ def fit(
     sets      how f differs between set sizes: shared, offsets, shapes, or auto: the one that predicts best
     bias      a constant shift of all responses; None: where it predicts better
     apart     angle (radians) beyond which a non-target counts as told apart from the target; None: 2 circular s.d.
+
+    >>> trials = lapsus.read_trials(lapsus.trials.observer.observer_path())[:300]
+    >>> lapsus.fit(trials, "constant", progress=False).name
+    'constant'
     """
     trials = _as_trials(trials)
     names = _models(model, models, trials)

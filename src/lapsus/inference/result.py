@@ -49,6 +49,11 @@ class Fit:
     candidates    table of all models compared, best first; None where there was one
     rhat, accepted: how the sampling went
     apart         angle beyond which non-targets count as distinguishable (radians); None: 2 circular s.d.
+
+    >>> trials = lapsus.read_trials(lapsus.trials.observer.observer_path())[:300]
+    >>> fit = lapsus.fit(trials, "constant", progress=False)
+    >>> list(fit.rates)[:5]
+    ['set_size', 'trials', 'swap', 'swap_low', 'swap_high']
     """
 
     def __init__(

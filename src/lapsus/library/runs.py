@@ -76,6 +76,10 @@ class Run:
 
     A config may name classes outside of lapsus ("my_module:MyTask"). Importing them runs their code, so such a folder
     opens only with trust=True.
+
+    >>> run = lapsus.Run.create("mine", lapsus.read_experiment("index-swap-10"))
+    >>> run.update
+    0
     """
 
     def __init__(self, path: str | Path, trust: bool = False):

@@ -48,6 +48,10 @@ class DendriticTree(nn.Module):
 
     alpha is dt/lambda; input_scale multiplies the initial input weights: stimuli of order one drown in the process
     noise otherwise. Layouts and parameter names are those of docs/design.md: rates [n, C, K], leaves first.
+
+    >>> tree = lapsus.DendriticTree(stimulus_size=8, units=16, branching=(10, 10))
+    >>> sum(p.numel() for p in tree.parameters())
+    56272
     """
 
     readout: Tensor
@@ -115,7 +119,11 @@ class DendriticTree(nn.Module):
 
 
 class PointNeurons(DendriticTree):
-    """The standard rate network F = [W_r r + W_s s + b(t)]_+: a tree without branches."""
+    """The standard rate network F = [W_r r + W_s s + b(t)]_+: a tree without branches.
+
+    >>> lapsus.PointNeurons(stimulus_size=8, units=32).units
+    32
+    """
 
     def __init__(
         self,

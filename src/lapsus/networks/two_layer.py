@@ -14,7 +14,11 @@ __all__ = ["TwoLayer"]
 
 
 class TwoLayer(nn.Module):
-    """F = [W_2 [W_1 r + W_s s + b_1(t)]_+ + b_2(t)]_+, every hidden unit reaching every neuron."""
+    """F = [W_2 [W_1 r + W_s s + b_1(t)]_+ + b_2(t)]_+, every hidden unit reaching every neuron.
+
+    >>> lapsus.TwoLayer(stimulus_size=8, units=16).units
+    16
+    """
 
     readout: Tensor
 

@@ -1,6 +1,7 @@
 """How close a trained network comes to its target, on fresh conditions."""
 
 import math
+from pathlib import Path
 
 import torch
 
@@ -8,6 +9,7 @@ from lapsus import streams
 from lapsus.diffusion import reverse_sample
 from lapsus.engine import normal
 from lapsus.errors import LapsusError
+from lapsus.library import Run, Shipped, load
 from lapsus.protocols import HasMixture
 from lapsus.training.model import Model
 from lapsus.training.objectives import denoising_loss, exact_loss
@@ -66,12 +68,20 @@ def excess(model: Model, conditions: dict, trials: int, seed: int, **options) ->
 
 
 @torch.no_grad()
-def evaluate(model: Model, conditions: int = 4096, trials: int = 16, seed: int = 0, **options) -> dict:
-    """Everything `lapsus evaluate` prints; plain numbers, lists and dictionaries.
+def evaluate(
+    model: Model | Run | Shipped | str | Path, conditions: int = 4096, trials: int = 16, seed: int = 0, **options
+) -> dict:
+    """Everything `lapsus evaluate` prints; plain numbers, lists and dictionaries. model: also a run or its folder, or
+    the name of a network that ships.
 
     Measures of the network's responses, the same measures of as many samples of the target (`…_target`) and, under
     `exact_sampler`, of the exact denoiser run through the same steps: what a perfect network would do.
+
+    >>> found = lapsus.evaluate("index-swap-10", conditions=256)
+    >>> round(found["swap_curve"][0]["target"], 2)
+    0.1
     """
+    model = load(model)
     drawn = model.task.sample(conditions, streams.generator(seed, "evaluation"))
     measures = model.behaviour.measures
     result = {"conditions": conditions, "trials": trials, "seed": seed}

@@ -1,6 +1,7 @@
 """Activity of a trained network, in the form that every analysis takes."""
 
 import math
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -8,6 +9,7 @@ import xarray as xr
 
 from lapsus import circular, streams
 from lapsus.errors import LapsusError
+from lapsus.library import Run, Shipped, load
 from lapsus.study.evaluation import respond
 from lapsus.training.model import Model
 
@@ -16,7 +18,7 @@ __all__ = ["simulate", "simulate_design", "simulate_responses"]
 
 @torch.no_grad()
 def simulate(
-    model: Model,
+    model: Model | Run | Shipped | str | Path,
     conditions: int | dict = 256,
     trials: int = 16,
     seed: int = 0,
@@ -24,15 +26,20 @@ def simulate(
     engine: str = "auto",
     threads: int | None = None,
 ) -> xr.Dataset:
-    """Simulate free-running trials: `conditions` a number to draw, or a dictionary as the task makes it.
+    """Simulate free-running trials: `conditions` a number to draw, or a dictionary as the task makes it. model: also a
+    run or its folder, or the name of a network that ships.
 
     Returns activity[trial, time, unit] with the response, the trial table and the readout; time is in steps from cue
     offset (the start of denoising), so that earlier epochs are negative; time t holds the state that step t reached.
+
+    >>> dict(lapsus.simulate("index-swap-10", conditions=4, trials=2).sizes)
+    {'trial': 8, 'time': 69, 'unit': 16, 'dim': 2}
     """
     if not (math.isfinite(noise_scale) and noise_scale >= 0):
         raise LapsusError(f"The noise scale must be a finite number that is not negative, not {noise_scale}.")
     if seed < 0:
         raise LapsusError(f"The seed must not be negative (it is {seed}).")
+    model = load(model)
     if isinstance(conditions, int):
         if conditions < 1 or trials < 1:
             raise LapsusError("simulate needs at least one condition and one trial.")

@@ -40,7 +40,12 @@ Kind = Literal["matched", "still learning", "no cue", "one mode", "away"]
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a network does (`kind`), in a sentence with numbers, and what to try where it is not matched."""
+    """What a network does (`kind`), in a sentence with numbers, and what to try where it is not matched.
+
+    >>> found = lapsus.evaluate("index-swap-10", conditions=512)
+    >>> lapsus.verdict(found).kind
+    'matched'
+    """
 
     kind: Kind
     sentence: str
@@ -57,7 +62,13 @@ class Verdict:
 
 def verdict(found: dict[str, Any], objective: str = "diffusion", unfinished: bool = False) -> Verdict:
     """The verdict on what `lapsus.evaluate` found; `objective` is the kind of the last stage, `unfinished` says that
-    updates are left."""
+    updates are left.
+
+    >>> curve = [{"rate": 0.5, "target": 0.1, "likelihood": 0.5, "responses": 16000}]
+    >>> found = {"conditions": 1000, "trials": 16, "swap_curve": curve, "swap_curve_mad": 0.4, "swap_curve_max": 0.4}
+    >>> lapsus.verdict(found | {"median_error": 0.1, "away": 0.0, "away_target": 0.0}).kind
+    'no cue'
+    """
     away, allowed = found.get("away", 0.0), found.get("away_target", 0.0)
     if away - allowed > AWAY_OVER:
         return Verdict(

@@ -34,6 +34,9 @@ class AttendedIndexCued(IndexCued):
     """Two items; after they are shown one is attended, `attended [C]` (0 or 1), seen as `evidence [C]` = ±1 + noise.
 
     evidence_noise: s.d. of that noise. The epoch `attention` shows the evidence, and the first delay follows it.
+
+    >>> lapsus.AttendedIndexCued().epochs
+    {'prestimulus': 3, 'stimulus': 5, 'attention': 5, 'delay': 10, 'cue': 5, 'denoise': 40}
     """
 
     delay: int = 10

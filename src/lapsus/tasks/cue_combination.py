@@ -34,6 +34,9 @@ class CueCombination:
     gain: how strongly cues drive the untrained network. Its noise is of order one in every step, and a memory that is
     to resolve a tenth of a unit must be larger than that; input weights would get there by themselves, in many more
     updates.
+
+    >>> lapsus.CueCombination().epochs
+    {'prestimulus': 3, 'stimulus': 5, 'denoise': 40}
     """
 
     limit: float = 3.0

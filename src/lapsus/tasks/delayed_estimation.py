@@ -84,6 +84,10 @@ class IndexCued:
     """Ordered colours and an index as cue; locations are not shown (the macaque task).
 
     encoding "circular" gives cos and sin of each colour, "scalar" the angle itself as in the paper's text.
+
+    >>> task = lapsus.IndexCued()
+    >>> task.sample(5, torch.Generator().manual_seed(0))["report"].shape
+    torch.Size([5, 2])
     """
 
     items: int = 2
@@ -179,7 +183,11 @@ class _Palimpsest(nn.Module):
 
 @dataclass(frozen=True)
 class FeatureCued:
-    """Conjunctions of location and colour in a palimpsest code; the cue is one item's location."""
+    """Conjunctions of location and colour in a palimpsest code; the cue is one item's location.
+
+    >>> lapsus.FeatureCued(delay=20).epochs
+    {'prestimulus': 3, 'stimulus': 5, 'delay': 20, 'cue': 5, 'denoise': 40}
+    """
 
     items: int = 2
     tuning_curves: int = 16

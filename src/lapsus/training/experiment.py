@@ -101,7 +101,11 @@ class Stage(_Section):
 
 
 class Experiment(_Section):
-    """A network, the task it sees, the behaviour it should show, and the stages of its training."""
+    """A network, the task it sees, the behaviour it should show, and the stages of its training.
+
+    >>> lapsus.read_experiment("index-swap-10").behaviour["swap"]
+    {'kind': 'constant', 'p': 0.1}
+    """
 
     name: str = Field(min_length=1, max_length=200)
     description: str = ""
@@ -150,7 +154,11 @@ def _shown(value: object) -> str:
 
 
 def read_experiment(source: str | Path | dict, overrides: Sequence[str] = ()) -> Experiment:
-    """An experiment from a TOML file, from the name of one that ships with lapsus, or from a dictionary."""
+    """An experiment from a TOML file, from the name of one that ships with lapsus, or from a dictionary.
+
+    >>> lapsus.read_experiment("feature-smooth-2").task["kind"]
+    'feature-cued'
+    """
     name = "experiment"
     if not isinstance(source, dict):
         name, source = str(source), experiment_table(source)

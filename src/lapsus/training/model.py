@@ -41,7 +41,12 @@ def _shown(task: Task) -> list[str]:
 
 
 class Model(nn.Module):
-    """task, behaviour, network and the task's learned encoder; `seed` fixes the initial weights."""
+    """task, behaviour, network and the task's learned encoder; `seed` fixes the initial weights.
+
+    >>> model = lapsus.load("index-swap-10")
+    >>> type(model.task).__name__, type(model.network).__name__
+    ('IndexCued', 'DendriticTree')
+    """
 
     network: Network
     encoder: nn.Module

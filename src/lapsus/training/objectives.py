@@ -190,6 +190,9 @@ class Diffusion:
     early_weight e weighs step t by w^-e, w being the weight of x_T in mu_q(x_t, x_T), which is small early on, where a
     trial takes the side of one mode; w is taken to be at least early_floor, for before that no side is taken. No weight
     changes what is optimal at any step; 0 is the paper's loss.
+
+    >>> lapsus.Diffusion(regress="expectation").rate_penalty
+    1e-08
     """
 
     rate_penalty: float = 1e-8
@@ -227,7 +230,11 @@ class Diffusion:
 
 @dataclass(frozen=True)
 class TaskOptimal:
-    """Mean over the last T* steps of |A [cos, sin] - x|²; a window of 0, or beyond the delay, means all of it."""
+    """Mean over the last T* steps of |A [cos, sin] - x|²; a window of 0, or beyond the delay, means all of it.
+
+    >>> lapsus.TaskOptimal(rate_penalty=1e-7).rate_penalty
+    1e-07
+    """
 
     window: int = 0
     rate_penalty: float = 1e-8
@@ -245,7 +252,11 @@ class TaskOptimal:
 
 @dataclass(frozen=True)
 class SampleMSE:
-    """The same loss against samples of the target: the control that must average the modes."""
+    """The same loss against samples of the target: the control that must average the modes.
+
+    >>> lapsus.SampleMSE().rate_penalty
+    1e-08
+    """
 
     window: int = 0
     rate_penalty: float = 1e-8

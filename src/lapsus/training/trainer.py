@@ -98,6 +98,10 @@ def train(
     A bar shows loss, excess over the Bayes denoiser and trials per second; metrics.jsonl keeps them. Where there is no
     terminal, `say` gets a line of them with every checkpoint. Interrupting saves; so does `stop`, which is asked with
     every line of metrics and ends the training when it says so.
+
+    >>> run = lapsus.Run.create("short", lapsus.read_experiment("index-swap-10"))
+    >>> lapsus.train(run, steps=1, progress=False).reason
+    'steps'
     """
     check_options(steps=steps, minutes=minutes, engine=engine, threads=threads, micro_batch=micro_batch)
     with run.writing():

@@ -42,6 +42,9 @@ def read_trials(
     ({"response": "response_ori"}), where which rows count ({"condition": "dual"}); probe_positions is the number of
     places on a ring where probes are their numbers. feature_name and probe_name are what texts and plots call the
     features. Raises one LapsusError that lists every problem.
+
+    >>> lapsus.read_trials(lapsus.trials.observer.observer_path())
+    Trials(2400 trials, 1 subject, set sizes 2, with probe)
     """
     path = Path(path)
     table_options = {"columns": columns, "where": where, "probe_positions": probe_positions}

@@ -27,6 +27,10 @@ class Trials:
     called            what it called those that were renamed: {"response": "resp_ori"}
     unit, probe_unit  what the table's angles were in
     feature_name, probe_name  what to call the features in texts and plots
+
+    >>> trials = lapsus.Trials(response=[0.1, 2.0], report=[[0.0, 2.0], [0.0, 2.0]])
+    >>> trials
+    Trials(2 trials, 1 subject, set sizes 2, without probe)
     """
 
     feature_name, probe_name = "report", "probe"
