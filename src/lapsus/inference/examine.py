@@ -92,7 +92,7 @@ def examine(trials: Trials) -> Examination:
     to expect (by a quick fit with one swap rate for each set size), and which analyses it allows.
 
     >>> import lapsus
-    >>> trials = lapsus.read_trials(lapsus.trials.observer.observer_path())
+    >>> trials = lapsus.read_trials(lapsus.trials.observer_path())
     >>> lapsus.examine(trials).recommended
     2
     """

@@ -52,7 +52,7 @@ def fit(
     bias      a constant shift of all responses; None: where it predicts better
     apart     angle (radians) beyond which a non-target counts as told apart from the target; None: 2 circular s.d.
 
-    >>> trials = lapsus.read_trials(lapsus.trials.observer.observer_path())[:300]
+    >>> trials = lapsus.read_trials(lapsus.trials.observer_path())[:300]
     >>> lapsus.fit(trials, "constant", progress=False).name
     'constant'
     """

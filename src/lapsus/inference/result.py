@@ -50,7 +50,7 @@ class Fit:
     rhat, accepted: how the sampling went
     apart         angle beyond which non-targets count as distinguishable (radians); None: 2 circular s.d.
 
-    >>> trials = lapsus.read_trials(lapsus.trials.observer.observer_path())[:300]
+    >>> trials = lapsus.read_trials(lapsus.trials.observer_path())[:300]
     >>> fit = lapsus.fit(trials, "constant", progress=False)
     >>> list(fit.rates)[:5]
     ['set_size', 'trials', 'swap', 'swap_low', 'swap_high']

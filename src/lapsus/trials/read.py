@@ -43,7 +43,7 @@ def read_trials(
     places on a ring where probes are their numbers. feature_name and probe_name are what texts and plots call the
     features. Raises one LapsusError that lists every problem.
 
-    >>> lapsus.read_trials(lapsus.trials.observer.observer_path())
+    >>> lapsus.read_trials(lapsus.trials.observer_path())
     Trials(2400 trials, 1 subject, set sizes 2, with probe)
     """
     path = Path(path)
