@@ -379,6 +379,52 @@ def test_what_makes_no_network_is_refused(tmp_path, line, message):
     assert len(str(raised.value)) < 1000
 
 
+@pytest.mark.parametrize(
+    "task", ["3", '"x"', "1e308", "1979-05-27", "9" * 5000, "{ a = 07:32:00 }", "[" * 400 + "]" * 400]
+)
+def test_a_stage_whose_task_is_no_table_is_one_sentence(tmp_path, task):
+    (tmp_path / "tiny.toml").write_text(f"{TINY}task = {task}\n")
+    with pytest.raises(LapsusError, match=r"stage\.0\.task|not a TOML file") as raised:
+        read_experiment(tmp_path / "tiny.toml")
+    assert len(str(raised.value)) < 1000
+
+
+def test_keys_of_many_dots_are_refused_before_they_are_followed(tmp_path):
+    for key in (".".join("a" * 100_000), ".".join(['"a"'] * 100_000)):
+        (tmp_path / "tiny.toml").write_text(f"{TINY}[task.{key}]\nx = 1\n")
+        began = time.process_time()
+        with pytest.raises(LapsusError, match="too many dots"):
+            read_experiment(tmp_path / "tiny.toml")
+        assert time.process_time() - began < 5
+
+
+@pytest.mark.parametrize(
+    "change",
+    (
+        ".".join("a" * 3000) + "=1",
+        "stage.²=1",
+        "stage." + "9" * 5000 + ".x=1",
+        "network.branching.0.x=1",
+        "x=[" * 999,
+        "stage.0.task=1979-05-27",
+        "name=" + "9" * 5000,
+    ),
+)
+def test_changes_that_cannot_be_are_sentences(tmp_path, change):
+    (tmp_path / "tiny.toml").write_text(TINY)
+    with pytest.raises(LapsusError) as raised:
+        read_experiment(tmp_path / "tiny.toml", [change])
+    assert len(str(raised.value)) < 1000
+
+
+def test_a_number_of_hundreds_of_digits_in_a_checkpoint_falls_back(copy):
+    path = copy / "checkpoint-00000003.json"
+    facts = json.loads(path.read_text()) | {"seconds": 10**400}
+    path.write_text(json.dumps(facts))
+    with pytest.warns(LapsusWarning, match="trying the one before"):
+        assert Run(copy).training()[0].update == 2
+
+
 def test_options_that_cannot_be_are_sentences(finished):
     for arguments in (
         ("resume", finished, "--threads", 100000),

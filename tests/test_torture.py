@@ -15,7 +15,8 @@ def test_a_short_campaign_loses_nothing():
     script = (
         "from torture import campaign, hostile\n"
         "hostile.BATCH = 6\n"
-        "found = campaign.campaign(0.15, seed=1, names=('train', 'simulate --force', 'reproduce'), least=18)\n"
+        "least = campaign.Least(faults=18, kills=2, tables=20, inputs=18 * hostile.BATCH)\n"
+        "found = campaign.campaign(0, 1, ('train', 'simulate --force', 'reproduce'), least)\n"
         "print(found.table())\n"
         "assert not found.losses and sum(found.tried.values()) > 100\n"
     )
@@ -26,6 +27,6 @@ def test_a_short_campaign_loses_nothing():
         env=environment | {"PYTHONPATH": os.pathsep.join(paths)},
         capture_output=True,
         text=True,
-        timeout=900,
+        timeout=1800,
     )
     assert done.returncode == 0, done.stdout + done.stderr

@@ -9,6 +9,7 @@ import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from torture import hostile, jobs, tables
@@ -36,7 +37,10 @@ class Tally:
         return sum(map(len, self.lost.values()))
 
     def table(self) -> str:
-        lines = ["| what | tried | survived | lost |", "|---|---:|---:|---:|"]
+        """What was lost, then the counts."""
+        lines = [f"LOST  {part}, {row}: {why}" for (part, row), all_of in self.lost.items() for why in all_of]
+        lines += [""] * bool(lines)
+        lines += ["| what | tried | survived | lost |", "|---|---:|---:|---:|"]
         total = 0
         for part, row in self.tried:
             tried, lost = self.tried[part, row], len(self.lost[part, row])
@@ -129,9 +133,18 @@ def fault_cases(seed: int, steps: dict[str, int]) -> Iterator[tuple[jobs.Job, Fa
                 yield job, Fault(kind, at, seed=seed + number)
 
 
-def campaign(minutes: float, seed: int = 0, names: tuple[str, ...] = (), inputs: int = 0, least: int = 0) -> Tally:
-    """Faults, hostile files and tables, in shares of the time but at least so many inputs and faults; `names` restricts
-    the jobs."""
+@dataclass(frozen=True)
+class Least:
+    """How much is tried at least, however long it takes; with no minutes, exactly this, on a machine of any speed."""
+
+    faults: int = 0
+    kills: int = 0
+    tables: int = 0
+    inputs: int = 0
+
+
+def campaign(minutes: float, seed: int = 0, names: tuple[str, ...] = (), least: Least = Least()) -> Tally:  # noqa: B008
+    """Faults, hostile files and tables, in shares of the time; `names` restricts the jobs."""
     tally = Tally()
     if names:
         jobs.JOBS = tuple(job for job in jobs.JOBS if job.name in names)
@@ -146,10 +159,10 @@ def campaign(minutes: float, seed: int = 0, names: tuple[str, ...] = (), inputs:
             own.mkdir()
             expected[job.name], steps[job.name] = undisturbed(job, own)
             found = own / "found" if job.name == "discover" else found
-        _faults(tally, folder, expected, steps, seed, 60 * minutes * 0.55, least)
-        _kills(tally, folder, expected, seed, 60 * minutes * 0.1)
-        _tables(tally, folder, seed, 60 * minutes * 0.05)
-        _hostile(tally, folder, found, seed, 60 * minutes * 0.3, inputs)
+        _faults(tally, folder, expected, steps, seed, 60 * minutes * 0.55, least.faults)
+        _kills(tally, folder, expected, seed, 60 * minutes * 0.1, least.kills)
+        _tables(tally, folder, seed, 60 * minutes * 0.05, least.tables)
+        _hostile(tally, folder, found, seed, 60 * minutes * 0.3, least.inputs)
     return tally
 
 
@@ -163,11 +176,12 @@ def _faults(tally: Tally, folder: Path, expected: dict, steps: dict, seed: int, 
         shutil.rmtree(own)
 
 
-def _kills(tally: Tally, folder: Path, expected: dict, seed: int, seconds: float) -> None:
+def _kills(tally: Tally, folder: Path, expected: dict, seed: int, seconds: float, least: int) -> None:
     """SIGKILL at any time, several times, not only at writes."""
-    over, chance = deadline(seconds), random.Random(seed)
+    over, chance, number = deadline(seconds), random.Random(seed), 0
     quick = [job for job in jobs.JOBS if job.often > 1]
-    while quick and not over():
+    while quick and (not over() or number < least):
+        number += 1
         job, own = chance.choice(quick), Path(tempfile.mkdtemp(dir=folder))
         job.begin(own)
         why = ""
@@ -183,9 +197,9 @@ def _kills(tally: Tally, folder: Path, expected: dict, seed: int, seconds: float
         shutil.rmtree(own)
 
 
-def _tables(tally: Tally, folder: Path, seed: int, seconds: float) -> None:
+def _tables(tally: Tally, folder: Path, seed: int, seconds: float, least: int) -> None:
     over, number = deadline(seconds), 0
-    while not over():
+    while not over() or number < least:
         number += 1
         try:
             why = tables.attempt(folder, f"{seed}-{number}")
@@ -216,7 +230,7 @@ def main() -> None:
     parser.add_argument("--inputs", type=int, default=0, help="hostile inputs at least")
     chosen = parser.parse_args()
     began = time.monotonic()
-    tally = campaign(chosen.minutes, chosen.seed, inputs=chosen.inputs)
+    tally = campaign(chosen.minutes, chosen.seed, least=Least(inputs=chosen.inputs))
     print(tally.table())
     print(f"\nSeed {chosen.seed}, {(time.monotonic() - began) / 60:.0f} minutes.")
     sys.exit(1 if tally.losses else 0)

@@ -1,5 +1,6 @@
 """Work in a forked process that may be killed, starved or cut off, and what became of it."""
 
+import contextlib
 import os
 import resource
 import select
@@ -11,6 +12,9 @@ import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+
+# Seconds of wall clock without any of processor time after which a child waits for something that never comes.
+IDLE = 180
 
 
 @dataclass(frozen=True)
@@ -34,7 +38,11 @@ def memory_limit(extra: int) -> None:
 
 
 def run(work: Callable[[], object], *, seconds: float = 120.0, kill_after: float | None = None) -> Ended:
-    """Fork, do the work with output to a file, wait; SIGKILL after `kill_after` seconds if that is given."""
+    """Fork, do the work with output to a file, wait; SIGKILL after `kill_after` seconds if that is given.
+
+    `seconds` are of processor time, of the child and its own children, so that a busy machine makes nobody late; who
+    waits for `IDLE` seconds without using any has hung too.
+    """
     with tempfile.TemporaryFile() as output:
         sys.stdout.flush()
         sys.stderr.flush()
@@ -42,6 +50,7 @@ def run(work: Callable[[], object], *, seconds: float = 120.0, kill_after: float
         if child == 0:
             code = 70
             try:
+                os.setpgid(0, 0)
                 for number in (signal.SIGINT, signal.SIGTERM):
                     signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
                 for stream in (1, 2):
@@ -70,12 +79,36 @@ def _wait(child: int, seconds: float, kill_after: float | None) -> tuple[int, bo
             if not select.select([handle], [], [], kill_after)[0]:
                 os.kill(child, signal.SIGKILL)
             return os.waitpid(child, 0)[1], False
-        hung = not select.select([handle], [], [], seconds)[0]
-        if hung:
-            os.kill(child, signal.SIGKILL)
-        return os.waitpid(child, 0)[1], hung
+        hung, used, since = False, 0.0, time.monotonic()
+        while not hung and not select.select([handle], [], [], 2)[0]:
+            now = _processor_seconds(child)
+            if now > used:
+                used, since = now, time.monotonic()
+            hung = used > seconds or time.monotonic() - since > IDLE
+        return os.waitpid(child, 0)[1] if not hung else _stopped(child), hung
+    except BaseException:
+        _stopped(child)
+        raise
     finally:
         os.close(handle)
+
+
+def _stopped(child: int) -> int:
+    """Kill a child with all of its group; its status."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(child, signal.SIGKILL)
+    return os.waitpid(child, 0)[1]
+
+
+def _processor_seconds(group: int) -> float:
+    """Of all processes in the group that there are now, and of those that they have waited for."""
+    ticks = 0
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            fields = path.read_text().rpartition(")")[2].split()
+            if int(fields[2]) == group:
+                ticks += sum(map(int, fields[11:15]))
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def deadline(seconds: float) -> Callable[[], bool]:

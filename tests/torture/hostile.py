@@ -10,6 +10,7 @@ import io
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import struct
@@ -22,6 +23,7 @@ import numpy as np
 
 from lapsus.errors import LapsusError
 from torture.child import memory_limit, run
+from torture.jobs import TINY
 
 SECONDS, MEMORY, BATCH = 20, 1 << 30, 100
 NASTY = (
@@ -45,6 +47,14 @@ VALUES = (
     None, True, False, 0, -1, 1, 2**31, 2**63, -(2**63), 10**30, 0.5, 1e308, float("nan"), float("inf"), "", "x" * 5000,
     "lapsus.data.__main__:x", "subprocess:Popen", "os:system", "../../x", [], [[]], [1, 2], {}, {"kind": "none"},
 )  # fmt: skip
+
+
+# Values as TOML writes them that JSON has no words for, and keys that make depth without brackets.
+TOML = (
+    "1979-05-27", "1979-05-27T07:32:00Z", "07:32:00", "9" * 5000, "0x" + "f" * 400, "[" * 400 + "]" * 400, "nan",
+    "-inf", '"""\n"""', "{}", "{a = {b = [{}]}}", "[[1], [2]]", "[[]]", '["x", "y"]', "[nan]", "[1e308, -1e308]",
+)  # fmt: skip
+DEEP = ".".join("a" * 3000)
 
 
 def mutate_bytes(data: bytes, chance: random.Random) -> bytes:
@@ -141,6 +151,38 @@ def mutate_toml(data: bytes, chance: random.Random) -> bytes:
         return mutate_bytes(data, chance)
 
 
+def mutate_assignments(data: bytes, chance: random.Random) -> bytes:
+    """TOML with other values and keys, as they are written."""
+    lines = data.decode().splitlines()
+    places = [at for at, line in enumerate(lines) if " = " in line]
+    for _ in range(chance.choice((1, 1, 2))):
+        at = chance.choice(places)
+        key, _, value = lines[at].partition(" = ")
+        if chance.random() < 0.2:
+            lines[at] = f"{key}.{DEEP} = {value}" if chance.random() < 0.5 else f"{DEEP} = {value}"
+        else:
+            lines[at] = f"{key} = {chance.choice(TOML)}"
+    return "\n".join(lines).encode()
+
+
+def mutate_changes(data: bytes, chance: random.Random) -> bytes:
+    """Changes as --set takes them, one to a line: other paths, other values."""
+    lines = data.decode().splitlines()
+    for _ in range(chance.choice((1, 1, 2))):
+        at = chance.randrange(len(lines))
+        key, _, value = lines[at].partition("=")
+        parts = key.split(".")
+        if chance.random() < 0.5:
+            place = chance.randrange(len(parts) + 1)
+            parts[place : place + chance.randrange(2)] = [
+                chance.choice(("*", "-1", "0", "²", "9" * 5000, "", "kind", "task", "stage", "branching", DEEP))
+            ]
+        if chance.random() < 0.7:
+            value = chance.choice((*TOML, *NASTY, json.dumps(chance.choice(VALUES))))
+        lines[at] = f"{'.'.join(parts)}={value}"
+    return "\n".join(lines).encode("utf-8", "replace")
+
+
 def mutate_tensors(data: bytes, chance: random.Random) -> bytes:
     """Safetensors with another header."""
     size = int.from_bytes(data[:8], "little")
@@ -173,10 +215,18 @@ def _experiment(folder: Path) -> object:
     from lapsus.training.kinds import check_trust
     from lapsus.training.model import Model
 
-    described = read_experiment(folder / "tiny.toml")
+    changes = (folder / "changes.txt").read_bytes().decode("utf-8", "surrogateescape").split("\n")
+    described = read_experiment(folder / "tiny.toml", [line for line in changes if line])
     check_trust(described.model_dump(), "tiny.toml", own=True)
     model = Model.of(described)
     return [model.at_stage(stage) for stage in described.stage]
+
+
+def _sweep(folder: Path) -> object:
+    from lapsus.sweep.plan import plan_sweep
+    from lapsus.sweep.sweep_file import read_sweep
+
+    return plan_sweep(read_sweep(folder / "sweep.toml"), folder / "members")
 
 
 def _run(folder: Path) -> object:
@@ -241,6 +291,31 @@ def _json(folder: Path) -> object:
     return read_json(folder / "checkpoint-00000003.json", Checkpoint)
 
 
+RICH = (
+    TINY
+    + """
+[[stage]]
+name = "second"
+updates = 2
+task = { denoise = [2, 3], delay = 2 }
+behaviour = { kind = "bns", swap = { kind = "smooth" } }
+objective = { kind = "task-optimal" }
+[noise]
+first = 0.3
+"""
+)
+CHANGES = "stage.0.updates=4\nnetwork.units=5\nstage.*.trials=8\nnetwork.branching=[2, 2]\nnoise.last=0.02\n"
+SWEEP = """
+name = "small"
+experiment = "tiny.toml"
+seeds = 2
+tries = 2
+[vary]
+"network.units" = [4, 6]
+stage.0.updates = [2, 3]
+[measure]
+mechanism = false
+"""
 TEXT = (mutate_cells, mutate_cells, mutate_bytes)
 READERS = (
     Reader("CSV", "tables", "t.csv", TEXT, lambda f: _trials(f, "t.csv")),
@@ -250,9 +325,11 @@ READERS = (
     Reader("MATLAB", "tables", "t.mat", (mutate_bytes,), lambda f: _trials(f, "t.mat")),
     Reader("MATLAB, Bays et al.", "tables", "bays.mat", (mutate_bytes,), lambda f: _trials(f, "bays.mat")),
     Reader("MATLAB, van den Berg et al.", "tables", "berg.mat", (mutate_bytes,), lambda f: _trials(f, "berg.mat")),
-    Reader("TOML", "tables", "tiny.toml", (mutate_toml, mutate_toml, mutate_bytes), _experiment),
+    Reader("TOML", "tables", "tiny.toml", (mutate_toml, mutate_assignments, mutate_bytes), _experiment),
+    Reader("TOML, --set", "tables", "changes.txt", (mutate_changes, mutate_bytes), _experiment),
+    Reader("TOML of a sweep", "tables", "sweep.toml", (mutate_toml, mutate_assignments, mutate_bytes), _sweep),
     Reader("JSON", "run", "checkpoint-00000003.json", (mutate_json, mutate_bytes), _json),
-    Reader("run: config", "run", "config.toml", (mutate_toml, mutate_bytes), _run),
+    Reader("run: config", "run", "config.toml", (mutate_toml, mutate_assignments, mutate_bytes), _run),
     Reader("run: checkpoint", "run", "checkpoint-00000003.json", (mutate_json, mutate_bytes), _run),
     Reader(
         "run: safetensors", "run", "checkpoint-00000003.safetensors", (mutate_tensors, mutate_bytes), _run, _fix_hash
@@ -276,7 +353,7 @@ def make(folder: Path, run_folder: Path, found: Path | None) -> None:
     from lapsus.library import load
     from lapsus.study import simulate
     from lapsus.trials import read_trials
-    from torture.jobs import MADE, TINY
+    from torture.jobs import MADE
 
     tables = folder / "tables"
     tables.mkdir()
@@ -285,7 +362,9 @@ def make(folder: Path, run_folder: Path, found: Path | None) -> None:
     (tables / "t.csv").write_text(text)
     (tables / "t.txt").write_text(text)
     (tables / "t.tsv").write_text(text.replace(",", "\t"))
-    (tables / "tiny.toml").write_text(TINY)
+    (tables / "tiny.toml").write_text(RICH)
+    (tables / "changes.txt").write_text(CHANGES)
+    (tables / "sweep.toml").write_text(SWEEP)
     trials.table.head(12).to_parquet(tables / "t.parquet")
     numbers = trials.table.head(12).select_dtypes("number")
     savemat(tables / "t.mat", {name: values.to_numpy() for name, values in numbers.items()})
@@ -302,12 +381,22 @@ def make(folder: Path, run_folder: Path, found: Path | None) -> None:
         simulate(load(run_folder), 2, 2).to_netcdf(tables / "activity.nc", engine="h5netcdf")
         fit(trials, "constant", seed=1).save(folder / "fit")
     shutil.copytree(run_folder, folder / "run")
+    _without_place(folder / "run")
     if found is not None:
         shutil.copytree(found, folder / "found")
     # The control: as they are, all of them are read.
     for reader in READERS:
         if (folder / reader.folder).is_dir():
             reader.read(folder / reader.folder)
+
+
+def _without_place(folder: Path) -> None:
+    """Versions and times of a run made the same everywhere, so that a seed makes the same input on every machine."""
+    config, facts = folder / "config.toml", folder / "checkpoint-00000003.json"
+    config.write_text(re.sub(r"(?s)\[versions\].*?(?=\n\[|\Z)", '[versions]\nlapsus = "0.0.0"\n', config.read_text()))
+    facts.write_text(re.sub(r'("\w*seconds": )[\d.e+-]+', r"\g<1>1.0", facts.read_text()))
+    metrics = folder / "metrics.jsonl"
+    metrics.write_text(re.sub(r'("\w*seconds?": )[\d.e+-]+', r"\g<1>1.0", metrics.read_text()))
 
 
 def _attempt(reader: Reader, source: Path, work: Path, seed: str) -> tuple[str, str]:
@@ -358,7 +447,7 @@ def batch(reader: Reader, source: Path, work: Path, seeds: list[str]) -> list[tu
         if work.exists():
             shutil.rmtree(work)
         shutil.copytree(source, work)
-        ended = run(read_all, seconds=600)
+        ended = run(read_all, seconds=SECONDS * len(left))
         outcomes += [tuple(json.loads(line)) for line in log.read_text().splitlines()] if log.exists() else []
         if ended.code != 0:
             why = (

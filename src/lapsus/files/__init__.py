@@ -7,7 +7,18 @@ another is made the same way. No link is followed, and only ordinary files are r
 
 from lapsus.files.folders import check_place, file_name, inside, locked, make_folder, new_folder, subfolder, sweep
 from lapsus.files.plain import from_plain, to_plain
-from lapsus.files.reading import Damaged, read_arrays, read_bytes, read_json, read_netcdf, read_text, short, understood
+from lapsus.files.reading import (
+    Damaged,
+    from_toml,
+    read_arrays,
+    read_bytes,
+    read_json,
+    read_netcdf,
+    read_text,
+    read_toml,
+    short,
+    understood,
+)
 from lapsus.files.writing import (
     append_line,
     remove,
@@ -26,6 +37,7 @@ __all__ = [
     "check_place",
     "file_name",
     "from_plain",
+    "from_toml",
     "inside",
     "locked",
     "make_folder",
@@ -35,6 +47,7 @@ __all__ = [
     "read_json",
     "read_netcdf",
     "read_text",
+    "read_toml",
     "remove",
     "set_aside",
     "short",

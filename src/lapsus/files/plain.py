@@ -56,6 +56,7 @@ def from_plain(kind: Any, value: Any, place: str = "it") -> Any:
         if value is None:
             return math.nan
         _expect(not isinstance(value, bool) and isinstance(value, (int, float)), place, "a number")
+        _expect(isinstance(value, float) or abs(value) < 2**1023, place, "a number that can be reckoned with")
         return float(value)
     if base is int:
         _expect(not isinstance(value, bool) and isinstance(value, int), place, "a whole number")

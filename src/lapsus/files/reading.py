@@ -3,8 +3,10 @@
 import io
 import json
 import os
+import re
 import stat
 import sys
+import tomllib
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,9 +20,26 @@ if TYPE_CHECKING:
     import numpy as np
     import xarray as xr
 
-__all__ = ["Damaged", "read_arrays", "read_bytes", "read_json", "read_netcdf", "read_text", "short", "understood"]
+__all__ = [
+    "Damaged",
+    "from_toml",
+    "read_arrays",
+    "read_bytes",
+    "read_json",
+    "read_netcdf",
+    "read_text",
+    "read_toml",
+    "short",
+    "understood",
+]
 
 _MOST, _CPU_SECONDS = 1 << 30, 60
+# How deep tables and lists may lie in one another. A key of many dots makes any depth, on which what walks it recurses
+# and the parser takes the square of their number.
+_DEEPEST = 50
+_DOTTED = re.compile(
+    r"""(?:\b[\w-]++|"[^"\n]*+"|'[^'\n]*+')(?:[ \t]*+\.[ \t]*+(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')){50}"""
+)
 # Flags of every file that is opened: no pipe is waited for, no child inherits it. Windows has one of them.
 CAREFUL = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 
@@ -107,6 +126,35 @@ def read_json(path: str | Path, kind: Any = dict, most: int = 1 << 28) -> Any:
     except (ValueError, RecursionError) as error:
         reason = "it is nested too deep" if isinstance(error, RecursionError) else str(error)
         raise Damaged(f"{short(path)} is damaged: {reason[:300]}.") from error
+
+
+def read_toml(path: str | Path, most: int = 1 << 22) -> dict:
+    """The table of a TOML file, of text, numbers, true, false, lists and tables alone."""
+    text = read_text(path, most)
+    try:
+        return from_toml(text)
+    except ValueError as error:
+        raise Damaged(f"{short(path)} is not a TOML file: {str(error)[:200]}.") from error
+
+
+def from_toml(text: str) -> dict:
+    """The table that a TOML text describes; a ValueError where it is none of ours."""
+    if _DOTTED.search(text):
+        raise ValueError("it has a key of too many dots")
+    try:
+        table = tomllib.loads(text)
+    except RecursionError:
+        raise ValueError("it is nested too deep") from None
+    level: list[Any] = [table]
+    for _ in range(_DEEPEST):
+        for part in level:
+            if not isinstance(part, (dict, list, str, bool, int, float)):
+                raise ValueError(f"{part} is a date or a time, which means nothing here")
+        inside = [part for part in level if isinstance(part, (dict, list))]
+        level = [one for part in inside for one in (part.values() if isinstance(part, dict) else part)]
+        if not level:
+            return table
+    raise ValueError("it is nested too deep")
 
 
 def read_netcdf(path: str | Path) -> "xr.Dataset":

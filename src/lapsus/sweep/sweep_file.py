@@ -1,6 +1,5 @@
 """The sweep file: which experiments, which seeds, and what varies. Unknown keys are errors."""
 
-import tomllib
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any
@@ -8,6 +7,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from lapsus.errors import LapsusError
+from lapsus.files import read_toml
 
 __all__ = ["Evaluation", "Listed", "Measure", "Mechanism", "Subjects", "SweepFile", "read_sweep"]
 
@@ -95,14 +95,9 @@ def read_sweep(source: str | Path | dict, folder: Path | None = None) -> SweepFi
         name, folder = str(source), path.parent
         if path.is_dir():
             raise LapsusError(f"{path} is a folder; a sweep is described by a .toml file.")
-        try:
-            source = tomllib.loads(path.read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            raise LapsusError(f"There is no sweep file {path}; docs/ensembles.md shows what one looks like.") from None
-        except OSError as error:
-            raise LapsusError(f"Cannot read {path}: {error.strerror}.") from error
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise LapsusError(f"{path} is not a TOML file: {error}.") from error
+        if not path.exists():
+            raise LapsusError(f"There is no sweep file {path}; docs/ensembles.md shows what one looks like.")
+        source = read_toml(path)
     if isinstance(source.get("vary"), dict):
         source = source | {"vary": _flattened(source["vary"], name)}
     try:

@@ -1,7 +1,6 @@
 """The experiment file: everything that makes a network, in one small TOML file. Unknown keys are errors."""
 
 import json
-import tomllib
 from collections.abc import Sequence
 from difflib import get_close_matches
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from lapsus.errors import LapsusError
-from lapsus.files import read_text
+from lapsus.files import from_toml, read_toml
 
 __all__ = [
     "SETS",
@@ -41,10 +40,6 @@ def check_set(which: str) -> str:
     if which not in SETS:
         raise LapsusError(f"--set must be one of {', '.join(SETS)}, not {which!r}.")
     return which
-
-
-# Bytes of an experiment file, at most.
-_MOST = 1 << 24
 
 
 class _Section(BaseModel):
@@ -174,17 +169,13 @@ def read_experiment(source: str | Path | dict, overrides: Sequence[str] = ()) ->
 
 def experiment_table(source: str | Path) -> dict:
     """The table of an experiment file, or of one that ships, as it stands there: not checked, stages not unrolled."""
-    path = _find(source)
-    try:
-        return tomllib.loads(read_text(path, _MOST))
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise LapsusError(f"{path} is not a TOML file: {str(error)[:200]}.") from error
+    return read_toml(_find(source))
 
 
 def _unrolled(stage: dict, source: str) -> list[dict]:
     """A stage whose task fields are lists, such as denoise = [8, 12, 18], stands for one stage after another."""
-    fields = (stage.get("task") or {}) if isinstance(stage, dict) else {}
-    lists = {key: value for key, value in fields.items() if isinstance(value, list)}
+    fields = stage.get("task") if isinstance(stage, dict) else None
+    lists = {key: value for key, value in fields.items() if isinstance(value, list)} if isinstance(fields, dict) else {}
     if not lists:
         return [stage]
     counts = {len(value) for value in lists.values()}
@@ -229,13 +220,13 @@ def override(table: dict, assignment: str) -> dict:
     """A copy of the table with `key.path=value` applied; stages by number, as in stage.0.updates=100 (or
     stage.*.trials=8)."""
     key, equals, text = assignment.partition("=")
-    if not equals or not key.strip():
-        raise LapsusError(f"--set takes key=value, for example task.delay=10; it got {assignment!r}.")
+    if not equals or not key.strip() or key.count(".") > 20:
+        raise LapsusError(f"--set takes key=value, for example task.delay=10; it got {_shown(assignment)}.")
     try:
-        value = tomllib.loads(f"value = {text.strip()}")["value"]
-    except tomllib.TOMLDecodeError:
+        value = from_toml(f"value = {text.strip()}")["value"]
+    except ValueError:
         value = text.strip()
-    return set_field(table, key.strip(), value, f"--set {assignment}")
+    return set_field(table, key.strip(), value, f"--set {assignment[:200]}")
 
 
 def set_field(table: dict, key: str, value: object, named: str | None = None) -> dict:
@@ -254,8 +245,9 @@ def _assign(node: Any, parts: list[str], value: Any, assignment: str, defaults: 
     """`defaults` stand for tables that the node lacks: a field of such a table changes the default."""
     part, rest = parts[0], parts[1:]
     if isinstance(node, list):
-        chosen = range(len(node)) if part == "*" else [int(part)] if part.lstrip("-").isdigit() else []
-        if not chosen or any(not -len(node) <= index < len(node) for index in chosen) or not rest:
+        numbers = {str(index): index for index in range(-len(node), len(node))}
+        chosen = range(len(node)) if part == "*" else [numbers[part]] if part in numbers else []
+        if not chosen or not rest or not all(isinstance(node[index], (dict, list)) for index in chosen):
             raise LapsusError(f"{assignment}: stages are numbered 0 to {len(node) - 1} (or * for all).")
         for index in chosen:
             _assign(node[index], rest, value, assignment, _defaults(Stage, "objective"))
