@@ -259,4 +259,10 @@ def test_arviz(by_size):
     arviz = pytest.importorskip("arviz")
     data = by_size.to_arviz()
     assert data.posterior["level"].dims == ("chain", "draw", "group")
+    found = arviz.summary(data, var_names=["swap", "level"], round_to="none")
+    rates = by_size.rates
+    for size in (2, 5):
+        mean = rates[rates["set_size"] == size]["swap"].item()
+        assert found["mean"][f"swap[{size}]"] == pytest.approx(mean, abs=0.01)
+    assert found["r_hat"].max() < 1.1 and found["ess_bulk"].min() > 100  # as chains, not as one
     assert arviz.loo(data).elpd_loo == pytest.approx(by_size.loo.elpd, abs=2)

@@ -75,7 +75,7 @@ class Trials:
         understood too); columns, where and probe_positions as in read_trials."""
         trials = cls.__new__(cls)
         table = select(table.reset_index(drop=True), columns, where, source)
-        table = from_errors(rename(table, source))
+        table = from_errors(rename(table, source), unit)
         if probe_positions is not None:
             table, probe_unit = number_to_angle(table, probe_positions, source), "degrees"
         trials._set(table, unit, probe_unit, source, hint=True)
