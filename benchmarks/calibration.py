@@ -2,7 +2,8 @@
 
 Coverage of subjects' rates and of contrasts is in benchmarks/rates.py.
 
-python benchmarks/calibration.py sbc [--fits 200] [--trials 400] [--items 2]
+python benchmarks/calibration.py sbc [--fits 200] [--trials 400] [--items 2]          # ranks f at nine distances
+python benchmarks/calibration.py sbc --subjects 6 --items 2 4 8 --model constant      # ranks every subject's rates
 python benchmarks/calibration.py recovery [--repeats 5]
 python benchmarks/calibration.py speed [--counts 1000 10000 100000] [--by hierarchical]
 python benchmarks/calibration.py human FOLDER
@@ -21,10 +22,11 @@ GRID = np.radians([45.0, 75, 105, 135, 165])
 
 
 def design(count, sizes, seed):
-    """Random items, probes and reports anywhere on the circle, set sizes drawn evenly."""
+    """Random items, probes and reports anywhere on the circle, set sizes drawn evenly, or one given for each trial."""
     rng = np.random.default_rng(seed)
     report, probe = rng.uniform(-np.pi, np.pi, (2, count, max(sizes)))
-    beyond = np.arange(max(sizes))[None] >= rng.choice(sizes, count)[:, None]
+    drawn = rng.choice(sizes, count) if len(sizes) < count else np.asarray(sizes)
+    beyond = np.arange(max(sizes))[None] >= drawn[:, None]
     report[beyond] = probe[beyond] = np.nan
     return Trials(rng.uniform(-np.pi, np.pi, count), report, probe)
 
@@ -53,9 +55,24 @@ TRUTHS = {
 
 def sbc(options):
     """In pieces, so that a run that is cut short still tells something."""
-    items, done = design(options.trials, [options.items], 0), None
+    done, rates = None, options.subjects > 0
+    if rates:  # as many trials for every subject at every set size
+        sizes = np.repeat(options.items, options.trials * options.subjects)
+        items = design(len(sizes), sizes, 0)
+        subject = [f"s{number % options.subjects + 1}" for number in range(len(sizes))]
+        items = Trials(items.response, items.report, items.probe, subject=subject)
+    else:
+        items = design(options.trials, options.items, 0)
     for start in range(0, options.fits, options.piece):
-        piece = calibrate(items, min(options.piece, options.fits - start), seed=options.seed + start, progress=False)
+        piece = calibrate(
+            items,
+            min(options.piece, options.fits - start),
+            options.model,
+            seed=options.seed + start,
+            progress=False,
+            hierarchical=rates,
+            rates=rates,
+        )
         if done is not None:
             piece = Calibration(
                 piece.distances,
@@ -65,14 +82,15 @@ def sbc(options):
                 done.not_converged + piece.not_converged,
             )
         done = piece
+        what = f"{len(done.distances)} {'rates' if rates else 'distances'}"
         print(
-            f"\n{len(done.truth)} fits of {options.trials} trials, {options.items} items, in {done.seconds:.0f} s;"
-            f" {done.not_converged} did not converge",
+            f"\n{len(done.truth)} fits of {len(items):,} trials, model {options.model}, set sizes {options.items},"
+            f" {options.subjects or 'no'} subjects, in {done.seconds:.0f} s; {done.not_converged} did not converge",
             flush=True,
         )
         print(
-            "| posterior | 50 % | 80 % | 95 % | smallest p of uniform ranks, 9 distances | verdict"
-            " |\n|---|---|---|---|---|---|"
+            f"| posterior | 50 % | 80 % | 95 % | smallest p of uniform ranks, {what} | verdict |"
+            "\n|---|---|---|---|---|---|"
         )
         for name, result in (("as fitted", done), ("spread halved", done.overconfident(2.0))):
             cover = [f"{100 * r.coverage:.1f} ± {100 * r.se:.1f}" for r in result.coverage.itertuples()]
@@ -81,7 +99,7 @@ def sbc(options):
                 f" {'passes' if result.passed else 'flagged'} |",
                 flush=True,
             )
-        print("ranks in ten bins, all distances:", np.histogram(done.position, 10, (0, 1))[0].tolist(), flush=True)
+        print("ranks in ten bins:", np.histogram(done.position, 10, (0, 1))[0].tolist(), flush=True)
 
 
 def recovery(options):
@@ -146,8 +164,10 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(required=True)
     command = commands.add_parser("sbc")
-    for name, value in (("fits", 200), ("trials", 400), ("items", 2), ("seed", 0), ("piece", 20)):
+    for name, value in (("fits", 200), ("trials", 400), ("subjects", 0), ("seed", 0), ("piece", 20)):
         command.add_argument(f"--{name}", type=int, default=value)
+    command.add_argument("--items", nargs="+", type=int, default=[2])
+    command.add_argument("--model", default="probe")
     command.set_defaults(run=sbc)
     command = commands.add_parser("recovery")
     command.add_argument("--repeats", type=int, default=5)

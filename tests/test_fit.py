@@ -319,6 +319,23 @@ def test_an_earlier_fit_is_replaced_only_on_request(tmp_path, monkeypatch):
     assert before[tmp_path / "out" / "fit.nc"] != (tmp_path / "out" / "fit.nc").read_bytes()
 
 
+def test_a_fit_that_is_stopped_says_what_was_kept(tmp_path, monkeypatch):
+    def stop(*_, **__):
+        raise KeyboardInterrupt
+
+    observed(*items(60), flat).to_csv(tmp_path / "trials.csv")
+    command = ["fit", tmp_path / "trials.csv", "--model", "none", "-o", tmp_path / "out"]
+    monkeypatch.setattr("lapsus.plots.fits.save_all", stop)
+    code, output = run(command)
+    assert code == 130 and "nothing was kept" in output and not (tmp_path / "out").exists()
+    monkeypatch.setattr("lapsus.plots.fits.save_all", lambda *_: [])
+    assert run(command)[0] == 0
+    before = (tmp_path / "out" / "fit.nc").read_bytes()
+    monkeypatch.setattr("lapsus.inference.fit", stop)
+    code, output = run([*command, "--force"])
+    assert code == 130 and "is as it was" in output and (tmp_path / "out" / "fit.nc").read_bytes() == before
+
+
 def test_output_that_cannot_be_written_is_said_before_fitting(tmp_path, monkeypatch):
     observed(*items(60), flat).to_csv(tmp_path / "trials.csv")
     monkeypatch.setattr("lapsus.inference.fit", lambda *_: pytest.fail("it was fitted"))

@@ -168,6 +168,26 @@ def test_heavy_tails_are_not_taken_for_swaps_or_guesses():
     assert "no non-target reports" in found.summary()
 
 
+@pytest.mark.slow
+def test_a_design_without_swaps_reports_none(tmp_path):
+    report, probe = items(400, (3,))
+    rng = np.random.default_rng(1)
+    guess = rng.uniform(size=400) < 0.2
+    response = np.where(guess, rng.uniform(-np.pi, np.pi, 400), report[:, 0] + rng.vonmises(0, 20, 400))
+    trials = Trials(wrap(response), report, probe)
+    trials.to_csv(tmp_path / "trials.csv")
+    command = ["fit", str(tmp_path / "trials.csv"), "--unit", "radians", "--emission", "von_mises", "--no-bias"]
+    result = json.loads(CliRunner().invoke(app, [*command, "--json"]).output)
+    row = result["rates"][0]
+    assert result["model"] == "none" and row["swap"] == row["swap_low"] == row["swap_high"] == 0
+    assert row["guess_low"] < 0.2 < row["guess_high"]
+    assert result["expected_swaps"]["expected"] == 0 and result["swap_function"] == []
+    assert "no non-target reports" in result["summary"] and "p(swap)" not in result["summary"]
+    assert "The cued item was the only one that could be reported" in result["methods"]
+    nearest = np.abs(trials.deviation).argmin(1)
+    assert (nearest != 0).mean() > 0.08  # what counting the nearest item would have called swaps
+
+
 def test_disagreeing_models_are_the_first_line(by_size, monkeypatch):
     assert by_size.summary().startswith("600 trials")
     other = by_size.candidates.iloc[[0]].assign(model="report", swap=0.9, swap_low=0.85, swap_high=0.95)
@@ -259,4 +279,10 @@ def test_arviz(by_size):
     arviz = pytest.importorskip("arviz")
     data = by_size.to_arviz()
     assert data.posterior["level"].dims == ("chain", "draw", "group")
+    found = arviz.summary(data, var_names=["swap", "level"], round_to="none")
+    rates = by_size.rates
+    for size in (2, 5):
+        mean = rates[rates["set_size"] == size]["swap"].item()
+        assert found["mean"][f"swap[{size}]"] == pytest.approx(mean, abs=0.01)
+    assert found["r_hat"].max() < 1.1 and found["ess_bulk"].min() > 100  # as chains, not as one
     assert arviz.loo(data).elpd_loo == pytest.approx(by_size.loo.elpd, abs=2)

@@ -400,6 +400,23 @@ def test_memtoolbox_files(tmp_path):
     assert set(trials.set_size) == {3} and trials.probe is None
     savemat(tmp_path / "b.mat", {"data": {"errors": errors, "distractors": distractors[:, 0]}})
     assert set(read_trials(tmp_path / "b.mat", "degrees").set_size) == {2}
+    savemat(tmp_path / "c.mat", {"errors": errors, "distractors": distractors.T})  # not in a struct
+    np.testing.assert_allclose(read_trials(tmp_path / "c.mat", "degrees").report, trials.report)
+    savemat(tmp_path / "d.mat", {"errors": errors, "distractors": distractors[:30].T})
+    with pytest.raises(LapsusError, match="distractors is 2 × 30, but there are 40 trials"):
+        read_trials(tmp_path / "d.mat", "degrees")
+
+
+@pytest.mark.parametrize("given", ["degrees", None, "radians", "degrees_180"])
+def test_errors_across_the_end_of_the_scale(given):
+    errors, others = relative(200)
+    target = np.random.default_rng(3).uniform(0, 360, 200)
+    factor = {"radians": np.pi / 180, "degrees_180": 0.5}.get(given, 1.0)
+    frame = pd.DataFrame({"resp_error": errors, "target": target, "nt_1": others[:, 0] % 360}) * factor
+    trials = Trials.from_table(frame, given)
+    np.testing.assert_allclose(wrap(trials.error - np.radians(errors)), 0, atol=1e-9)
+    frame.loc[4, "resp_error"] = 900 * factor
+    assert "column response" in problems(frame, given)
 
 
 def test_bmm_tables(tmp_path):

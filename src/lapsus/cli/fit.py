@@ -89,6 +89,7 @@ def command(
     from lapsus.errors import LapsusError
     from lapsus.inference import fit
     from lapsus.inference.files import check_folder
+    from lapsus.inference.progress import Bar
     from lapsus.trials import read_trials
 
     if output is not None and check_folder(output) and not force:
@@ -125,16 +126,20 @@ def command(
             bias=bias,
             apart=None if apart is None else apart / table.degrees,
         )
-        if output is not None:
-            from lapsus.plots.fits import save_all
+        with Bar(not json) as bar:
+            bar.stage("predictive checks")
+            shown = json_module.dumps(result.to_dict()) if json else result.summary()
+            if output is not None:
+                from lapsus.plots.fits import save_all
 
-            result.save(output, also=lambda place: save_all(result, place))
+                bar.stage(f"plots and results for {output}")
+                result.save(output, also=lambda place: save_all(result, place))
     except KeyboardInterrupt:
         kept = output is not None and (Path(output) / "fit.nc").exists()
         said = f"the earlier fit in {output} is as it was" if kept else "nothing was kept"
         typer.echo(f"lapsus: stopped; {said}.", err=True)
         raise typer.Exit(130) from None
-    typer.echo(json_module.dumps(result.to_dict()) if json else result.summary())
+    typer.echo(shown)
     if output is not None and not json:
         typer.echo(f"\nWritten to {output}.")
 
@@ -148,5 +153,7 @@ def pairs(given: list[str] | None, example: str) -> dict[str, str] | None:
         name, equals, value = one.partition("=")
         if not equals or not name.strip() or not value.strip():
             raise LapsusError(f"'{one}' is not of the form name=value; write {example}.")
+        if name.strip() in pairs:
+            raise LapsusError(f"'{name.strip()}' is given twice in '{', '.join(given or [])}'; give it once.")
         pairs[name.strip()] = value.strip()
     return pairs or None

@@ -20,10 +20,16 @@ from lapsus.inference.model import FEATURES, SETS, MixtureModel
 from lapsus.inference.shares import mean_shares
 from lapsus.trials import Trials
 
-__all__ = ["EMISSION_ORDER", "MODELS", "Candidate", "Choice", "compare", "evaluate", "search"]
+__all__ = ["EMISSION_ORDER", "MODELS", "SCATTER", "Candidate", "Choice", "compare", "evaluate", "search"]
 
 MODELS = ("none", "constant", "probe", "report", "both")  # simplest first
 EMISSION_ORDER = ("von_mises", "variable_precision", "wrapped_stable")
+SCATTER = {
+    "von_mises": "von Mises",
+    "variable_precision": "variable-precision",
+    "wrapped_stable": "wrapped stable",
+    "plane": "Gaussian in the plane",
+}
 DRAWS = 128
 
 
@@ -36,9 +42,10 @@ class Choice:
     sets: str = "offsets"
     bias: bool = False
 
-    def __str__(self) -> str:
-        words = [self.model, self.emission.replace("_", " ")]
-        return ", ".join([*words, f"f {self.sets}", *(["bias"] if self.bias else [])])
+    def words(self, several: bool) -> str:
+        """What is being compared or sampled; how f differs between set sizes where there are several."""
+        sets = [f"f {self.sets}"] if several and self.model != "none" else []
+        return ", ".join([self.model, f"{SCATTER[self.emission]} scatter", *sets, *(["bias"] if self.bias else [])])
 
 
 @dataclass

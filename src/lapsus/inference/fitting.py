@@ -74,14 +74,14 @@ def fit(
     with Bar(progress) as bar, one_thread_each():
 
         def look(choice: Choice) -> Candidate:
-            bar.stage(f"comparing: {choice}")
+            bar.stage(f"comparing: {choice.words(several)}")
             return evaluate(parts, choice, options, seed, apart)
 
         chosen, seen = search(names, emissions, structures, biases, look)
         results = []
         for number, laplace in enumerate(seen[chosen].fits):
             whose = "" if subjects[number] is None else f", subject {subjects[number]}"
-            bar.stage(f"sampling: {chosen}{whose}")
+            bar.stage(f"sampling: {chosen.words(several)}{whose}")
             results.append(_sample(laplace, seed, apart, bar))
     table = compare(seen) if len(seen) > 1 else None
     seconds = time.perf_counter() - start

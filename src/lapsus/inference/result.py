@@ -237,14 +237,19 @@ class Fit:
 
         return expected_count(self.swap_probability)
 
-    @cached_property
-    def loo(self) -> Loo:
-        """Leave-one-out expected log predictive density, from the posterior draws."""
+    @property
+    def log_likelihood(self) -> np.ndarray:
+        """Of each trial's response at each posterior draw [T, S], nats."""
         with one_thread_each():
             likelihood, columns = self.model.likelihood(torch.float32), []
             for where in torch.arange(self.draws).split(64):
                 columns.append(likelihood.by_trial(self.parameters.map(lambda part, at=where: part[..., at])))
-        return leave_one_out(np.concatenate(columns, 1))
+        return np.concatenate(columns, 1)
+
+    @cached_property
+    def loo(self) -> Loo:
+        """Leave-one-out expected log predictive density, from the posterior draws."""
+        return leave_one_out(self.log_likelihood)
 
     @property
     def converged(self) -> bool:

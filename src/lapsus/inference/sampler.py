@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import torch
 
-__all__ = ["RHAT", "Chains", "sample", "split_rhat"]
+__all__ = ["CHAINS", "RHAT", "Chains", "sample", "split_rhat"]
 
 RHAT = 1.1  # chains that differ more have not converged
-ATTEMPTS = 4
+ATTEMPTS, CHAINS = 4, 32
 
 
 @dataclass
@@ -34,7 +34,7 @@ def sample(
     centre: np.ndarray,
     factor: torch.Tensor,
     rng: np.random.Generator,
-    chains: int = 32,
+    chains: int = CHAINS,
     kept: int = 32,
     warm_up: int = 12,
     target_rhat: float = RHAT,

@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 
 from lapsus.errors import LapsusError
-from lapsus.inference.shares import band
+from lapsus.inference.sampler import CHAINS
+from lapsus.inference.shares import band, group_shares
 from lapsus.trials import Trials
 
 if TYPE_CHECKING:
@@ -126,15 +127,18 @@ def as_html(fit: "Fit") -> str:
 
 
 def to_arviz(fit: "Fit") -> Any:
-    """The draws as ArviZ InferenceData: posterior (level, swap, guess, emission parameters by group; f by distance),
-    log_likelihood by trial, observed_data. Angles in degrees of the reported feature."""
+    """The draws as ArviZ InferenceData: posterior (swap, guess, level, emission parameters by group; f by distance),
+    log_likelihood by trial, observed_data. Angles in degrees of the feature that they are of."""
     try:
         import arviz
     except ImportError as error:
         raise LapsusError("to_arviz needs ArviZ: install lapsus[arviz].") from error
 
-    def chains(values):  # [..., S] → [chain 1, draw, ...]
-        return np.moveaxis(np.asarray(values), -1, 0)[None]
+    count = CHAINS if fit.draws % CHAINS == 0 else 1
+
+    def chains(values):  # [..., S] → [chain, draw, ...]
+        values = np.moveaxis(np.asarray(values), -1, 0)
+        return values.reshape(count, -1, *values.shape[1:])
 
     model, p = fit.model, fit.parameters
     names = ["/".join(str(part) for part in label if part != "all") for label in model.labels]
@@ -145,6 +149,9 @@ def to_arviz(fit: "Fit") -> Any:
 
     for i, name in enumerate(model.emission.names):
         add(f"log_{name}" if name != "alpha" else "logit_alpha", p.emission[i], "group")
+    shares = group_shares(model, p, fit.apart)
+    add("swap", shares["non_target"], "group")
+    add("guess", shares["guess"], "group")
     add("circular_sd", model.emission.natural(p.emission.numpy())["circular_sd"] * fit.trials.degrees, "group")
     for name, values in (("level", p.level), ("logit_guess", p.guess)):
         if values is not None:
@@ -156,7 +163,7 @@ def to_arviz(fit: "Fit") -> Any:
         axis = np.linspace(0 if model.even else -np.pi, np.pi, 61)
         coords["distance"] = axis * (fit.trials.degrees if fit.name == "report" else fit.trials.probe_degrees)
         add("f", fit.f(axis), "distance")
-    likelihood = {"response": chains(model.likelihood().by_trial(p))}
+    likelihood = {"response": chains(fit.log_likelihood)}
     dims["response"] = ["trial"]
     observed = {"response": fit.trials.response * fit.trials.degrees}
     return arviz.from_dict(

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from lapsus.inference.candidates import SCATTER
 from lapsus.inference.sampler import RHAT
 
 if TYPE_CHECKING:
@@ -18,12 +19,6 @@ MEANING = {
     "probe": "swaps depend on the distance in the probe feature",
     "report": "swaps depend on the distance in the reported feature",
     "both": "swaps depend on the distances in both features",
-}
-SCATTER = {
-    "von_mises": "von Mises",
-    "variable_precision": "variable-precision",
-    "wrapped_stable": "wrapped stable",
-    "plane": "Gaussian in the plane",
 }
 SETS = {
     "shared": "f is the same at all set sizes",
@@ -129,14 +124,17 @@ def _comparison(fit: "Fit") -> list[str]:
             f"{-own['elpd_difference']:.1f} ± {own['difference_se']:.1f} nats above it."
         )
     swaps = "swap" in table
-    lines.append(f"{'model':<9} {'scatter':<19} {'f':<8} bias  below the best{'   non-target reports' * swaps}")
+    several = len([n for n in fit.model.sizes if n > 1]) > 1
+    heading = f"{'f':<8} " if several else ""
+    lines.append(f"{'model':<9} {'scatter':<19} {heading}bias  below the best{'   non-target reports' * swaps}")
     for _, row in table.iterrows():
         below = "best" if row["elpd_difference"] == 0 else f"{-row['elpd_difference']:.1f} ± {row['difference_se']:.1f}"
         kept = " (kept)" if row.equals(own) else ""
         rate = f"{100 * row['swap']:>6.1f} %" if swaps else ""
+        sets = f"{row['sets']:<8} " if several else ""
         lines.append(
-            f"{row['model']:<9} {row['emission'].replace('_', ' '):<19} {row['sets']:<8}"
-            f" {'yes' if row['bias'] else 'no':<5} {below:<17}{rate}{kept}"
+            f"{row['model']:<9} {SCATTER[row['emission']]:<19} {sets}{'yes' if row['bias'] else 'no':<5}"
+            f" {below:<17}{rate}{kept}"
         )
     high = int(own["pareto_k_above_0.7"])
     if high:

@@ -10,7 +10,17 @@ import pandas as pd
 
 from lapsus.errors import LapsusError
 
-__all__ = ["UNITS", "Unit", "from_errors", "infer_unit", "item_columns", "number_to_angle", "rename", "select"]
+__all__ = [
+    "UNITS",
+    "Unit",
+    "from_errors",
+    "infer_unit",
+    "is_item",
+    "item_columns",
+    "number_to_angle",
+    "rename",
+    "select",
+]
 
 
 class Unit(NamedTuple):
@@ -82,6 +92,13 @@ def rename(table: pd.DataFrame, source: str) -> pd.DataFrame:
     return _cued_first(table, source) if "cued" in table and "report_1" in table else table
 
 
+def is_item(name: str) -> bool:
+    """Whether a MATLAB variable of this name holds responses or items: left out, the rest would be wrong."""
+    plain = _plain(name)
+    known = ALIASES.get(plain, plain) in (*KNOWN, "error")
+    return known or any(pattern.match(f"{plain}_1") for pattern in (NON_TARGET, NON_TARGET_PROBE, ITEM))
+
+
 def _is_probe(table, name):
     """Whether a column that is just called probe holds the cued item's angle: numbers, with the other items' beside."""
     numbers = pd.to_numeric(table[name], errors="coerce")
@@ -118,14 +135,20 @@ def select(
     return table
 
 
-def from_errors(table: pd.DataFrame) -> pd.DataFrame:
+def from_errors(table: pd.DataFrame, unit: str | None = None) -> pd.DataFrame:
     """A table with errors instead of responses: relative to the target, and so are its non-targets, unless it has the
     target too."""
     if "response" in table or "error" not in table or {"response_x", "response_y"} <= set(table):
         return table
-    error = pd.to_numeric(table["error"], errors="coerce")
     if "target" in table:
-        return table.assign(response=error + pd.to_numeric(table["target"], errors="coerce"))
+        names = [n for n in table if n in ("error", "target") or re.fullmatch(r"non_target_\d+", str(n))]
+        numbers = table[names].apply(pd.to_numeric, errors="coerce")
+        unit = unit if unit in UNITS else infer_unit(numbers)[0]
+        circle, response = 2 * math.pi / UNITS[unit].factor, numbers["error"] + numbers["target"]
+        # An error across the end of the scale comes back at its other end; one of more than a turn is a slip.
+        over = (response > UNITS[unit].high) & (numbers["error"] <= circle)
+        under = (response < UNITS[unit].low) & (numbers["error"] >= -circle)
+        return table.assign(response=response - circle * over + circle * under)
     return table.drop(columns="error").assign(response=table["error"], target=0.0)
 
 

@@ -16,15 +16,18 @@ __all__ = ["bids_facts", "bids_files", "r_table", "unpack_structs", "van_den_ber
 def unpack_structs(variables: dict) -> dict:
     """MATLAB variables with a struct of columns (MemToolbox: data.errors, data.distractors, data.n) laid open.
 
-    Matrices with one column a trial, as MemToolbox has them, are turned; data.n is the set size.
+    Also where the fields were saved by themselves. Matrices with one column a trial, as MemToolbox has them, are
+    turned; n is the set size.
     """
     structs = [v for v in variables.values() if getattr(getattr(v, "dtype", None), "names", None)]
-    if len(structs) != 1 or "errors" not in structs[0].dtype.names:
+    if len(structs) == 1 and "errors" in structs[0].dtype.names:
+        variables = {name: np.asarray(structs[0][name].item()) for name in structs[0].dtype.names}
+    elif "errors" not in variables:
         return variables
-    fields = {name: np.asarray(structs[0][name].item()) for name in structs[0].dtype.names}
-    count = np.size(fields["errors"])
+    count = np.size(variables["errors"])
     found = {}
-    for name, values in fields.items():
+    for name, values in variables.items():
+        values = np.asarray(values)
         if values.ndim == 2 and values.shape[1] == count and values.shape[0] != count:
             values = values.T
         if values.dtype.kind in "fiub" and values.ndim >= 1:

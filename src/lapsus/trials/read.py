@@ -10,7 +10,7 @@ import pandas as pd
 
 from lapsus.errors import LapsusError
 from lapsus.files import read_bytes, short
-from lapsus.trials.columns import ITEM, NON_TARGET, NON_TARGET_PROBE
+from lapsus.trials.columns import ITEM, NON_TARGET, NON_TARGET_PROBE, is_item
 from lapsus.trials.matlab import check_matlab
 from lapsus.trials.other_formats import bids_facts, bids_files, r_table, unpack_structs, van_den_berg_orientation
 from lapsus.trials.table import Trials
@@ -243,6 +243,9 @@ def _matlab(path, unit, probe_unit, options):
             columns[name] = values
         elif np.ndim(values) == 2 and len(values) == trials:
             columns |= {f"{name}_{i + 1}": values[:, i] for i in range(values.shape[1])}
+        elif np.ndim(values) >= 1 and is_item(name):
+            shape = " × ".join(map(str, np.shape(values)))
+            raise LapsusError(f"{path}: {name} is {shape}, but there are {trials} trials; give it one row a trial.")
     if bays:
         _check_unit(path, (unit, probe_unit), "radians", "Bays et al. (2009)")
         with _parsing(path, "file of Bays et al. (2009)"):

@@ -86,7 +86,7 @@ class Trials:
         # Numbered items (report_1, … and which is cued) become several columns of ours.
         pairs = () if "report_1" in map(str.lower, map(str, table)) else zip(named, table)
         trials.called = theirs | {ours: str(name) for ours, name in pairs if ours != name}
-        table = from_errors(named)
+        table = from_errors(named, unit)
         if probe_positions is not None:
             table, probe_unit = number_to_angle(table, probe_positions, source), "degrees"
         trials._set(table, unit, probe_unit, source, hint=True)
