@@ -1,5 +1,7 @@
 """The five questions on systems with known answers: closed forms, written-down networks, made populations."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -7,12 +9,13 @@ from made_networks import MemoryDecides, ResponseWalks, made
 
 from lapsus.analysis import commitment as commitment_analysis, dynamics as dynamics_analysis
 from lapsus.analysis.activity import items
+from lapsus.analysis.decoding import decoding
 from lapsus.analysis.kind import KINDS, kind_of_swaps
 from lapsus.analysis.outcomes import outcomes, swap_probability
 from lapsus.analysis.ring_fit import fit_ring, fit_ring_pair
 from lapsus.analysis.swap_axis import Reports, discriminant_scores, random_cosine, roc_area, swap_axis
 from lapsus.analysis.synthetic import synthetic_population
-from lapsus.analysis.transplants import push_effects
+from lapsus.analysis.transplants import push_effects, transplant_curves
 from lapsus.circular import embed, wrap
 from lapsus.errors import LapsusError
 from lapsus.study import replay
@@ -314,25 +317,25 @@ def test_jacobian_of_a_network_equals_differences():
 
 
 def _mechanism(**parts):
-    from lapsus.study.how import Mechanism
+    from lapsus.study.mechanism import Mechanism
 
     return Mechanism(**parts)
+
+
+def _curve(shares):
+    times, ends = np.array([-28.0, -5.0, 0.0, 20.0, 40.0]), {"delay": -5.0, "cue": 0.0, "denoise": 40.0}
+    rng = np.random.default_rng(0)
+    latent = rng.standard_normal((20, 60, 1))
+    walks = [np.sqrt(s) * latent + np.sqrt(1 - s) * rng.standard_normal((20, 60, 4)) > 0 for s in shares]
+    return commitment_analysis.commitment_curve(np.stack(walks, 1).astype(float), times, ends)
 
 
 def test_words_say_when_and_do_not_overstate():
     from lapsus.report.mechanism import answers, carried, decided
 
-    times, ends = np.array([-28.0, -5.0, 0.0, 20.0, 40.0]), {"delay": -5.0, "cue": 0.0, "denoise": 40.0}
-
-    def curve(shares):
-        rng = np.random.default_rng(0)
-        latent = rng.standard_normal((20, 60, 1))
-        walks = [np.sqrt(s) * latent + np.sqrt(1 - s) * rng.standard_normal((20, 60, 4)) > 0 for s in shares]
-        return commitment_analysis.commitment_curve(np.stack(walks, 1).astype(float), times, ends)
-
-    late = decided(_mechanism(commitment=curve([0, 0, 0, 0.7, 1])))
+    late = decided(_mechanism(commitment=_curve([0, 0, 0, 0.7, 1])))
     assert "after the cue" in late and "throws the dice" in late
-    early = decided(_mechanism(commitment=curve([0.5, 0.6, 0.6, 0.8, 1])))
+    early = decided(_mechanism(commitment=_curve([0.5, 0.6, 0.6, 0.8, 1])))
     assert "decided before the cue" in early and "dice" not in early
     assert "cannot be said: no swap trials" in carried(_mechanism(left_out={"transplant": "no swap trials"}))
     assert len(answers(_mechanism(left_out={}))) == 5
@@ -352,7 +355,7 @@ def test_words_name_the_kind_that_was_built_in(name):
 
 def test_words_do_not_call_a_colour_an_axis():
     from lapsus.report.mechanism import axis
-    from lapsus.study.how import Geometry
+    from lapsus.study.geometry import Geometry
 
     of = lambda cells: _mechanism(swap_axis=Geometry(swap_axis(*cells), [], np.zeros((1, 2)), np.zeros(1)))  # noqa: E731
     assert "finds the colour" in axis(of(_cells(0.0, 2.0)))
@@ -374,6 +377,79 @@ def test_a_recording_is_asked_what_it_can_answer():
     assert "decoded" in answers(found)[0] and set(json.loads(json.dumps(found.to_dict()))) >= {"kind", "left_out"}
 
 
+def _unmarked(seed=100):
+    """A population whose swaps leave no mark in memory, and the same with a shift on swap trials along a direction that
+    none of the three kinds predicts."""
+    data = synthetic_population(trials=1200, swap_probability=0.0)
+    found, rng = items(data), np.random.default_rng(seed)
+    swap = rng.random(1200) < 0.2
+    response = wrap(np.where(swap, found.distractor, found.target) + 0.1 * rng.standard_normal(1200))
+    data = data.assign(response=("trial", response))
+    late = (data["time"] > 20).to_numpy()[None, :, None] & swap[:, None, None]
+    direction = rng.standard_normal(data.sizes["unit"])
+    moved = data["activity"] + late * 2.0 * direction / np.linalg.norm(direction)
+    return data, data.assign(activity=data["activity"].copy(data=moved))
+
+
+def test_nothing_is_said_that_a_held_out_decoder_contradicts():
+    from lapsus.report.mechanism import first_answer, kind
+
+    same, moved = (
+        _mechanism(kind=kind_of_swaps(data, every=30, repeats=60), decoding=decoding(data, every=12))
+        for data in _unmarked()
+    )
+    assert same.kind.decision == "no mark" and not same.contradicted and "look like correct ones" in kind(same)
+    assert abs(same.decoding.at_response - 0.5) < 0.1 and "no trace" in first_answer([same])
+    # The regression on the three kinds sees nothing, the decoder does: the sentence must not be printed.
+    assert moved.decoding.at_response > 0.9 and moved.decoding.before_cue < 0.6
+    assert moved.kind.decision == "no mark" and "kind" in moved.contradicted and moved.error is None
+    assert "look like correct ones" not in kind(moved) and "no trace" not in first_answer([moved])
+
+
+def test_the_first_answer_names_when_what_and_which():
+    from lapsus.report.mechanism import asked, first_answer, unasked
+
+    late, early = (_curve(shares) for shares in ([0, 0, 0, 0.7, 1], [0.5, 0.6, 0.6, 0.8, 1]))
+    carried = transplant_curves(
+        np.arange(3.0),
+        {name: np.full((6, 3), p) for name, p in (("swap", 0.9), ("correct", 0.1), ("x_from_swap", 0.9))}
+        | {name: np.full((6, 3), 0.1) for name in ("m_from_swap", "null")},
+        np.ones(6),
+    )
+    kinds = {
+        name: kind_of_swaps(synthetic_population(name, trials=1000), every=30, repeats=60)
+        for name in ("misselection", "misbinding")
+    }
+    one = _mechanism(commitment=late, transplant=carried, kind=kinds["misselection"])
+    said = first_answer([one])
+    assert "decided after the cue" in said and "response that is forming" in said and "wrong colour is selected" in said
+    assert "one network" in said and list(asked(one)) == ["when", "what", "kind"] and len(unasked(one)) == 1
+    other = _mechanism(commitment=early, transplant=carried, kind=kinds["misbinding"])
+    assert "before the cue" in first_answer([other]) and "change places" in first_answer([other])
+    both = first_answer([one, other])
+    assert "misselection, misbinding" in both and "when, relative to the cue" in both and "2 networks" in both
+    none = _mechanism(left_out={"commitment": "no swap trials: every outcome is the same", "kind": "no swap trials"})
+    assert first_answer([none]) == "This network makes no swaps to explain."
+
+
+def test_networks_that_cannot_tell_do_not_agree():
+    from types import SimpleNamespace
+
+    from lapsus.study.checks import _agreement
+
+    def checks(*kinds):
+        made = []
+        for name in kinds:
+            options = {"after": 0.0, "cue_code": 0.0} if name == "cannot tell" else {}
+            data = synthetic_population("misselection" if options else name, trials=600, **options)
+            made.append(SimpleNamespace(mechanism=_mechanism(kind=kind_of_swaps(data, every=40, repeats=40))))
+        return {check.name: check.status for check in _agreement(made)}["Networks agree on the kind of error"]
+
+    assert checks("cannot tell", "cannot tell") == "not checked" == checks("cannot tell", "misselection")
+    assert checks("misselection", "misselection") == "passed"
+    assert checks("misselection", "misbinding") == "failed"
+
+
 @pytest.mark.slow
 def test_analyse_command_prints_what_it_promises(tmp_path):
     import json
@@ -382,10 +458,10 @@ def test_analyse_command_prints_what_it_promises(tmp_path):
 
     from lapsus.cli import app
     from lapsus.library import load
-    from lapsus.study.how import Sizes, analyse
+    from lapsus.study.mechanism import analyse
+    from lapsus.study.sizes import QUICK
 
-    small = Sizes(6, 8, 2, 48, 4, 8, 2, 2, 800, 64, 10)
-    found = analyse(load("index-swap-10"), sizes=small).to_dict()
+    found = analyse(load("index-swap-10"), sizes=replace(QUICK, donors=48, single_trials=800)).to_dict()
     assert set(found["commitment"]) >= {"times", "share", "low", "high", "half_time", "by_epoch"}
     assert set(found["transplant"]) >= {"times", "swap", "correct", "x_from_swap", "m_from_swap"}
     assert set(found["swap_axis"]) >= {"auc", "shared", "shared_null"}

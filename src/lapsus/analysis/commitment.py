@@ -21,7 +21,7 @@ class Commitment:
 
     times [time] in steps from cue offset; share, low, high [time] with its 95 % interval over conditions; half_time and
     its interval: when half of the outcome's variance is fixed; by_epoch: what each epoch adds, in order, the initial
-    state first; swap_rate over all replays; conditions, groups, replays: how many.
+    state first; swap_rate over all replays; conditions, groups, replays: how many; cue_onset: when delay 1 ends.
     """
 
     times: np.ndarray
@@ -36,6 +36,13 @@ class Commitment:
     conditions: int
     groups: int
     replays: int
+    cue_onset: float = float("nan")
+
+    @property
+    def before_cue(self) -> tuple[float, float, float]:
+        """The share that is fixed at cue onset, with its interval."""
+        value, low, high = (float(np.interp(self.cue_onset, self.times, v)) for v in (self.share, self.low, self.high))
+        return value, low, high
 
     def at(self, time: float) -> float:
         """The share that is fixed at a time, between steps by interpolation."""
@@ -101,4 +108,5 @@ def commitment_curve(
         conditions=outcome.shape[0],
         groups=outcome.shape[2],
         replays=outcome.shape[3],
+        cue_onset=float(ends.get("delay", np.nan)),
     )

@@ -21,7 +21,7 @@ from lapsus.analysis.activity import cue_onset, memory, require_trials, two_item
 from lapsus.analysis.outcomes import outcomes
 from lapsus.errors import LapsusError
 
-__all__ = ["KINDS", "Kind", "PredictionModel", "kind_of_swaps", "periodic_spline", "prediction_model"]
+__all__ = ["KINDS", "Kind", "PredictionModel", "kind_of_swaps", "periodic_spline", "prediction_model", "whitener"]
 
 KINDS = ("misbinding", "misselection", "misinterpretation")
 WINDOW = 5
@@ -136,7 +136,7 @@ def _equations(held_out: np.ndarray, nominal: np.ndarray, errors: list[np.ndarra
     return _Equations(lines @ lines.transpose(0, 2, 1), (lines @ (held_out - nominal)[..., None])[..., 0])
 
 
-def _whitener(residual: np.ndarray) -> np.ndarray:
+def whitener(residual: np.ndarray) -> np.ndarray:
     """W with W' residual of unit covariance, directions with next to no noise kept at a floor."""
     spectrum, vectors = np.linalg.eigh(np.cov(residual.T).reshape(residual.shape[1], -1))
     floor = max(spectrum.max() * 1e-3, 1e-12)
@@ -179,14 +179,14 @@ def kind_of_swaps(dataset: xr.Dataset, *, folds: int = 5, every: int = 2, repeat
             train, test = (fold != k) & is_correct, fold == k
             pre = prediction_model((now if late is None else early)[train], items.report[train])
             source = now if late is None else early
-            white = _whitener(source[train] - pre.nominal(items.report[train]))
+            white = whitener(source[train] - pre.nominal(items.report[train]))
             parts = [[f(items.report[test]) @ white for f in (pre.nominal, pre.exchanged)] + [source[test] @ white]]
             nominal, exchanged, held = parts[0]
             if late is None:
                 made = _equations(held, nominal, [exchanged])
             else:
                 post = prediction_model(late[train], items.report[train], items.cued[train])
-                white = _whitener(late[train] - post.nominal(items.report[train], items.cued[train]))
+                white = whitener(late[train] - post.nominal(items.report[train], items.cued[train]))
                 functions = (post.nominal, post.misselected, post.misinterpreted)
                 normal, selected, interpreted = (f(items.report[test], items.cued[test]) @ white for f in functions)
                 join = lambda a, b: np.concatenate([a, b], 1)  # noqa: E731
@@ -252,7 +252,7 @@ def _separation(late, items, is_correct, fold, swap, folds: int) -> tuple[float,
         if len(test) == 0:
             continue
         whole = prediction_model(late[train], items.report[train], items.cued[train])
-        white = _whitener(late[train] - whole.nominal(items.report[train], items.cued[train]))
+        white = whitener(late[train] - whole.nominal(items.report[train], items.cued[train]))
         lines = []
         for rows in (train[::2], train[1::2]):
             model = prediction_model(late[rows], items.report[rows], items.cued[rows])

@@ -17,6 +17,7 @@ from lapsus.analysis.activity import require_trials
 __all__ = [
     "Reports",
     "SwapAxis",
+    "discriminant",
     "discriminant_scores",
     "effective_dimension",
     "mean_difference",
@@ -47,7 +48,7 @@ def roc_curve(scores: np.ndarray, positive: np.ndarray) -> tuple[np.ndarray, np.
     return np.append(0, misses / misses[-1]), np.append(0, hits / hits[-1])
 
 
-def _discriminant(m: np.ndarray, swap: np.ndarray, shrink: float = 1e-3) -> np.ndarray:
+def discriminant(m: np.ndarray, swap: np.ndarray, shrink: float = 1e-3) -> np.ndarray:
     """Fisher's direction [unit]: the inverse of the covariance within classes times the difference of their means."""
     one, other = m[swap], m[~swap]
     centred = np.concatenate([one - one.mean(0), other - other.mean(0)])
@@ -77,7 +78,7 @@ def discriminant_scores(
         train, test = fold != k, fold == k
         if not 1 < (train & swap).sum() < train.sum() - 1:
             continue
-        w = _discriminant(m[train], swap[train])
+        w = discriminant(m[train], swap[train])
         middle = (m[train & swap].mean(0) + m[train & ~swap].mean(0)) / 2
         spread = max(float((m[train] @ w).std()), 1e-12)
         scores[test] = (m[test] - middle) @ w / spread
@@ -179,7 +180,7 @@ def swap_axis(
             # The axis that does not hold the reported colour fixed: the fixed colour is the target throughout.
             other = cell.target & ~cell.reported
             if other.sum() >= 10:
-                w = _discriminant(cell.m[cell.target], other[cell.target])
+                w = discriminant(cell.m[cell.target], other[cell.target])
                 right = cell.reported == cell.target
                 confounds.append(roc_area(cell.m[right] @ w, ~cell.reported[right]))
         vectors.append(line)

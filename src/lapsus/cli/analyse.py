@@ -10,7 +10,7 @@ import typer
 from lapsus.cli.train import Trust
 
 if TYPE_CHECKING:
-    from lapsus.study.how import Mechanism
+    from lapsus.study.mechanism import Mechanism
 
 
 def command(
@@ -37,7 +37,7 @@ def command(
     from lapsus.errors import LapsusError
     from lapsus.files import make_folder, write_text
     from lapsus.report.mechanism import answers
-    from lapsus.study.how import swapping_networks, table_row
+    from lapsus.study.mechanism import swapping_networks, table_row
 
     names = [*(source or ()), *(swapping_networks() if swapping else ())]
     if not names:
@@ -63,7 +63,7 @@ def _analyse(name: str, seed: int, threads: int | None, trust: bool) -> "Mechani
     from lapsus.analysis.activity import items
     from lapsus.files import read_netcdf
     from lapsus.library import open_network
-    from lapsus.study.how import analyse
+    from lapsus.study.mechanism import analyse
 
     if name.endswith(".nc"):
         dataset = read_netcdf(Path(name))

@@ -16,7 +16,7 @@ from lapsus.report.words import Facts, five_sentences
 from lapsus.study.checks import Truth, fit_checks, in_order, match_checks, network_checks
 from lapsus.study.findings import NetworkFindings, seconds_trained
 from lapsus.study.match import Match
-from lapsus.study.mechanism import Mechanism
+from lapsus.study.mechanism import QUESTIONS, Mechanism
 from lapsus.trials.observer import observer_f
 
 __all__ = ["Discovery"]
@@ -30,7 +30,7 @@ class Discovery:
     fitted      the behaviour (BNS) that the fit describes for two items
     runs        the Run of each network, models their trained Models
     matches     comparison of each network with the fit and the data (matching.py)
-    mechanisms  numbers of the analyses of each network (mechanism.py)
+    mechanisms  answers of each network to the five questions (lapsus.study.mechanism)
     sentences   what was found, in five sentences
     checks      what was checked, failures first
     facts       discovery.json
@@ -114,7 +114,7 @@ class Discovery:
     @cached_property
     def mechanisms(self) -> list[Mechanism]:
         with understood(self.path / "analysis.json"):
-            return [from_plain(Mechanism, one) for one in self._part("analysis.json", "analyse")["mechanisms"]]
+            return [_mechanism(one) for one in self._part("analysis.json", "analyse")["mechanisms"]]
 
     def arrays(self, network: int = 0) -> dict[str, np.ndarray]:
         """Arrays behind the mechanism's figures."""
@@ -181,7 +181,10 @@ class Discovery:
             "where": match.where,
             "sentences": sentences,
             "checks": checks,
-            "mechanism": [network.mechanism.kind for network in networks],
+            "mechanism": [
+                {name: getattr(network.mechanism, name) for name in ("decided", "carrier", "error")}
+                for network in networks
+            ],
             "start": facts.start,
             "cueing": facts.cueing,
             "truth": facts.truth,
@@ -217,6 +220,27 @@ class Discovery:
             uniform_target=plan["uniform_target"],
             truth=_truth(self.fit) if settings["example"] else None,
         )
+
+
+# Version 0.1 averaged over the whole of delay 2 and took the third principal component for the axis of swaps; these
+# parts are not read any more.
+_REPLACED = {"rings", "decoders"}
+
+
+def _mechanism(plain: dict) -> Mechanism:
+    """A mechanism as this version or an earlier one wrote it; what an earlier one did not ask is left out, and says
+    so."""
+    if not _REPLACED & set(plain):
+        return from_plain(Mechanism, plain)
+    kept = {name: part for name, part in plain.items() if name not in _REPLACED}
+    left_out = dict.fromkeys(
+        QUESTIONS,
+        "this discovery was made by an earlier version, which did not ask it; `lapsus analyse` asks its network",
+    )
+    for name in ("alignment", "prediction"):
+        if set(kept.get(name) or ()) == {"reason"}:
+            left_out[name] = kept.pop(name)["reason"]
+    return from_plain(Mechanism, kept | {"left_out": left_out})
 
 
 def _truth(fit: Fit) -> Truth:

@@ -32,7 +32,8 @@ from lapsus.library import Run
 from lapsus.study.evaluation import evaluate, excess
 from lapsus.study.findings import LEAST_APART
 from lapsus.study.match import Match, match
-from lapsus.study.mechanism import study_mechanism
+from lapsus.study.mechanism import ALL, analyse
+from lapsus.study.shown import shown_trials
 from lapsus.study.sizes import FULL, Sizes
 from lapsus.training import train
 from lapsus.trials import Trials, read_trials
@@ -325,9 +326,10 @@ class _Work:
         mechanisms = []
         for number, (model, found) in enumerate(zip(self.discovery.models, self.discovery.matches), 1):
             apart = _most_swaps(self.discovery.fitted, found)
-            mechanism, arrays = study_mechanism(model, apart, self.settings["seed"], self.sizes)
-            write_arrays(place / f"network-{number}.npz", arrays)
-            mechanisms.append(mechanism)
+            seed, sizes = self.settings["seed"], self.sizes
+            mechanism = analyse(model, only=ALL, probe_distance=apart, seed=seed, sizes=sizes)
+            write_arrays(place / f"network-{number}.npz", shown_trials(model, mechanism.probe_distance, seed, sizes))
+            mechanisms.append(mechanism.without_points)
         write_json(self.folder / "analysis.json", {"mechanisms": mechanisms})
         return ["analysis.json", *(f"analysis/network-{number}.npz" for number in range(1, len(mechanisms) + 1))]
 

@@ -75,8 +75,12 @@ def from_plain(kind: Any, value: Any, place: str = "it") -> Any:
         return _sequence(base, arguments, value, place)
     if base is np.ndarray:
         _expect(isinstance(value, list), place, "a list")
-        return np.array([math.nan if part is None else part for part in value])
+        return np.array(_numbers(value))
     raise TypeError(f"{kind} has no form in JSON")
+
+
+def _numbers(value: list) -> list:
+    return [_numbers(part) if isinstance(part, list) else math.nan if part is None else part for part in value]
 
 
 def _expect(right: bool, place: str, what: str) -> None:

@@ -8,6 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from lapsus.analysis.commitment import Commitment
+from lapsus.analysis.decoding import Decoding
 from lapsus.analysis.dynamics import Dynamics
 from lapsus.analysis.kind import KINDS, Kind
 from lapsus.analysis.transplants import Push, Transplant
@@ -25,7 +26,7 @@ from lapsus.plots.style import (
     style,
 )
 from lapsus.study.geometry import Geometry
-from lapsus.study.how import Decoding, Mechanism
+from lapsus.study.mechanism import Mechanism
 
 __all__ = [
     "FIGURES",
@@ -149,7 +150,10 @@ def dynamics_panel(ax: Axes, found: Dynamics) -> Axes:
 def constants_panel(ax: Axes, found: Dynamics) -> Axes:
     """Time constants before the cue and under it."""
     for values, colour, label in ((found.time_constants, "k", "delay 1"), (found.cue_time_constants, ORANGE, "cue on")):
-        ax.plot(np.arange(1, len(values) + 1), np.minimum(values, 1e4), "o-", ms=2.5, lw=0.7, color=colour, label=label)
+        # Modes that do not decay have no time constant (null in a file).
+        known = np.isfinite(values).any() or np.isinf(values).any()
+        shown = np.minimum(np.nan_to_num(values, nan=1e4, posinf=1e4), 1e4) if known else values
+        ax.plot(np.arange(1, len(values) + 1), shown, "o-", ms=2.5, lw=0.7, color=colour, label=label)
     ax.axhline(15, color=GREY, lw=0.6, ls=(0, (3, 2)))
     ax.set(yscale="log", xlabel="mode", ylabel="time constant (steps)", ylim=(1, 1.5e4))
     ax.set_title(f"{found.fixed_points} fixed points, {found.manifold_dimension:.1f} dimensions", fontsize=6)
@@ -182,7 +186,7 @@ def _figure(found: Mechanism, question: str, panels: _Panels, width: float) -> F
 def _when(found: Mechanism) -> Figure:
     panels: _Panels = [(commitment_panel, found.commitment)] if found.commitment is not None else []
     panels += [(decoding_panel, found.decoding)] if found.decoding is not None else []
-    return _figure(found, "commitment", panels, COLUMN_WIDTH)
+    return _figure(found, "commitment", panels, (0.5 + 0.5 * max(len(panels), 1)) * COLUMN_WIDTH)
 
 
 def _what(found: Mechanism) -> Figure:

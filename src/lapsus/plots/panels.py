@@ -7,19 +7,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import pandas as pd
 from matplotlib import colormaps, pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from lapsus.analysis.decoders import ALTERNATIVES
 from lapsus.inference.result import Fit
 from lapsus.plots import fits
-from lapsus.plots.axes import cloud, error_panel
-from lapsus.plots.style import BLUE, GREEN, GREY, ORANGE, VERMILION, mark_epochs, style, wheel, wheel_key
+from lapsus.plots.axes import cloud
+from lapsus.plots.mechanism import FIGURES
+from lapsus.plots.style import BLUE, GREY, ORANGE, VERMILION, mark_epochs, style, wheel_key
 from lapsus.study.findings import NetworkFindings
 from lapsus.study.match import Match
-from lapsus.study.mechanism import Decoders, LeftOut, Planes, TwoRings
+from lapsus.study.mechanism import Mechanism, Planes
 from lapsus.trials import Trials
 
 __all__ = [
@@ -29,11 +28,10 @@ __all__ = [
     "clouds",
     "comparison",
     "data_overview",
-    "decoders",
     "learning",
     "match",
     "picture",
-    "rings_flat",
+    "question",
     "swap_target",
 ]
 
@@ -242,7 +240,10 @@ def learning(metrics: list[dict]) -> Picture | None:
 
 def alignment(numbers: Planes, arrays: dict[str, np.ndarray], label: str = "") -> Picture:
     """|cos| of the two items' planes over time, one line a probe distance."""
-    time, mean, sd = (arrays[f"alignment_{name}"] for name in ("time", "mean", "sd"))
+    if len(numbers.times):
+        time, mean, sd = numbers.times, numbers.curve, numbers.sd
+    else:  # version 0.1 kept the curves among the arrays
+        time, mean, sd = (arrays[f"alignment_{name}"] for name in ("time", "mean", "sd"))
     with style():
         figure, ax = plt.subplots(figsize=(4.2, 2.6), layout="constrained")
         shades = colormaps["viridis"](np.linspace(0.15, 0.9, len(mean)))
@@ -266,77 +267,58 @@ def alignment(numbers: Planes, arrays: dict[str, np.ndarray], label: str = "") -
     )
 
 
-def rings_flat(numbers: TwoRings, arrays: dict[str, np.ndarray], label: str = "") -> Picture:
-    """The two rings at the response: seen from above and from the side."""
-    points, free, own, swap = (arrays[f"rings_{name}"] for name in ("points", "free", "fixed_cued", "swap"))
-    with style():
-        figure, axes = plt.subplots(1, 2, figsize=(4.6, 2.3), layout="constrained")
-        for ax, (i, j) in zip(axes, ((0, 1), (0, 2))):
-            for chosen, marker, size in ((own & ~swap, "o", 4), (own & swap, "x", 9)):
-                ax.scatter(
-                    points[chosen, i],
-                    points[chosen, j],
-                    c=wheel(free[chosen]),
-                    marker=marker,
-                    s=size,
-                    lw=0.7 if marker == "x" else 0,
-                    rasterized=True,
-                )
-            ax.set(xlabel=f"PC{i + 1}", ylabel=f"PC{j + 1}", xticks=[], yticks=[])
-        axes[0].set_title("• correct   × swap" + (f"   {label}" if label else ""))
-        wheel_key(axes[1], (0.82, 0.8, 0.2, 0.2))
-    words = (
-        f"swaps and correct trials {numbers.distance:.1f} s.d. apart along PC3"
-        if numbers.distance is not None
-        else "too few swaps for a second ring"
-    )
-    return picture(
-        figure,
-        f"Memory activity at the response in principal components, coloured by the free item's colour; {words}.",
-        f"Memory activity at the response, item of fixed colour cued (n = {numbers.trials:,}, {numbers.swaps:,}"
-        f" swaps), coloured by the other item's colour: {words}.",
-    )
+_CAPTIONS = {
+    "when": (
+        "Share of the outcome (swap or not, within a condition) that noise up to each time has fixed, with its 95 %"
+        " band over conditions; beside it, how well a decoder of held-out trials reads the coming swap from memory."
+    ),
+    "what": (
+        "Left: p(swap) from states put together from a swap and a correct trial of the same condition, with fresh noise"
+        " from there on. Then: p(swap) after pushes of the same length along named directions and along random ones."
+    ),
+    "axis": (
+        "Left: how well held-out swaps are told from correct trials that report the same colour. Right: cosine of the"
+        " swap axis between places, between opposite colours, and of random directions."
+    ),
+    "kind": (
+        "Weight of what each kind of error predicts in held-out activity: swap trials (thick), correct trials (thin)."
+    ),
+    "dynamics": (
+        "Left: time constants at the slow points of delay 1, and under the cue; the dashed line is the delay. Right:"
+        " how much one step of delay 2 stretches differences, and the commitment that linear response to noise expects."
+    ),
+}
 
 
-def decoders(numbers: Decoders, arrays: dict[str, np.ndarray], label: str = "") -> Picture:
-    """Swap and correct trials on the lines to the three errors."""
-    columns = ("alternative", "time", "swap", "swap_sem", "correct", "correct_sem", "difference", "p")
-    table = pd.DataFrame({name: arrays[f"decoders_{name}"] for name in columns})
-    with style():
-        figure, axes = plt.subplots(1, 3, figsize=(6.9, 2.1), layout="constrained", sharey=True)
-        for ax, name in zip(axes, ALTERNATIVES):
-            error_panel(ax, table, name, numbers.onset)
-        axes[2].legend(loc="center left")
-    return picture(
-        figure,
-        "Three panels over time: place of swap and of correct trials on the lines from the nominal representation (0)"
-        " to misbinding, misselection and misinterpretation (1).",
-        f"Where single trials lie between the nominal representation (0) and each error (1): {numbers.swaps:,}"
-        f" swaps, {numbers.trials - numbers.swaps:,} correct trials, held out; a bar marks p < 0.05.",
-    )
+def question(name: str, found: Mechanism) -> Picture:
+    """The figure of one of the five questions (lapsus.plots.mechanism.FIGURES)."""
+    return picture(FIGURES[name](found), _CAPTIONS[name])
 
 
 def comparison(networks: list[NetworkFindings]) -> Picture:
-    """Several networks side by side: mean alignment before and after the cue."""
+    """Several networks side by side: when half of the outcome is fixed, and what carries it."""
+    rows = range(len(networks))
     with style():
-        figure, ax = plt.subplots(figsize=(0.9 + 0.9 * len(networks), 2.4), layout="constrained")
-        for k, network in enumerate(networks):
-            part = network.mechanism.alignment
-            if not isinstance(part, LeftOut):
-                ax.plot([k - 0.15, k + 0.15], [part.mean_before, part.mean_after], color=GREY, lw=0.8)
-                ax.plot(k - 0.15, part.mean_before, "o", color=ORANGE, ms=5, label="before the cue" if k == 0 else None)
-                ax.plot(k + 0.15, part.mean_after, "s", color=GREEN, ms=5, label="after the cue" if k == 0 else None)
-        ax.set(
-            xticks=range(len(networks)),
-            xticklabels=[f"network {k + 1}" for k in range(len(networks))],
-            ylim=(0, 1.02),
-            ylabel="plane alignment |cos|",
-            xlim=(-0.6, len(networks) - 0.4),
-        )
-        ax.tick_params(axis="x", rotation=20)
-        ax.legend(loc="lower left")
+        figure, axes = plt.subplots(1, 2, figsize=(6.4, 0.9 + 0.35 * len(networks)), layout="constrained", sharey=True)
+        for k, network in zip(rows, networks):
+            when, what = network.mechanism.commitment, network.mechanism.transplant
+            if when is not None:
+                axes[0].plot([when.half_low, when.half_high], [k, k], color=VERMILION, lw=1.2)
+                axes[0].plot(when.half_time, k, "o", color=VERMILION, ms=4)
+            for part, colour, label in (("carried_by_x", ORANGE, "x"), ("carried_by_m", BLUE, "m")):
+                if what is not None:
+                    value, low, high = getattr(what, part)
+                    axes[1].plot([low, high], [k, k], color=colour, lw=1.2)
+                    axes[1].plot(value, k, "o", color=colour, ms=4, label=label if k == 0 else None)
+        axes[0].axvline(0, color=GREY, lw=0.6, ls=(0, (3, 2)))
+        axes[0].set(xlabel="half decided (steps from cue offset)", yticks=rows, ylim=(len(networks) - 0.5, -0.5))
+        axes[0].set_yticklabels([f"network {k + 1}" for k in rows])
+        axes[1].set(xlabel="share carried", xlim=(-0.15, 1.15))
+        if axes[1].get_legend_handles_labels()[0]:
+            axes[1].legend(loc="center")
     return picture(
         figure,
-        "Mean alignment of the colour planes before and after the cue, for each network.",
-        "Mean alignment of the colour planes before and after the cue.",
+        "For each network, when half of the outcome is fixed and which share the forming response x and memory m carry,"
+        " with 95 % intervals.",
+        "Networks side by side: when half of the outcome is fixed, and what carries it (95 % intervals within each).",
     )

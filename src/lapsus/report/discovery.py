@@ -11,9 +11,10 @@ from lapsus import __version__
 from lapsus.circular import distance
 from lapsus.inference import Fit
 from lapsus.plots import panels
+from lapsus.report.mechanism import first_answer
 from lapsus.report.page import SECTIONS, render
 from lapsus.report.parts import mechanism_table, network_part, number, shortened, sure, table, versions
-from lapsus.report.words import REFERENCES, Facts, answer, methods
+from lapsus.report.words import REFERENCES, Facts, methods
 from lapsus.study.findings import Check, NetworkFindings
 from lapsus.trials import Trials
 
@@ -52,7 +53,7 @@ def discovery_page(content: DiscoveryContent) -> str:
             "subtitle": _about(trials, content),
             "sections": list(SECTIONS.items()),
             "sentences": content.sentences,
-            "answer": answer(networks),
+            "answer": first_answer([n.mechanism for n in networks]),
             "verdict": _verdict(networks),
             "data": _data(trials, summary, content.notes),
             "fit": {

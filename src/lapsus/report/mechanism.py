@@ -8,9 +8,23 @@ swap trials enough to tell it from the others.
 import numpy as np
 
 from lapsus.analysis.kind import Kind
-from lapsus.study.how import Mechanism
+from lapsus.analysis.trialwise import AlignmentTest
+from lapsus.study.mechanism import Mechanism
 
-__all__ = ["answers", "axis", "carried", "decided", "dynamics", "kind"]
+__all__ = [
+    "TITLES",
+    "answers",
+    "asked",
+    "axis",
+    "carried",
+    "decided",
+    "dynamics",
+    "first_answer",
+    "kind",
+    "planes",
+    "predicted",
+    "unasked",
+]
 
 KINDS = {
     "misbinding": "its swaps are misbindings: the colours are exchanged before the cue",
@@ -33,30 +47,157 @@ def answers(found: Mechanism) -> list[str]:
     return [f(found) for f in (decided, carried, axis, kind, dynamics)]
 
 
+# Figure → the question that it answers.
+TITLES = {
+    "when": "When is a swap decided?",
+    "what": "What carries it?",
+    "axis": "Along which direction?",
+    "kind": "Which kind of error is it?",
+    "dynamics": "By what dynamics?",
+}
+_PARTS = {"when": "commitment", "what": "transplant", "axis": "swap_axis", "kind": "kind", "dynamics": "dynamics"}
+
+
+def asked(found: Mechanism) -> dict[str, str]:
+    """Figure → its sentence, for the questions that have an answer."""
+    said = dict(zip(TITLES, answers(found)))
+    return {name: text for name, text in said.items() if getattr(found, _PARTS[name]) is not None}
+
+
+def unasked(found: Mechanism) -> list[str]:
+    """Which questions have no answer and why, one sentence a reason."""
+    reasons: dict[str, list[str]] = {}
+    for name, part in _PARTS.items():
+        if getattr(found, part) is None:
+            title = TITLES[name].rstrip("?")
+            reasons.setdefault(found.left_out.get(part, "it was not asked"), []).append(title[0].lower() + title[1:])
+    return [f"Without an answer: {'; '.join(names)} ({why})." for why, names in reasons.items()]
+
+
+_WHEN = {"after": "Swaps are decided after the cue", "before": "Part of what becomes a swap is decided before the cue"}
+_WHAT = {
+    "x": "The slip travels in the response that is forming, not in memory.",
+    "m": "The slip travels in memory.",
+    "neither": "Neither the response that is forming nor memory carries the slip alone.",
+}
+_WHICH = {
+    "misbinding": "The colours change places in memory before the cue.",
+    "misselection": "Memory before the cue is right; the wrong colour is selected after it.",
+    "misinterpretation": "Memory before the cue is right; it is the cue that is taken for the other one.",
+    "no mark": "Memory shows no trace of it up to the response.",
+}
+
+
+def first_answer(found: list[Mechanism]) -> str:
+    """When, what and which kind, in words that need no definition, and how sure that is; one network or several."""
+    if all(one.commitment is None and one.kind is None for one in found):
+        why = found[0].left_out.get("commitment", "it was not asked")
+        if why.startswith("no swap trials"):
+            return f"{'This network makes' if len(found) == 1 else 'These networks make'} no swaps to explain."
+        return f"How swaps come about is not known: {why}."
+    parts = [_first_when(found)]
+    for name, said, unknown in (
+        ("carrier", _WHAT, "What carries the slip is not known."),
+        ("error", _WHICH, _unknown_kind(found)),
+    ):
+        given = {getattr(one, name) for one in found}
+        if given == {None}:
+            parts.append(unknown)
+        elif len(given) == 1:
+            parts.append(said[given.pop()])
+        else:
+            words = {"x": "the forming response", "m": "memory", "neither": "neither alone", None: "undecided"}
+            each = [words.get(getattr(one, name), getattr(one, name)) for one in found]
+            what = "what carries it" if name == "carrier" else "which kind of error it is"
+            parts.append(f"Networks do not all say the same about {what}: {', '.join(each)}.")
+    sure = (
+        "This is one network; another may do it in another way."
+        if len(found) == 1
+        else f"{len(found)} networks were asked."
+    )
+    return " ".join([*parts, sure])
+
+
+def _first_when(found: list[Mechanism]) -> str:
+    given = {one.decided for one in found}
+    known = [one.commitment for one in found if one.commitment is not None]
+    if not known:
+        return "When swaps are decided is not known."
+    halves = [part.half_time for part in known]
+    low, high = min(halves), max(halves)
+    steps = _steps(low) if len(known) == 1 or round(low) == round(high) else f"{low:.0f} to {_steps(high)}"
+    half = f"half of it is fixed {steps} after the cue" if low >= 0 else f"half of it is fixed by step {high:.0f}"
+    if len(given) > 1:
+        each = [{"after": "after", "before": "partly before", None: "undecided"}[one.decided] for one in found]
+        return (
+            f"Networks do not all say the same about when, relative to the cue, swaps are decided: {', '.join(each)}."
+        )
+    way = given.pop()
+    return f"{_WHEN[way]}; {half}." if way else f"Of when a swap is decided, this is known: {half}."
+
+
+def _unknown_kind(found: list[Mechanism]) -> str:
+    kinds = [one.kind for one in found]
+    if any(part is None for part in kinds) or any("kind" in one.contradicted for one in found):
+        return "Which kind of error it is could not be said."
+    if any(part.weights["misbinding"][2] >= 0.5 for part in kinds if part is not None):
+        return "Which kind of error it is cannot be told from so few swaps."
+    return (
+        "Memory before the cue shows no slip; whether the wrong colour is selected after it or the cue is taken for the"
+        " other one cannot be told apart here."
+    )
+
+
+def planes(found: Mechanism) -> str:
+    """Planes of the two colours before and after the cue."""
+    part = found.alignment
+    if part is None:
+        return f"Alignment of the two colour planes was not computed: {found.left_out.get('alignment', 'not asked')}."
+    text = f"The planes of the two items' colours have |cos| {part.mean_before:.2f} before the cue and"
+    text += f" {part.mean_after:.2f} after it"
+    if len(part.degrees) > 1:
+        text += f" ({part.before[0]:.2f} for items {part.degrees[0]}° apart and {part.before[-1]:.2f} for"
+        text += f" {part.degrees[-1]}°, before it)"
+    return text + "."
+
+
+def predicted(found: Mechanism) -> str:
+    """The paper's prediction on single trials."""
+    part: AlignmentTest | None = found.prediction
+    if part is None:
+        why = found.left_out.get("prediction", "it was not asked")
+        return f"Whether single trials with better aligned colours are swapped more often cannot be said: {why}."
+    return (
+        "Single trials: one s.d. more alignment of the two colours before the cue multiplies the odds of a swap by"
+        f" {part.odds_ratio:.2f} [{part.low:.2f}, {part.high:.2f}] (permutation p = {part.p:.3f}; {part.swaps:,} swaps"
+        f" in {part.trials:,} trials)."
+    )
+
+
 def decided(found: Mechanism) -> str:
     """When?"""
     part = found.commitment
     if part is None:
         if (read := found.decoding) is not None:
-            late, early = (
-                float(read.auc[-1]),
-                float(np.mean(read.auc[read.times < -5])) if (read.times < -5).any() else np.nan,
-            )
             return (
-                f"When: the coming swap is decoded from held-out trials with an area of {early:.2f} before the cue and"
-                f" {late:.2f} at the response (0.5 is chance; {read.swaps:,} swaps)."
+                f"When: the coming swap is decoded from held-out trials with an area of {read.before_cue:.2f} before"
+                f" the cue and {read.at_response:.2f} at the response (0.5 is chance; {read.swaps:,} swaps)."
             )
         return f"When swaps are decided cannot be said: {found.left_out.get('commitment', 'it was not asked')}."
-    before = sum(share for name, share in part.by_epoch.items() if name not in ("cue", "denoise"))
+    before, low, high = part.before_cue
     after = part.half_time
     where = f"{_steps(after)} after the cue" if after >= 0 else f"{_steps(-after)} before cue offset"
     text = (
         f"When: half of the outcome is fixed {where} [{part.half_low:.0f}, {part.half_high:.0f}]; noise before the cue"
-        f" fixes {100 * max(before, 0):.0f} % of it."
+        f" fixes {_interval((max(before, 0), max(low, 0), max(high, 0)), True)} of it."
     )
-    if before < 0.1:
+    if "commitment" in found.contradicted:
+        return text + f" But {found.contradicted['commitment']}: trials that are shown the same differ before it."
+    if found.decided == "after":
         return text + " What comes before the cue sets the odds; noise after it throws the dice."
-    return text + " Part of it is decided before the cue."
+    if found.decided == "before":
+        return text + " Part of it is decided before the cue."
+    return text + " Whether a part that matters is decided before the cue cannot be said from so few conditions."
 
 
 def carried(found: Mechanism) -> str:
@@ -65,14 +206,9 @@ def carried(found: Mechanism) -> str:
     if part is None:
         return f"What carries them cannot be said: {found.left_out.get('transplant', 'it was not asked')}."
     x, m = part.carried_by_x, part.carried_by_m
-    if not np.isfinite(x[0]):
+    if found.carrier is None:
         return "What carries them cannot be said: swap and correct trials never part by enough before the response."
-    if x[1] > 0.5 and x[1] > m[2]:
-        what = "the forming response x"
-    elif m[1] > 0.5 and m[1] > x[2]:
-        what = "memory m"
-    else:
-        what = "neither part alone"
+    what = {"x": "the forming response x", "m": "memory m", "neither": "neither part alone"}[found.carrier]
     return (
         f"Carried by {what}: transplanted between trials of the same condition, x takes {_interval(x, True)} of the"
         f" difference with it and m {_interval(m, True)} ({part.pairs:,} pairs of trials)."
@@ -116,9 +252,16 @@ def kind(found: Mechanism) -> str:
         return f"Which kind cannot be said: {found.left_out.get('kind', 'it was not asked')}."
     weights = ", ".join(f"{name} {_interval(value)}" for name, value in part.weights.items())
     trials = f"{part.swaps:,} swap trials; {part.unclear:,} unclear ones left out"
+    if "kind" in found.contradicted:
+        return (
+            f"Kind: none of the three kinds describes these swaps ({weights}; {trials}), although"
+            f" {found.contradicted['kind']}."
+        )
     if part.decision == "no mark":
         return f"Kind: swap trials look like correct ones in memory up to the response ({weights}; {trials})."
     when = "" if not np.isfinite(part.onset) else f" They part from correct trials at step {part.onset:.0f}."
+    if part.decision == "cannot tell" and part.weights["misbinding"][2] >= 0.5:
+        return f"Kind: which of the three cannot be told from so few swaps ({weights}; {trials}).{when}"
     if part.decision == "cannot tell":
         return (
             f"Kind: not misbinding; which of the other two cannot be told: {_told_apart(part)} ({weights};"

@@ -2,9 +2,10 @@
 
 from lapsus import __version__
 from lapsus.plots import panels
+from lapsus.report.mechanism import first_answer
 from lapsus.report.page import SECTIONS, render
 from lapsus.report.parts import mechanism_table, network_part, number, shortened, sure, table, versions
-from lapsus.report.words import REFERENCES, answer, networks_methods
+from lapsus.report.words import REFERENCES, networks_methods
 from lapsus.study.checks import in_order, network_checks
 from lapsus.study.findings import NetworkFindings
 from lapsus.study.verdict import verdict
@@ -43,7 +44,7 @@ def networks_page(networks: list[NetworkFindings]) -> str:
                 if key not in ("data", "fit")
             ],
             "sentences": [_sentence(network) for network in networks],
-            "answer": answer(networks),
+            "answer": first_answer([n.mechanism for n in networks]),
             "verdict": _verdict(networks),
             "data": None,
             "fit": None,
@@ -83,6 +84,10 @@ def _sentence(network: NetworkFindings) -> str:
     )
     text += f" within {evaluation['swap_curve_mad']:.3f} of its target on average, median error"
     text += f" {evaluation['median_error']:.3f} rad; "
-    if mechanism.kind is None:
-        return text + f"its swaps cannot be decoded ({mechanism.left_out['decoders']})."
-    return text + f"its swaps are decoded as {mechanism.kind}."
+    parts = []
+    if mechanism.commitment is not None:
+        parts.append(f"half of the outcome is fixed at step {mechanism.commitment.half_time:.0f} from cue offset")
+    if mechanism.carrier is not None:
+        parts.append({"x": "x carries it", "m": "m carries it", "neither": "x or m alone do not"}[mechanism.carrier])
+    parts.append(f"kind: {mechanism.error or 'not known'}")
+    return text + ", ".join(parts) + "."

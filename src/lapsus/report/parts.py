@@ -14,9 +14,9 @@ from matplotlib.colors import to_hex
 from lapsus import __version__
 from lapsus.plots import panels
 from lapsus.plots.style import wheel
-from lapsus.report.words import decoded, geometry, predicted
+from lapsus.report.mechanism import TITLES, asked, planes, predicted, unasked
 from lapsus.study.findings import Check, NetworkFindings
-from lapsus.study.mechanism import LeftOut
+from lapsus.study.mechanism import table_row
 from lapsus.training.experiment import Experiment, to_toml
 
 __all__ = ["mechanism_table", "network_part", "number", "script_json", "shortened", "sure", "table", "versions"]
@@ -72,21 +72,18 @@ def network_part(which: int, network: NetworkFindings) -> dict[str, Any]:
         against.append(panels.swap_target(network.evaluation))
     if "cloud_near" in arrays:
         against.append(panels.clouds(arrays, mechanism.probe_distance))
-    made, turning = [], None
-    if not isinstance(mechanism.alignment, LeftOut):
-        made.append(panels.alignment(mechanism.alignment, arrays))
-    if not isinstance(mechanism.rings, LeftOut):
-        made.append(panels.rings_flat(mechanism.rings, arrays))
-        turning = _turning(network)
-    if not isinstance(mechanism.decoders, LeftOut):
-        made.append(panels.decoders(mechanism.decoders, arrays))
     learned = panels.learning(network.metrics)
     return shown | {
-        "rings": turning,
+        "rings": _turning(network) if "rings_path" in arrays else None,
         "config": _config(network.experiment),
         "match_pictures": against,
-        "pictures": made,
-        "sentences": [decoded(mechanism), geometry(mechanism), predicted(mechanism.prediction)],
+        "questions": [
+            {"title": TITLES[name], "text": text, "picture": panels.question(name, mechanism)}
+            for name, text in asked(mechanism).items()
+        ],
+        "unasked": unasked(mechanism),
+        "planes": panels.alignment(mechanism.alignment, arrays) if mechanism.alignment is not None else None,
+        "planes_text": [planes(mechanism), predicted(mechanism)],
         "training_pictures": [learned] if learned else [],
     }
 
@@ -113,6 +110,12 @@ def _turning(network: NetworkFindings) -> dict[str, Any]:
         "shown": len(path),
         "steps": path.shape[1],
         "last_time": f"step {time[-1]}, {epoch[-1]}",
+        "axes": (
+            "the plane of the ring at the response and, upwards, the normal between the rings of correct and of swap"
+            " trials, both fitted to other trials (a swap reports another colour, so the normal holds that, too)"
+            if str(arrays.get("rings_axes", "")) == "rings"
+            else "the principal components of the response"
+        ),
         "apart": f"{np.degrees(network.mechanism.probe_distance):.0f}°",
     }
 
@@ -129,17 +132,18 @@ def mechanism_table(networks: list[NetworkFindings]) -> dict[str, Any]:
     """One row a network: the numbers of the mechanism."""
     body = []
     for which, network in enumerate(networks, 1):
-        m = network.mechanism
-        places = (
-            {} if isinstance(m.decoders, LeftOut) else {row.error: row.difference for row in m.decoders.attribution}
-        )
-        before, after = (
-            (None, None) if isinstance(m.alignment, LeftOut) else (m.alignment.mean_before, m.alignment.mean_after)
-        )
-        apart = None if isinstance(m.rings, LeftOut) else m.rings.distance
-        errors = ("misbinding", "misselection", "misinterpretation")
-        numbers = [*(places.get(e) for e in errors), before, after, apart]
-        body.append([f"network {which}", m.kind or "–", *(number(value, ".2f") for value in numbers)])
-    head = ["network", "swaps are", "misbinding", "misselection", "misinterpretation", "alignment before", "after"]
-    label = "The mechanism in numbers (swap minus correct trials on the line to each error; |cos| of the colour planes)"
-    return table(label, [*head, "rings apart (s.d.)"], body)
+        row = table_row(network.mechanism)
+        half = "–"
+        if "half_time" in row:
+            half = f"{row['half_time']:.1f} [{row['half_low']:.1f}, {row['half_high']:.1f}]"
+        shares = [number(row.get(name), ".0%") for name in ("fixed_at_cue_onset", "carried_by_x", "carried_by_m")]
+        areas = [number(row.get(name), ".2f") for name in ("axis_auc", "colour_confound", "decoding_auc")]
+        body.append([f"network {which}", half, *shares, *areas, row.get("kind", "–"), row.get("swaps", "–")])
+    head = ["network", "half decided (steps)", "before the cue", "with x", "with m", "axis, area", "colour, area"]
+    label = (
+        "The mechanism in numbers: when half of the outcome is fixed, from cue offset, with its 95 % interval; the"
+        " share of it that is fixed before the cue; the shares that transplanted x and m take with them; held-out areas"
+        " of the swap axis, of what the reported colour alone gives, and of a decoder of the coming swap at the"
+        " response"
+    )
+    return table(label, [*head, "decoder, area", "kind", "swap trials"], body)

@@ -5,23 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from lapsus.analysis.trialwise import AlignmentTest
 from lapsus.inference.words import MEANING
+from lapsus.report.mechanism import axis, carried, decided, kind
 from lapsus.study.checks import Truth
 from lapsus.study.findings import NetworkFindings
-from lapsus.study.mechanism import Attribution, LeftOut, Mechanism
 
-__all__ = [
-    "REFERENCES",
-    "Facts",
-    "answer",
-    "decoded",
-    "five_sentences",
-    "geometry",
-    "methods",
-    "networks_methods",
-    "predicted",
-]
+__all__ = ["REFERENCES", "Facts", "five_sentences", "methods", "networks_methods"]
 
 REFERENCES = (
     (
@@ -83,10 +72,10 @@ def _deg(radians: float) -> str:
 def five_sentences(fit: dict[str, Any], networks: list[NetworkFindings], facts: Facts) -> list[str]:
     """What was found. fit: Fit.to_dict()."""
     mechanism = networks[0].mechanism
-    third = decoded(mechanism)
+    course, which = f"{decided(mechanism)} {carried(mechanism)}", f"{kind(mechanism)} {axis(mechanism)}"
     if fit["model"] == "none" and mechanism.kind is not None:
-        third += " The target has no swaps: these are responses that happened to fall nearer to the other item."
-    return [_data(fit, facts), _swap_function(fit), _network(networks, facts), third, geometry(mechanism)]
+        which += " The target has no swaps: these are responses that happened to fall nearer to the other item."
+    return [_data(fit, facts), _swap_function(fit), _network(networks, facts), course, which]
 
 
 def _data(fit: dict[str, Any], facts: Facts) -> str:
@@ -176,96 +165,16 @@ def _minutes(networks: list[NetworkFindings]) -> float:
     return sum(n.seconds for n in networks) / len(networks) / 60
 
 
-_KINDS = {
-    "misbinding": "its swaps are misbindings: the colours are exchanged before the cue",
-    "misselection": "its swaps are misselections: the cue is read, and the wrong colour is selected after it",
-    "misinterpretation": "its swaps are misinterpretations: the cue is taken for the other one",
-    "undecided": "whether its swaps are misselections or misinterpretations is undecided",
-}
-
-
-_ANSWERS = {
-    "misbinding": "The colours change places in memory before the cue: the slip is there before anything is asked.",
-    "misselection": "Memory before the cue shows no slip; it arises after the cue, when the wrong colour is selected.",
-    "misinterpretation": "Memory before the cue shows no slip; it is the cue that is taken for the other one.",
-    "undecided": (
-        "Memory before the cue shows no slip; it arises after the cue. Whether the wrong colour is selected or the cue"
-        " is taken for the other one cannot be told apart here."
-    ),
-}
-
-
-def answer(networks: list[NetworkFindings]) -> str:
-    """The first sentence of a page, in words that need no definition."""
-    kinds = [network.mechanism.kind for network in networks]
-    known = sorted({kind for kind in kinds if kind is not None})
-    if not known:
-        return "These networks do not say where swaps arise: there are too few of them, or they cannot be decoded."
-    if len(known) == 1:
-        lacking = "" if None not in kinds else " (of the networks that can be decoded)"
-        return _ANSWERS.get(known[0], f"Swaps are decoded as {known[0]}.") + lacking
-    parts = [f"network {which}: {kind or 'cannot be decoded'}" for which, kind in enumerate(kinds, 1)]
-    return "The networks do not agree on where the slip arises (" + ", ".join(parts) + ")."
-
-
-def _place(row: Attribution) -> str:
-    return f"{row.difference:z.2f} [{row.low:z.2f}, {row.high:z.2f}]"
-
-
-def decoded(mechanism: Mechanism) -> str:
-    """What kind of error swaps are."""
-    part = mechanism.decoders
-    if isinstance(part, LeftOut):
-        return f"Where its swaps arise cannot be decoded: {part.reason}."
-    place = {row.error: _place(row) for row in part.attribution}
-    last = part.at_response
-    return (
-        f"Decoding {part.swaps:,} swap trials, {_KINDS[part.mechanism]} (swap minus correct trials on the line to each"
-        f" error: before the cue misbinding {place['misbinding']}, in the delay after it misselection"
-        f" {place['misselection']} and misinterpretation {place['misinterpretation']}, at the response"
-        f" {last['misselection']:z.2f} and {last['misinterpretation']:z.2f})."
-    )
-
-
-def geometry(mechanism: Mechanism) -> str:
-    """Planes of the two colours, and rings at the response."""
-    part, rings = mechanism.alignment, mechanism.rings
-    if isinstance(part, LeftOut):
-        text = f"Alignment of the two colour planes cannot be computed: {part.reason}"
-    else:
-        text = f"The planes of the two items' colours have |cos| {part.mean_before:.2f} before the cue and"
-        text += f" {part.mean_after:.2f} after it"
-        if len(part.degrees) > 1:
-            text += f" ({part.before[0]:.2f} for items {part.degrees[0]}° apart and {part.before[-1]:.2f} for"
-            text += f" {part.degrees[-1]}°, before it)"
-    if isinstance(rings, LeftOut) or rings.distance is None:
-        why = rings.reason if isinstance(rings, LeftOut) else rings.separation_reason
-        return text + f"; whether swaps lie on a ring of their own cannot be said ({why})."
-    measured = f"{rings.distance:.1f} s.d. apart along the third component, ROC area {rings.roc_area:.2f}"
-    where = "lie on two rings" if rings.distance >= 1 else "do not lie on separate rings"
-    return text + f"; at the response, swaps and correct trials {where} ({measured})."
-
-
-def predicted(part: AlignmentTest | LeftOut) -> str:
-    """The paper's prediction on single trials."""
-    if isinstance(part, LeftOut):
-        return (
-            f"Whether single trials with better aligned colours are swapped more often cannot be said: {part.reason}."
-        )
-    return (
-        "Single trials: one s.d. more alignment of the two colours before the cue multiplies the odds of a swap by"
-        f" {part.odds_ratio:.2f} [{part.low:.2f}, {part.high:.2f}] (permutation p = {part.p:.3f}; {part.swaps:,} swaps"
-        f" in {part.trials:,} trials)."
-    )
-
-
 # --- Methods ---
 
 
 _MECHANISM = (
-    " Mechanism: alignment of the two items' colour planes over time (Panichello & Buschman 2021), principal components"
-    " of memory activity at the response, and cross-validated projections of single trials onto the lines to three"
-    " kinds of error (Alleman et al. 2024)."
+    " Mechanism: trials were replayed with shared noise up to a time and other noise after it, and the share of the"
+    " outcome's variance between such groups was taken for what is decided by then; states were put together from the"
+    " behavioural part of one trial and the memory of another; the axis of swaps is a discriminant of held-out trials"
+    " that report the same colour; kinds of error are weights in a regression of held-out activity at the end of the"
+    " second delay on what each kind predicts (after Alleman et al. 2024); slow points are minima of the speed in the"
+    " first delay. Planes of the two colours: Panichello & Buschman (2021)."
 )
 
 

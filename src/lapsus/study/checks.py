@@ -59,17 +59,56 @@ def network_checks(networks: list[NetworkFindings]) -> list[Check]:
         if excess is not None:
             text = f"Excess loss over the exact Bayes denoiser {excess:.3f}{which} (0 is perfect; below"
             found.append(_check("Denoising", excess < LARGEST_EXCESS, f"{text} {LARGEST_EXCESS} passes)."))
-        for part, why in network.mechanism.left_out.items():
-            found.append(_check(f"Analysis: {part}", False, f"It could not be computed{which}: {why}."))
-    kinds = [network.mechanism.kind for network in networks]
+        found += _mechanism_checks(network, which)
+    return found + _agreement(networks)
+
+
+def _mechanism_checks(network: NetworkFindings, which: str) -> list[Check]:
+    """What could not be asked of a network, and whether a held-out decoder of the same trials agrees with the rest."""
+    mechanism, reasons = network.mechanism, {}
+    for part, why in mechanism.left_out.items():
+        reasons.setdefault(why, []).append(part)
+    # No swaps, or an earlier version, is no failure of an analysis.
+    found = [
+        _check(
+            f"Analysis: {', '.join(parts)}",
+            None if why.startswith(("no swap trials", "this discovery")) else False,
+            f"It could not be made{which}: {why}.",
+        )
+        for why, parts in reasons.items()
+    ]
+    read = mechanism.decoding
+    if read is not None:
+        text = f"Area of a held-out decoder of the coming swap {read.before_cue:.2f} before the cue and"
+        text += (
+            f" {read.at_response:.2f} at the response{which} (shuffled {read.null.mean():.2f}; {read.swaps:,} swaps)"
+        )
+        against = mechanism.contradicted
+        text += "".join(f"; this contradicts the answer to {name}, which is not given" for name in against) + "."
+        found.append(_check("A held-out decoder agrees", not against, text))
+    return found
+
+
+# What networks may agree on: the answer's name, and how it is said.
+AGREE = {
+    "decided": ("when swaps are decided", {"before": "before the cue", "after": "after the cue"}),
+    "carrier": ("what carries swaps", {"x": "the forming response", "m": "memory", "neither": "neither alone"}),
+    "error": ("the kind of error", {}),
+}
+
+
+def _agreement(networks: list[NetworkFindings]) -> list[Check]:
+    """Whether networks give the same answers. Undecided ones do not agree: they say nothing."""
     if len(networks) == 1:
         text = "One network was trained, so nothing is known of how much networks differ; --networks 3 would say."
-        found.append(_check("Networks agree", None, text))
-    else:
-        text = f"The {len(networks)} networks' swaps are decoded as: {', '.join(str(kind) for kind in kinds)}."
-        decided = [kind for kind in kinds if kind not in (None, "undecided")]
-        same = len(set(kinds)) == 1 and len(decided) == len(kinds)
-        found.append(_check("Networks agree", same if decided else None, text))
+        return [_check("Networks agree", None, text)]
+    found = []
+    for name, (what, said) in AGREE.items():
+        given = [getattr(network.mechanism, name) for network in networks]
+        known = [answer for answer in given if answer is not None]
+        text = f"Networks say: {', '.join('undecided' if one is None else said.get(one, one) for one in given)}."
+        passed = False if len(set(known)) > 1 else True if len(known) == len(given) else None
+        found.append(_check(f"Networks agree on {what}", passed, text))
     return found
 
 

@@ -7,7 +7,8 @@ from typing import Any
 from lapsus.library import Run, Shipped
 from lapsus.study.evaluation import evaluate
 from lapsus.study.match import Match
-from lapsus.study.mechanism import Arrays, Mechanism, study_mechanism
+from lapsus.study.mechanism import ALL, Mechanism, analyse
+from lapsus.study.shown import Arrays, shown_trials
 from lapsus.study.sizes import FULL, Sizes
 from lapsus.training import Experiment
 
@@ -58,7 +59,8 @@ def study_network(network: Run | Shipped, seed: int = 0, sizes: Sizes = FULL) ->
     evaluation = evaluate(model, sizes.evaluation_conditions, sizes.evaluation_trials, seed=seed)
     curve = evaluation["swap_curve"]
     apart = max(curve, key=lambda point: point["target"])["distance"] if curve else math.pi / 4
-    mechanism, arrays = study_mechanism(model, max(apart, LEAST_APART), seed, sizes)
+    mechanism = analyse(model, only=ALL, probe_distance=max(apart, LEAST_APART), seed=seed, sizes=sizes)
+    arrays = shown_trials(model, mechanism.probe_distance, seed, sizes)
     return NetworkFindings(
         network.name,
         network.experiment,

@@ -1,47 +1,56 @@
-"""How a trained network does it: alignment of planes over time, rings at the response, single-trial decoders.
+"""How a network makes swaps: five questions, and what the paper looks at besides.
 
-Every part is computed apart; one that cannot be (no swap trials, say) leaves its reason instead of its numbers.
+When are swaps decided, what carries them, along which direction, which kind are they, what dynamics makes them; then
+the planes of the two colours over time and the paper's prediction on single trials. `analyse` asks a network, and of a
+recording what a recording can answer. A question that cannot be answered leaves its reason instead of numbers.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
 import torch
 import xarray as xr
 
-from lapsus import streams
-from lapsus.analysis.activity import cue_onset, memory, two_items
+from lapsus.analysis.activity import cue_onset, two_items
 from lapsus.analysis.alignment import SigmoidFit, plane_alignment, pre_and_post_cue, sigmoid_against_flat
-from lapsus.analysis.decoders import attribute, error_projections, mechanism
-from lapsus.analysis.rings import ring_geometry, roc_area, separation
+from lapsus.analysis.commitment import Commitment
+from lapsus.analysis.decoding import Decoding, decoding
+from lapsus.analysis.dynamics import Dynamics
+from lapsus.analysis.kind import Kind, kind_of_swaps
+from lapsus.analysis.transplants import Push, Transplant
 from lapsus.analysis.trialwise import AlignmentTest, alignment_predicts_swaps, trial_alignment
 from lapsus.errors import LapsusError
-from lapsus.study.designs import alignment_grid, pair, ring_design
-from lapsus.study.evaluation import respond
-from lapsus.study.simulation import simulate_design
+from lapsus.files import to_plain
+from lapsus.library import shipped
+from lapsus.study.commitment import commitment
+from lapsus.study.designs import alignment_grid
+from lapsus.study.dynamics import dynamics
+from lapsus.study.geometry import Geometry, geometry
+from lapsus.study.replay import probe_conditions
+from lapsus.study.simulation import simulate, simulate_design
 from lapsus.study.sizes import FULL, Sizes
+from lapsus.study.transplants import pushes, transplants
 from lapsus.tasks import IndexCued
-from lapsus.tasks.delayed_estimation import sample_features
-from lapsus.training import Model
+from lapsus.training.model import Model
 
-__all__ = ["Attribution", "Decoders", "LeftOut", "Mechanism", "Planes", "TwoRings", "study_mechanism"]
+__all__ = ["ALL", "QUESTIONS", "Mechanism", "Planes", "analyse", "analyse_recording", "swapping_networks", "table_row"]
 
-FIXED = -np.pi / 2
-Arrays = dict[str, np.ndarray]
-
-
-@dataclass(frozen=True)
-class LeftOut:
-    """An analysis that could not be made, and why."""
-
-    reason: str
+QUESTIONS = ("commitment", "transplant", "pushes", "swap_axis", "kind", "decoding", "dynamics")
+# With what the paper looks at besides.
+ALL = (*QUESTIONS, "alignment", "prediction")
+# Area from which on a held-out decoder is said to tell two kinds of trials apart.
+TELLS = 0.6
+# Share of the outcome from which on the time before the cue is said to decide part of it.
+EARLY = 0.1
 
 
 @dataclass(frozen=True)
 class Planes:
-    """|cos| of the two items' colour planes, mean over rotations, before and after the cue at each probe distance."""
+    """|cos| of the two items' colour planes over time: times [time], curve and its s.d. over rotations [distance, time]
+    at each probe distance (degrees); before and after the cue [distance]; onset of the cue in steps from its offset."""
 
     degrees: tuple[int, ...]
     before: np.ndarray
@@ -52,114 +61,179 @@ class Planes:
     onset: float
     trials: int
     rotations: int
-
-
-@dataclass(frozen=True)
-class TwoRings:
-    """Rings at the response: variance of three components, and how far swaps are from correct trials along the
-    third."""
-
-    variance: np.ndarray
-    trials: int
-    swaps: int
-    distance: float | None = None
-    turn_correct: float | None = None
-    turn_swap: float | None = None
-    roc_area: float | None = None
-    separation_reason: str | None = None
-
-
-@dataclass(frozen=True)
-class Attribution:
-    """Where swap and correct trials lie on the line to one error (0 nominal, 1 error), and their difference."""
-
-    error: str
-    swap: float
-    correct: float
-    difference: float
-    low: float
-    high: float
-    p: float
-
-
-@dataclass(frozen=True)
-class Decoders:
-    """Misbinding, misselection or misinterpretation, from held-out single trials."""
-
-    mechanism: str
-    attribution: tuple[Attribution, ...]
-    swaps: int
-    trials: int
-    onset: float
-    at_response: dict[str, float]
+    times: np.ndarray = field(default_factory=lambda: np.empty(0))
+    curve: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))
+    sd: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))
 
 
 @dataclass(frozen=True)
 class Mechanism:
-    """All parts; probe_distance (radians) is where single trials were looked at."""
+    """Answers to each question; None where one could not be asked, and then `left_out` says why.
 
-    alignment: Planes | LeftOut
-    rings: TwoRings | LeftOut
-    decoders: Decoders | LeftOut
-    prediction: AlignmentTest | LeftOut
-    probe_distance: float
+    probe_distance: how far apart items were where the network swaps most, in radians.
+    """
+
+    commitment: Commitment | None = None
+    transplant: Transplant | None = None
+    pushes: dict[str, Push] | None = None
+    swap_axis: Geometry | None = None
+    kind: Kind | None = None
+    decoding: Decoding | None = None
+    dynamics: Dynamics | None = None
+    alignment: Planes | None = None
+    prediction: AlignmentTest | None = None
+    probe_distance: float = float("nan")
+    left_out: dict[str, str] = field(default_factory=dict)
 
     @property
-    def kind(self) -> str | None:
-        """What swaps are decoded as; None where they cannot be."""
-        return None if isinstance(self.decoders, LeftOut) else self.decoders.mechanism
+    def decided(self) -> str | None:
+        """ "before" or "after" the cue, where at least a tenth, or surely less, of the outcome is fixed at its onset;
+        None where that is open."""
+        if self.commitment is None or "commitment" in self.contradicted:
+            return None
+        _, low, high = self.commitment.before_cue
+        return "after" if high < EARLY else "before" if low >= EARLY else None
 
     @property
-    def left_out(self) -> dict[str, str]:
-        """Parts that could not be computed, with the reason."""
-        parts = {name: getattr(self, name) for name in ("alignment", "rings", "decoders", "prediction")}
-        return {name: part.reason for name, part in parts.items() if isinstance(part, LeftOut)}
+    def carrier(self) -> str | None:
+        """ "x" (the forming response), "m" (memory) or "neither" alone; None where nothing could be carried."""
+        if self.transplant is None:
+            return None
+        x, m = self.transplant.carried_by_x, self.transplant.carried_by_m
+        if not np.isfinite(x[0]):
+            return None
+        if x[1] > 0.5 and x[1] > m[2]:
+            return "x"
+        return "m" if m[1] > 0.5 and m[1] > x[2] else "neither"
+
+    @property
+    def error(self) -> str | None:
+        """The kind of error, or "no mark"; None where it is not known or a held-out decoder contradicts it."""
+        if self.kind is None or self.kind.decision == "cannot tell" or "kind" in self.contradicted:
+            return None
+        return self.kind.decision
+
+    @property
+    def contradicted(self) -> dict[str, str]:
+        """Questions whose answer a held-out decoder of the same trials contradicts, and what it says."""
+        read = self.decoding
+        if read is None:
+            return {}
+        found, limit = {}, TELLS + 2 * read.error
+        if self.kind is not None and self.kind.decision == "no mark" and read.at_response > limit:
+            found["kind"] = f"a held-out decoder of memory tells swaps at the response (area {read.at_response:.2f})"
+        early = self.commitment is not None and self.commitment.before_cue[0] < EARLY
+        if early and read.before_cue > limit:
+            found["commitment"] = f"a held-out decoder tells swaps before the cue (area {read.before_cue:.2f})"
+        return found
+
+    @property
+    def without_points(self) -> "Mechanism":
+        """The same without every slow point found: thousands of numbers that no page shows."""
+        if self.dynamics is None:
+            return self
+        none = {"points": self.dynamics.points[:0], "stable": self.dynamics.stable[:0]}
+        return replace(self, dynamics=replace(self.dynamics, **none))
+
+    def to_dict(self) -> dict:
+        """Plain numbers, lists and dictionaries, as `lapsus analyse --json` prints them."""
+        found = {name: to_plain(getattr(self, name)) for name in ALL if getattr(self, name) is not None}
+        if self.swap_axis is not None:
+            rings = self.swap_axis.fitted
+            found["swap_axis"] = to_plain(self.swap_axis.axis) | {
+                "rings": {
+                    "fitted": len(rings),
+                    "explained": to_plain(np.mean([pair.explained for pair in rings])) if rings else None,
+                    "distance": to_plain(np.mean([pair.distance for pair in rings])) if rings else None,
+                    "parallel": to_plain(np.mean([pair.parallel for pair in rings])) if rings else None,
+                    "dimensions": to_plain(np.median([p.recalled.dimensions for p in rings])) if rings else None,
+                }
+            }
+            found["swap_axis"].pop("vectors")
+        if self.dynamics is not None:
+            for name in ("points", "stable"):
+                found["dynamics"].pop(name)
+        if np.isfinite(self.probe_distance):
+            found["probe_distance"] = self.probe_distance
+        return found | {"left_out": self.left_out}
 
 
-def study_mechanism(
-    model: Model, probe_distance: float, seed: int = 0, sizes: Sizes = FULL, progress: Callable[[], None] | None = None
-) -> tuple[Mechanism, Arrays]:
-    """Numbers of each part, and arrays for the figures. probe_distance (radians): where the network swaps most."""
-    index = isinstance(model.task, IndexCued)
-    apart = np.pi if index else probe_distance
-    single: list[xr.Dataset] = []
+def swaps_most_at(model: Model) -> float:
+    """The probe distance at which the network's target swaps most: the smallest the task draws, unless items have fixed
+    places."""
+    return float(getattr(model.task, "probe_margin", np.pi)) or np.pi / 4
 
-    def single_trials() -> xr.Dataset:
-        if not single:
-            single.append(_single_trials(model, apart, seed, sizes))
-        return single[0]
 
-    parts: dict[str, Callable[[], tuple[Any, Arrays]]] = {
-        "alignment": lambda: _alignment(model, index, seed, sizes),
-        "rings": lambda: _rings(model, apart, seed, sizes),
-        "decoders": lambda: _decoders(single_trials()),
-        "prediction": lambda: (_prediction(single_trials(), sizes), {}),
+def analyse(
+    source: "Model | xr.Dataset",
+    *,
+    only: tuple[str, ...] = QUESTIONS,
+    sizes: Sizes = FULL,
+    probe_distance: float | None = None,
+    seed: int = 0,
+    threads: int | None = None,
+    progress: Callable[[str], None] = lambda name: None,
+) -> Mechanism:
+    """Ask a network (or a recording in the activity form) how it makes swaps.
+
+    only: the questions to ask, of ALL. probe_distance (radians): how far apart items are, by default where the target
+    swaps most. progress: called with the name of each question as it begins.
+    """
+    if isinstance(source, xr.Dataset):
+        return analyse_recording(source, seed=seed)
+    unknown = [name for name in only if name not in ALL]
+    if unknown:
+        raise LapsusError(f"There is no question {unknown[0]!r}; there are {', '.join(ALL)}.")
+    apart = swaps_most_at(source) if probe_distance is None or isinstance(source.task, IndexCued) else probe_distance
+    common = {"seed": seed, "threads": threads, "probe_distance": apart}
+    found: dict = {}
+    left_out: dict[str, str] = {}
+    single = cache(lambda: single_trials(source, sizes.single_trials, apart, seed, threads))
+    ask: dict[str, Callable[[], Any]] = {
+        "commitment": lambda: commitment(
+            source,
+            conditions=sizes.replay_conditions,
+            groups=sizes.groups,
+            replays=sizes.replays,
+            every=sizes.every,
+            **common,
+        ),
+        "transplant": lambda: transplants(
+            source, conditions=sizes.replay_conditions, trials=sizes.donors, every=sizes.every, **common
+        ),
+        "pushes": lambda: {
+            when: pushes(source, when=when, conditions=sizes.push_conditions, trials=sizes.push_trials, **common)
+            for when in ("before", "after")
+        },
+        "swap_axis": lambda: geometry(source, locations=sizes.locations, colours=sizes.colours, **common),
+        "kind": lambda: kind_of_swaps(single()),
+        "decoding": lambda: decoding(single()),
+        "dynamics": lambda: dynamics(source, starts=sizes.starts, commitment=found.get("commitment"), **common),
+        "alignment": lambda: planes(source, sizes, seed),
+        "prediction": lambda: _prediction(single(), sizes),
     }
-    found: dict[str, Any] = {}
-    arrays = _clouds(model, apart, sizes)
-    for name, part in parts.items():
+    for name in ALL:
+        if name not in only:
+            continue
+        progress(name)
         try:
-            found[name], extra = part()
-            arrays |= {f"{name}_{key}": values for key, values in extra.items()}
+            found[name] = ask[name]()
         except LapsusError as reason:
-            found[name] = LeftOut(str(reason).rstrip("."))
-        if progress is not None:
-            progress()
-    return Mechanism(probe_distance=float(apart), **found), arrays
+            left_out[name] = str(reason).rstrip(".")
+    return Mechanism(**found, probe_distance=apart, left_out=left_out)
 
 
-def _clouds(model: Model, near: float, sizes: Sizes) -> Arrays:
-    """Responses x_T [trial, 2] to one condition with close items and one with far ones."""
-    found = {}
-    for name, gap in (("near", near), ("far", np.pi)):
-        conditions = {key: torch.as_tensor(values) for key, values in pair(gap).items()}
-        conditions = {key: v.float() if v.is_floating_point() else v for key, v in conditions.items()}
-        found[f"cloud_{name}"] = respond(model, conditions, sizes.cloud, 0)[:, 0].T.numpy()
-    return found
+def single_trials(model: Model, count: int, apart: float, seed: int = 0, threads: int | None = None) -> xr.Dataset:
+    """Trials at one pair of locations, each with its own colours and cue."""
+    conditions = probe_conditions(model, count, seed + 40)
+    if type(model.task).__name__.startswith("FeatureCued"):
+        conditions["probe"] = torch.tensor([[-apart / 2, apart / 2]]).expand(count, 2).clone()
+    return simulate(model, conditions, 1, seed + 40, threads=threads)
 
 
-def _alignment(model: Model, index: bool, seed: int, sizes: Sizes) -> tuple[Planes, Arrays]:
+def planes(model: Model, sizes: Sizes = FULL, seed: int = 0) -> Planes:
     """Alignment of the two items' planes over time, at each probe distance (index-cued: one)."""
+    index = isinstance(model.task, IndexCued)
     curves, levels = [], (180,) if index else sizes.degrees
     for k, degrees in enumerate(levels):
         conditions = alignment_grid() if index else alignment_grid(np.radians(degrees), sizes.rotations)
@@ -171,7 +245,7 @@ def _alignment(model: Model, index: bool, seed: int, sizes: Sizes) -> tuple[Plan
     before, after = (
         np.array(values) for values in zip(*((a.mean(), b.mean()) for a, b in map(pre_and_post_cue, curves)))
     )
-    found = Planes(
+    return Planes(
         degrees=tuple(levels),
         before=before,
         after=after,
@@ -181,74 +255,10 @@ def _alignment(model: Model, index: bool, seed: int, sizes: Sizes) -> tuple[Plan
         onset=float(onset),
         trials=dataset.sizes["trial"],
         rotations=curves[0].sizes["group"],
+        times=time,
+        curve=mean,
+        sd=np.stack([curve.std("group").to_numpy() for curve in curves]),
     )
-    return found, {"time": time, "mean": mean, "sd": np.stack([curve.std("group").to_numpy() for curve in curves])}
-
-
-def _rings(model: Model, apart: float, seed: int, sizes: Sizes) -> tuple[TwoRings, Arrays]:
-    """Two rings at the response, and the same trials at every time in the components of the response."""
-    probes = np.array([[-apart / 2, apart / 2]])
-    design = ring_design(np.array([FIXED]), probes, free=sizes.ring_colours)
-    dataset = simulate_design(model, design, sizes.ring_trials, seed + 30)
-    rings, projected = ring_geometry(dataset)
-    own = projected.fixed_cued
-    apart_by: dict[str, Any] = {}
-    try:
-        area = roc_area(projected.points[own, 2], projected.swap[own])
-        apart_by = separation(projected) | {"roc_area": max(area, 1 - area)}
-    except LapsusError as reason:
-        apart_by = {"separation_reason": str(reason)}
-    found = TwoRings(rings.variance, int(own.sum()), int((own & projected.swap).sum()), **apart_by)
-    rng = np.random.default_rng(seed)
-    rare = np.flatnonzero(projected.swap)
-    rest = np.flatnonzero(~projected.swap)
-    few = rng.permutation(rare)[: sizes.shown // 3]
-    chosen = np.sort(np.concatenate([few, rng.permutation(rest)[: sizes.shown - len(few)]]))
-    path = (memory(dataset.isel(trial=chosen)) - rings.mean) @ rings.components.T  # [trial, time, 3]
-    scale = np.quantile(np.abs(path[:, -1]), 0.99)
-    return found, {
-        "points": projected.points,
-        "free": projected.free,
-        "fixed_cued": own,
-        "swap": projected.swap,
-        "time": dataset["time"].to_numpy(),
-        "epoch": dataset["epoch"].to_numpy().astype("U16"),
-        "path": np.clip(np.round(path / scale * 1700), -32767, 32767).astype(np.int16),
-        "path_free": projected.free[chosen],
-        "path_fixed_cued": own[chosen],
-        "path_swap": projected.swap[chosen],
-    }
-
-
-def _single_trials(model: Model, apart: float, seed: int, sizes: Sizes) -> xr.Dataset:
-    """Trials at one pair of locations, each with its own colours."""
-    generator = streams.generator(seed, "single trials")
-    count = sizes.single_trials
-    conditions = {
-        "report": sample_features(count, 2, np.pi / 4, generator).numpy(),
-        "probe": np.tile([[-apart / 2, apart / 2]], (count, 1)),
-        "cued": torch.randint(2, (count,), generator=generator).numpy(),
-    }
-    return simulate_design(model, conditions, 1, seed + 40)
-
-
-def _decoders(dataset: xr.Dataset) -> tuple[Decoders, Arrays]:
-    """Where swap trials lie on the lines to misbinding, misselection and misinterpretation."""
-    places = error_projections(dataset)
-    table = attribute(places).rename_axis("error").reset_index()
-    rows = places.table(repeats=200)
-    last = rows[rows["time"] == rows["time"].max()]
-    names = tuple(Attribution.__dataclass_fields__)
-    found = Decoders(
-        mechanism=mechanism(places),
-        attribution=tuple(Attribution(*(row[name] for name in names)) for row in table.to_dict("records")),
-        swaps=int(places.swap.sum()),
-        trials=len(places.swap),
-        onset=float(places.onset),
-        at_response=dict(zip(last["alternative"], last["difference"])),
-    )
-    kept = {name: rows[name].to_numpy() for name in rows if name != "alternative"}
-    return found, kept | {"alternative": rows["alternative"].to_numpy().astype("U40")}
 
 
 def _prediction(dataset: xr.Dataset, sizes: Sizes) -> AlignmentTest:
@@ -256,3 +266,63 @@ def _prediction(dataset: xr.Dataset, sizes: Sizes) -> AlignmentTest:
     if not two_items(dataset).swap.any():
         raise LapsusError("no swap trials")
     return alignment_predicts_swaps(trial_alignment(dataset), repeats=sizes.repeats)
+
+
+def analyse_recording(dataset: xr.Dataset, *, every: int = 2, seed: int = 0) -> Mechanism:
+    """What a recording allows: which kind of error, and when the coming swap can be decoded from held-out trials."""
+    replayed = "it takes replays of the same trial with other noise, which a recording cannot have"
+    left_out = {
+        "commitment": f"{replayed}; `decoding` says when the coming swap can be read instead",
+        "transplant": "it takes states put together from two trials, which only a network allows",
+        "pushes": "it takes pushes of the state, which only a network allows",
+        "swap_axis": "it takes many trials that report one colour at each pair of places; see `decoding`",
+        "dynamics": "it takes the equations of the network",
+    }
+    found: dict = {}
+    for name, ask in (("kind", kind_of_swaps), ("decoding", decoding)):
+        try:
+            found[name] = ask(dataset, every=every, seed=seed)
+        except LapsusError as reason:
+            left_out[name] = str(reason).rstrip(".")
+    return Mechanism(**found, left_out=left_out)
+
+
+def swapping_networks() -> list[str]:
+    """Names of the shipped networks that were trained to swap: delayed estimation, diffusion, a target with swaps."""
+    found = []
+    for name, facts in shipped().items():
+        config = facts["config"]
+        behaviour = config.get("behaviour", {})
+        swaps = behaviour.get("kind") == "attended-swap" or (behaviour.get("swap") or {}).get("kind", "none") != "none"
+        if swaps and config["stage"][-1]["objective"]["kind"] == "diffusion":
+            found.append(name)
+    return found
+
+
+def table_row(found: Mechanism) -> dict:
+    """The answers as one row of numbers and a word; None where a question was left out."""
+    row: dict = {}
+    if (when := found.commitment) is not None:
+        row |= {"half_time": when.half_time, "half_low": when.half_low, "half_high": when.half_high}
+        row |= {"fixed_at_cue_onset": when.before_cue[0], "fixed_at_cue_offset": when.at(0.0)}
+    if (what := found.transplant) is not None:
+        row |= {"carried_by_x": what.carried_by_x[0], "carried_by_m": what.carried_by_m[0]}
+    if found.pushes is not None:
+        row["push_alignment"] = found.pushes["before"].against_random["alignment"][0]
+        row["push_swap_axis"] = found.pushes["after"].against_random["swap axis"][0]
+    if found.swap_axis is not None:
+        axis, rings = found.swap_axis.axis, found.swap_axis.fitted
+        row |= {"axis_auc": axis.auc, "colour_confound": axis.colour_confound}
+        row |= {"shared": axis.shared, "shared_null": axis.shared_null}
+        row["ring_distance"] = float(np.mean([pair.distance for pair in rings])) if rings else None
+    if (kind := found.kind) is not None:
+        row |= {"kind": kind.decision, "misselection": kind.weights["misselection"][0]}
+        row |= {"misinterpretation": kind.weights["misinterpretation"][0], "misbinding": kind.weights["misbinding"][0]}
+        row |= {"angle": kind.angle, "needed": kind.needed, "swaps": kind.swaps, "onset": kind.onset}
+    if (read := found.decoding) is not None:
+        row |= {"decoding_before_cue": read.before_cue, "decoding_auc": read.at_response}
+    if (how := found.dynamics) is not None:
+        row |= {"fixed_points": how.fixed_points, "manifold_dimension": how.manifold_dimension}
+        row |= {"lifetime": how.lifetime, "memory_dimension": how.memory_dimension}
+        row |= {"linear_half_time": how.half_time, "agreement": how.agreement}
+    return row | {"left_out": ", ".join(found.left_out)}

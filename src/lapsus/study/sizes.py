@@ -17,14 +17,27 @@ class Sizes:
     match_repeats: int = 8
     match_conditions: int = 2048
     cloud: int = 512
-    # Mechanism: probe distances (degrees), rotations of each, trials a colour of the rings, single trials, resamplings.
+    # The five questions: conditions, pasts of each and replays of each past; trials among which donors are found;
+    # conditions and trials that are pushed; location pairs and fixed colours of the swap axis; trials for the kind;
+    # visited states from which slow points are looked for. `every` step of delay 2 is looked at.
+    replay_conditions: int = 48
+    groups: int = 64
+    replays: int = 4
+    donors: int = 128
+    push_conditions: int = 48
+    push_trials: int = 48
+    locations: int = 4
+    colours: int = 4
+    single_trials: int = 4096
+    starts: int = 1024
+    every: int = 4
+    # Planes: probe distances (degrees) and rotations of each. Resamplings of the prediction on single trials.
     degrees: tuple[int, ...] = (45, 75, 105, 135, 165)
     rotations: int = 8
+    repeats: int = 500
+    # Colours and trials of the rings that are shown, and how many trials: more would hide each other.
     ring_colours: int = 48
     ring_trials: int = 16
-    single_trials: int = 4096
-    repeats: int = 500
-    # Trials in the figure that can be turned: more would hide each other.
     shown: int = 320
 
 
@@ -35,10 +48,20 @@ QUICK = Sizes(
     match_repeats=2,
     match_conditions=256,
     cloud=64,
+    replay_conditions=8,
+    groups=8,
+    replays=2,
+    donors=32,
+    push_conditions=4,
+    push_trials=8,
+    locations=2,
+    colours=2,
+    single_trials=600,
+    starts=64,
+    every=10,
     degrees=(45, 165),
     rotations=1,
-    ring_trials=4,
-    single_trials=600,
     repeats=60,
+    ring_trials=4,
     shown=60,
 )

@@ -2,8 +2,7 @@
 
 from lapsus.files import to_plain
 from lapsus.study.evaluation import evaluate
-from lapsus.study.how import QUESTIONS, analyse
-from lapsus.study.mechanism import study_mechanism
+from lapsus.study.mechanism import QUESTIONS, analyse
 from lapsus.study.sizes import FULL, QUICK
 from lapsus.sweep.sweep_file import Evaluation, Measure, Mechanism
 from lapsus.training.model import Model
@@ -20,8 +19,15 @@ def measure(model: Model, wanted: Measure, threads: int = 1) -> dict:
     if wanted.mechanism:
         settings = wanted.mechanism if isinstance(wanted.mechanism, Mechanism) else Mechanism.model_validate({})
         sizes = QUICK if settings.quick else FULL
-        found["mechanism"] = study_mechanism(model, settings.probe_distance, settings.seed, sizes)[0]
+        found["mechanism"] = analyse(
+            model,
+            only=("alignment", "prediction"),
+            sizes=sizes,
+            probe_distance=settings.probe_distance,
+            seed=settings.seed,
+            threads=threads,
+        ).to_dict()
     if wanted.questions:
         only = QUESTIONS if wanted.questions is True else tuple(wanted.questions)
-        found["questions"] = analyse(model, only=only, threads=threads)
+        found["questions"] = analyse(model, only=only, threads=threads).to_dict()
     return to_plain(found)
