@@ -12,7 +12,7 @@ import torch
 
 import lapsus
 
-PUBLIC = [name for name in lapsus.__all__ if not inspect.ismodule(getattr(lapsus, name)) and name != "analyse"]
+PUBLIC = [name for name in lapsus.__all__ if not inspect.ismodule(getattr(lapsus, name))]
 
 
 def modules():

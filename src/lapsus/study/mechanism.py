@@ -8,6 +8,7 @@ recording what a recording can answer. A question that cannot be answered leaves
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,8 @@ from lapsus.analysis.transplants import Push, Transplant
 from lapsus.analysis.trialwise import AlignmentTest, alignment_predicts_swaps, trial_alignment
 from lapsus.errors import LapsusError
 from lapsus.files import to_plain
-from lapsus.library import shipped
+from lapsus.library import Run, Shipped, load
+from lapsus.library.shipped import shipped
 from lapsus.study.commitment import commitment
 from lapsus.study.designs import alignment_grid
 from lapsus.study.dynamics import dynamics
@@ -165,7 +167,7 @@ def swaps_most_at(model: Model) -> float:
 
 
 def analyse(
-    source: "Model | xr.Dataset",
+    source: "Model | Run | Shipped | str | Path | xr.Dataset",
     *,
     only: tuple[str, ...] = QUESTIONS,
     sizes: Sizes = FULL,
@@ -174,13 +176,20 @@ def analyse(
     threads: int | None = None,
     progress: Callable[[str], None] = lambda name: None,
 ) -> Mechanism:
-    """Ask a network (or a recording in the activity form) how it makes swaps.
+    """Ask a network (a model, a run or its folder, the name of one that ships; or a recording in the activity form) how
+    it makes swaps.
 
     only: the questions to ask, of ALL. probe_distance (radians): how far apart items are, by default where the target
     swaps most. progress: called with the name of each question as it begins.
+
+    >>> quick = lapsus.study.sizes.QUICK
+    >>> found = lapsus.analyse("index-swap-10", only=("commitment",), sizes=quick)
+    >>> bool(found.commitment.half_time > 0)  # steps from cue offset: after the cue
+    True
     """
     if isinstance(source, xr.Dataset):
         return analyse_recording(source, seed=seed)
+    source = load(source)
     unknown = [name for name in only if name not in ALL]
     if unknown:
         raise LapsusError(f"There is no question {unknown[0]!r}; there are {', '.join(ALL)}.")

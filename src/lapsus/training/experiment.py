@@ -174,8 +174,9 @@ def experiment_table(source: str | Path) -> dict:
 
 def _unrolled(stage: dict, source: str) -> list[dict]:
     """A stage whose task fields are lists, such as denoise = [8, 12, 18], stands for one stage after another."""
-    fields = stage.get("task") if isinstance(stage, dict) else None
-    lists = {key: value for key, value in fields.items() if isinstance(value, list)} if isinstance(fields, dict) else {}
+    asked = stage.get("task") if isinstance(stage, dict) else None
+    fields: dict = asked if isinstance(asked, dict) else {}
+    lists = {key: value for key, value in fields.items() if isinstance(value, list)}
     if not lists:
         return [stage]
     counts = {len(value) for value in lists.values()}
