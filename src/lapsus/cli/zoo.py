@@ -1,15 +1,29 @@
 """lapsus zoo."""
 
 import json as json_module
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 
-def command(json: Annotated[bool, typer.Option("--json", help="Print a JSON list.")] = False) -> None:
-    """List the trained networks that ship with lapsus, with their measured numbers."""
+def command(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="[NAME]...", help="Networks of the gallery.", show_default="all")
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print a JSON list.")] = False,
+    gallery: Annotated[
+        Path | None,
+        typer.Option(help="Write a page with a row for each network: swap curve, planes, commitment (HTML)."),
+    ] = None,
+    threads: Annotated[int | None, typer.Option(help="Threads of the kernel.", show_default="all cores")] = None,
+) -> None:
+    """List the trained networks that ship with lapsus, with their measured numbers; --gallery makes a page of them."""
     from lapsus.library.shipped import summary
 
+    if gallery is not None:
+        _gallery(gallery, names or [], threads)
+        return
     rows = summary()
     if json:
         typer.echo(json_module.dumps(rows))
@@ -33,3 +47,26 @@ def command(json: Annotated[bool, typer.Option("--json", help="Print a JSON list
             errors = "  ".join(f"{found['median_error']:6.3f}" for found in row["delays"])
             typer.echo(f"{row['name']:28} {row['seed']:4}  {errors}  {row['norm_ratio']:6.2f}")
     typer.echo("\n`lapsus evaluate NAME` measures one again; lapsus.load(NAME) opens it in Python.")
+
+
+def _gallery(path: Path, names: list[str], threads: int | None) -> None:
+    from tqdm import tqdm
+
+    from lapsus.files import write_text
+    from lapsus.library.shipped import Shipped, shipped
+    from lapsus.report.gallery import gallery_page
+    from lapsus.report.page import page_place
+
+    for name in names:
+        Shipped(name)  # says which there are
+    page_place(path)
+    wanted = names or [name for name, facts in shipped().items() if "swap_curve" in facts["evaluation"]]
+    with tqdm(total=len(wanted), unit="network", disable=None) as bar:
+
+        def say(name: str) -> None:
+            bar.set_description(name)
+            bar.update()
+
+        page = gallery_page(wanted, threads=threads, say=say)
+    write_text(path, page)
+    typer.echo(f"Written to {path}.")

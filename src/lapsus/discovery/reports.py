@@ -5,10 +5,10 @@ from pathlib import Path
 from lapsus.discovery.folder import Folder
 from lapsus.discovery.result import Discovery
 from lapsus.errors import LapsusError
-from lapsus.files import read_bytes, understood, write_text
+from lapsus.files import understood, write_text
 from lapsus.library import open_network
 from lapsus.report.networks import networks_page
-from lapsus.report.page import MARK
+from lapsus.report.page import page_place
 from lapsus.report.parts import shortened
 from lapsus.study.findings import study_network
 from lapsus.study.sizes import FULL, Sizes
@@ -49,9 +49,9 @@ def write_report(
                 " with it."
             )
         with understood(one):
-            return discovery.write_report(None if output is None else _place(Path(output)))
+            return discovery.write_report(None if output is None else page_place(Path(output)))
     inside = len(sources) == 1 and one.is_dir()
-    path = _place(Path(output) if output is not None else one / "report.html" if inside else Path("report.html"))
+    path = page_place(Path(output) if output is not None else one / "report.html" if inside else Path("report.html"))
     found = []
     for source in sources:
         network = open_network(source, trust)
@@ -59,13 +59,4 @@ def write_report(
             raise LapsusError(f"{shortened(source)} is no delayed-estimation network; the report is made for those.")
         found.append(study_network(network, 1 if seed is None else seed, sizes))
     write_text(path, networks_page(found))
-    return path
-
-
-def _place(path: Path) -> Path:
-    """Where a page may be written: nothing is there, or one of our own pages."""
-    if path.is_dir():
-        raise LapsusError(f"{path} is a folder; -o names the HTML file to write.")
-    if path.exists() and MARK.encode() not in read_bytes(path):
-        raise LapsusError(f"{path} is there already and is not a report of ours; -o names another file.")
     return path

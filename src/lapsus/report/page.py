@@ -6,9 +6,11 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from lapsus.errors import LapsusError
+from lapsus.files import read_bytes
 from lapsus.report.terms import TERMS
 
-__all__ = ["MARK", "SECTIONS", "render"]
+__all__ = ["MARK", "SECTIONS", "page_place", "render"]
 
 # Every page of ours says so; what does not is not replaced.
 MARK = "Made by lapsus"
@@ -33,3 +35,12 @@ def render(context: dict[str, Any], template: str = "page.html") -> str:
     own = {"css": Markup((here / "page.css").read_text()), "script": Markup((here / "page.js").read_text())}
     own |= {"terms": TERMS}
     return environment.get_template(template).render(context | own)
+
+
+def page_place(path: Path) -> Path:
+    """Where a page may be written: nothing is there, or one of our own pages."""
+    if path.is_dir():
+        raise LapsusError(f"{path} is a folder; name the HTML file to write.")
+    if path.exists() and MARK.encode() not in read_bytes(path):
+        raise LapsusError(f"{path} is there already and is not a report of ours; name another file.")
+    return path
