@@ -84,8 +84,9 @@ def main(output: Path) -> None:
     with style():
         fig, axes = plt.subplots(1, 3, figsize=(6.9, 2.1), layout="constrained")
         fig3.alignment_over_time(axes[0], fig3.with_bootstrap(shown))
+        table = projections.table(repeats=200)
         for ax, name in zip(axes[1:], ("misbinding", "misselection"), strict=True):
-            error_panel(ax, projections.table(repeats=200), name, projections.onset)
+            error_panel(ax, table, name, projections.onset)
         fig.savefig(output, dpi=200)
     print(f"\nFigure in {output}")
 

@@ -11,6 +11,7 @@ from lapsus.behaviour import BNS, ConstantSwap, NoSwap, SmoothSwap
 from lapsus.circular import angle, embed
 from lapsus.paper.roles import LABELS, Networks
 from lapsus.study.simulation import _extra, _tensors
+from lapsus.study.sizes import QUICK_FIGURES
 from lapsus.tasks import FeatureCued, IndexCued
 
 UNITS = 16
@@ -39,8 +40,11 @@ class SyntheticNetworks(Networks):
     distance before the cue (smooth targets), and are parallel after it where the target has swaps. At the response,
     activity lies on two rings."""
 
-    def __init__(self, roles=(*LABELS, "feature-point-constant-30", "feature-two-layer-constant-30")):
-        super().__init__({role: (lambda role=role: Made(role)) for role in roles}, {role: role for role in roles})
+    def __init__(
+        self, roles=(*LABELS, "feature-point-constant-30", "feature-two-layer-constant-30"), sizes=QUICK_FIGURES
+    ):
+        loaders = {role: (lambda role=role: Made(role)) for role in roles}
+        super().__init__(loaders, {role: role for role in roles}, sizes)
 
     def responses(self, role, conditions, trials, *, seed=0, noise_scale=1.0):
         dataset = self._respond(role, conditions, trials, seed, noise_scale)

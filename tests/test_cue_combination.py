@@ -328,6 +328,7 @@ def test_shipped_network_samples_the_posterior_of_a_few_cues(shipped, few_cues):
     assert found["ks_median"] <= 0.07 and found["ks_p95"] <= 0.16, found
 
 
+@pytest.mark.slow
 def test_command_prints_numbers_and_draws(shipped, few_cues, tmp_path):
     from typer.testing import CliRunner
 

@@ -105,6 +105,7 @@ def test_what_is_done_is_skipped():
     assert found.sentences and {p: p.stat().st_mtime_ns for p in made().rglob("*") if p.is_file()} == before
 
 
+@pytest.mark.slow
 def test_only_what_is_missing_is_done_again(copy):
     undo(copy, "report")
     (copy / "report.html").unlink()
@@ -137,6 +138,7 @@ def test_interrupted_training_keeps_the_fit_and_goes_on(copy):
     )
 
 
+@pytest.mark.slow
 def test_a_half_written_fit_is_made_again(copy):
     fit = Discovery(copy).fit
     undo(copy, "fit")

@@ -327,6 +327,7 @@ def test_a_subclass_with_its_own_F_is_not_taken_for_a_tree():
     assert "an F of its own" in fused.why_not(case.network, case.r0)
 
 
+@pytest.mark.slow
 def test_without_the_kernel_the_package_works():
     """A fresh interpreter in which the kernel cannot be imported."""
     code = """

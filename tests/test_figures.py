@@ -2,6 +2,7 @@
 what it needs."""
 
 import json
+from dataclasses import replace
 
 import matplotlib
 import numpy as np
@@ -24,23 +25,11 @@ from lapsus.paper.roles import LABELS, Networks, role_of
 from lapsus.paper.verdicts import criteria
 from lapsus.plots.style import WHEEL, style
 from lapsus.study import designs
+from lapsus.study.sizes import QUICK_FIGURES
 
 
 @pytest.fixture(autouse=True)
-def small(monkeypatch):
-    """Sizes that take seconds; what is drawn is the same."""
-    monkeypatch.setattr(fig2, "FITTED_TRIALS", 0)
-    monkeypatch.setattr(fig3, "ROTATIONS", 2)
-    monkeypatch.setattr(fig3, "DEGREES", (45, 165))
-    monkeypatch.setattr(prediction, "DEGREES", (45, 165))
-    monkeypatch.setattr(fig3, "REPEATS", 20)
-    monkeypatch.setattr(fig3, "INDEX_TRIALS", 2)
-    monkeypatch.setattr(fig2, "ABLATED_CONDITIONS", 64)
-    monkeypatch.setattr(fig4, "DECODED_TRIALS", 800)
-    monkeypatch.setattr(fig4, "COLOURS", 4)
-    monkeypatch.setattr(fig4, "ROTATIONS", 1)
-    monkeypatch.setattr(prediction, "ROTATIONS", 1)
-    monkeypatch.setattr(claims, "REPEATS", 60)
+def closed_figures():
     yield
     plt.close("all")
 
@@ -50,7 +39,10 @@ def networks():
     return SyntheticNetworks()
 
 
-@pytest.mark.parametrize("name", ["task", "fig2", "fig4", "table1", "unimodal", "cyclic", "schedule"])
+SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in ("fig2", "fig4", "table1")]
+
+
+@pytest.mark.parametrize("name", ["task", *SLOW, "unimodal", "cyclic", "schedule"])
 def test_figure_is_saved_with_its_numbers(name, networks, tmp_path):
     found = reproduce(networks, [name], tmp_path)
     check_figure(tmp_path, name)
@@ -127,7 +119,7 @@ def test_claims_fail_where_the_opposite_was_built_in():
         assert found[id].verdict == "does not hold", found[id]
 
 
-def test_misbinding_and_a_fall_of_alignment_are_seen(monkeypatch):
+def test_misbinding_and_a_fall_of_alignment_are_seen():
     from lapsus.analysis.synthetic import synthetic_population
 
     class Misbinding(SyntheticNetworks):
@@ -154,9 +146,8 @@ def test_commitment_claims_on_networks_that_are_written_down(monkeypatch):
     from lapsus.study import replay
 
     monkeypatch.setattr(replay, "scatter_of", lambda *_: 0.02)
-    monkeypatch.setattr(claims, "COMMITMENT", {"conditions": 8, "groups": 32, "replays": 4, "every": 6})
     model = made(ResponseWalks())
-    networks = Networks({"index-constant-10": lambda: model}, {"index-constant-10": "walks"})
+    networks = Networks({"index-constant-10": lambda: model}, {"index-constant-10": "walks"}, QUICK_FIGURES)
     value, low, _ = claims.fixed_at(networks, "index-constant-10", "cue")
     assert low > 0.1 and claims.judge_networks("dice-after-cue", [(value, low, 1.0)]).verdict == "does not hold"
     assert claims.fixed_at(networks, "index-constant-10", "delay")[0] < value
@@ -188,12 +179,14 @@ def test_every_claim_can_be_computed_and_belongs_to_a_figure():
     assert {test.figure for test in claims.CLAIMS.values()} <= set(FIGURES)
 
 
+@pytest.mark.slow
 def test_without_networks_figures_say_so_and_claims_are_undecided(tmp_path):
     empty = SyntheticNetworks(())
     for claim in reproduce(empty, ["fig2", "fig3", "fig4", "windows", "cyclic", "prediction"], tmp_path):
         assert claim.verdict == "undecided" and claim.statistic.startswith("not computed: no ")
 
 
+@pytest.mark.slow
 def test_no_swap_trials_are_a_note_in_the_panel():
     class Careful(SyntheticNetworks):
         def _respond(self, role, *args):
@@ -294,8 +287,8 @@ def test_style_leaves_the_users_settings_alone():
     assert dict(matplotlib.rcParams) == before
 
 
-def test_fitted_swap_function_recovers_the_target(networks, monkeypatch):
-    monkeypatch.setattr(fig2, "FITTED_TRIALS", 600)
+def test_fitted_swap_function_recovers_the_target():
+    networks = SyntheticNetworks(("feature-constant-30",), replace(QUICK_FIGURES, fitted_trials=600))
     found = fig2.fitted_swap_function(networks, "feature-constant-30")
     assert found["p_low"].mean() < 0.3 < found["p_high"].mean() and found["p_swap"].mean() == pytest.approx(
         0.3, abs=0.07

@@ -270,6 +270,7 @@ def test_curves_end_where_the_data_do_and_every_subject_has_a_panel():
         behaviour.plt.close(one)
 
 
+@pytest.mark.slow
 def test_command_prints_json_and_writes_results(tmp_path):
     observed(*items(120), flat).to_csv(tmp_path / "trials.csv")
     code, text = run(["fit", tmp_path / "trials.csv", "--model", "constant", "--json", "-o", tmp_path / "out"])
@@ -392,6 +393,7 @@ REFERENCE = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("source, size, logits", REFERENCE)
 def test_human_data_agree_with_reference_logits(human_data, source, size, logits):
     trials = read_trials(human_data / ("vandenberg2012_color" if source == "berg" else "bays2009/bays_data.mat"))
@@ -400,6 +402,7 @@ def test_human_data_agree_with_reference_logits(human_data, source, size, logits
     assert ((table["low"] < logits) & (logits < table["high"])).all(), table
 
 
+@pytest.mark.slow
 def test_probe_distance_is_preferred_for_eight_items(human_data):
     trials = read_trials(human_data / "vandenberg2012_color")
     result = fit(trials[trials.set_size == 8], models=("constant", "probe"))

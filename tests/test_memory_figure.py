@@ -1,11 +1,16 @@
 """The figure of both sets, drawn from networks that are made for it."""
 
+from dataclasses import replace
+
 import pytest
 
 from lapsus import read_experiment
 from lapsus.paper import memory
 from lapsus.paper.roles import Networks
+from lapsus.study.sizes import QUICK_FIGURES
 from lapsus.training.model import Model
+
+SIZES = replace(QUICK_FIGURES, degrees=(memory.NEAR, memory.FAR), rotations=1)
 
 
 def _untrained(kind: str) -> Model:
@@ -23,14 +28,12 @@ def sets(monkeypatch):
     """One index-cued network in both sets, and a feature-cued one in one of them."""
     index, feature = _untrained("index-cued"), _untrained("feature-cued")
     made = {
-        "paper": Networks({"index-none": lambda: index}),
-        "persistent": Networks({"index-none": lambda: index, "feature-none": lambda: feature}),
+        "paper": Networks({"index-none": lambda: index}, sizes=SIZES),
+        "persistent": Networks({"index-none": lambda: index, "feature-none": lambda: feature}, sizes=SIZES),
     }
     for cached in (memory.error_by_delay, memory.norms, memory.planes):
         cached.cache_clear()
     monkeypatch.setattr(memory, "_set", lambda which, seed=1: made[which])
-    monkeypatch.setattr(memory, "CONDITIONS", 16)
-    monkeypatch.setattr("lapsus.paper.fig3.ROTATIONS", 1)
     yield made
     for cached in (memory.error_by_delay, memory.norms, memory.planes):
         cached.cache_clear()

@@ -47,6 +47,7 @@ def check_page(text):
     return tags
 
 
+@pytest.mark.slow
 def test_one_self_contained_page(page):
     tags = check_page(page)
     assert sum(t == "script" for t, _ in tags) == 2 and any(t == "canvas" for t, _ in tags)

@@ -13,9 +13,10 @@ from made_discovery import made, tiny_start
 
 from browser.chromium import EXECUTABLE, Chromium
 
-pytestmark = pytest.mark.skipif(
-    EXECUTABLE is None, reason="no Chromium on this machine (Debian: apt-get install chromium)"
-)
+pytestmark = [
+    pytest.mark.skipif(EXECUTABLE is None, reason="no Chromium on this machine (Debian: apt-get install chromium)"),
+    pytest.mark.slow,
+]
 # `npm install --prefix tests/browser axe-core`, or where LAPSUS_AXE says.
 AXE = Path(os.environ.get("LAPSUS_AXE", Path(__file__).parent / "node_modules" / "axe-core" / "axe.min.js"))
 # Set to a folder to keep the screenshots.

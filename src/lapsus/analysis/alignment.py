@@ -319,8 +319,18 @@ def sigmoid_against_flat(time: np.ndarray, curves: np.ndarray) -> SigmoidFit:
     start = [grid_slope[best], grid_offset[best], mean.mean() - scale[best] * shape[best].mean(), scale[best]]
     # The midpoint stays on the time axis and the slope finite: beyond that, shapes within the window no longer differ.
     lower, upper = [0.5 / span, time[0], -np.inf, -np.inf], [10 * len(time) / span, time[-1], np.inf, np.inf]
+
+    def slope_of_error(p: np.ndarray) -> np.ndarray:
+        shape = sigmoid(time, p[0], p[1], 0.0, 1.0)
+        steepness = p[3] * shape * (1 - shape)
+        return np.stack([steepness * (time - p[1]), -steepness * p[0], np.ones_like(time), shape], 1)
+
     fit = least_squares(
-        lambda p: sigmoid(time, *p) - mean, start, bounds=(lower, upper), x_scale=[1 / span, span, 1, 1]
+        lambda p: sigmoid(time, *p) - mean,
+        start,
+        jac=slope_of_error,
+        bounds=(lower, upper),
+        x_scale=[1 / span, span, 1, 1],
     )
     flat = np.mean((curves - curves.mean()) ** 2)
     return SigmoidFit(*map(float, fit.x), flat_mse=float(flat), sigmoid_mse=float(np.mean(fit.fun**2) + spread))

@@ -57,16 +57,16 @@ CONTROL_DISTANCES = (np.pi, 3 * np.pi / 4, np.pi / 2, np.pi / 4)
 def sigmoid_fits(networks: Networks, role: str) -> tuple[np.ndarray, np.ndarray, SigmoidFit, tuple[SigmoidFit, ...]]:
     """Time, mean curves [distance, time], the fit and fits to resampled rotations; from the offset of the stimuli
     on."""
-    curves = feature_alignment(networks, role)
-    return fit_curves(curves)
+    return fit_curves(feature_alignment(networks, role), networks.sizes.sigmoid_repeats)
 
 
-def fit_curves(curves: xr.DataArray) -> tuple[np.ndarray, np.ndarray, SigmoidFit, tuple[SigmoidFit, ...]]:
+def fit_curves(curves: xr.DataArray, repeats: int) -> tuple[np.ndarray, np.ndarray, SigmoidFit, tuple[SigmoidFit, ...]]:
     """The same for curves [distance, rotation, time] of any source."""
     curves = curves.isel(time=np.flatnonzero(curves["epoch"].to_numpy() != "stimulus"))
     time, values = curves["time"].to_numpy(), curves.transpose("distance", "rotation", "time").to_numpy()
     # As Table 1's sigmoid column implies: one fit to the curve averaged over distances.
-    return time, values.mean(1), sigmoid_against_flat(time, values.mean((0, 1))), tuple(sigmoid_bootstrap(time, values))
+    fit = sigmoid_against_flat(time, values.mean((0, 1)))
+    return time, values.mean(1), fit, tuple(sigmoid_bootstrap(time, values, repeats=repeats))
 
 
 def table_1(networks: Networks) -> pd.DataFrame:

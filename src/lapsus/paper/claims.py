@@ -22,7 +22,6 @@ from lapsus.study.transplants import pushes
 __all__ = ["CLAIMS", "evaluate_claims"]
 
 Interval = tuple[float, float, float]
-REPEATS = 500
 
 
 def _quantiles(value: float, drawn: np.ndarray) -> Interval:
@@ -38,7 +37,7 @@ def _quantiles(value: float, drawn: np.ndarray) -> Interval:
 def swap_deviation(networks: Networks, role: str, *, bins: int = 9) -> Interval:
     """Mean |rate - target| over bins of probe distance; interval by resampling conditions (basic bootstrap, for the
     absolute value)."""
-    dataset = networks.responses(role, 4096, 16, seed=2)
+    dataset = networks.responses(role, networks.sizes.swap_conditions, networks.sizes.swap_trials, seed=2)
     found, condition = items(dataset), dataset["condition"].to_numpy()
     first = np.unique(condition, return_index=True)[1]
     rate = np.bincount(condition, found.swap) / np.bincount(condition)
@@ -47,7 +46,8 @@ def swap_deviation(networks: Networks, role: str, *, bins: int = 9) -> Interval:
     members = [residual[place == k] for k in range(bins) if (place == k).any()]
     value = np.mean([abs(own.mean()) for own in members])
     rng = np.random.default_rng(0)
-    drawn = np.mean([np.abs(own[rng.integers(len(own), size=(REPEATS, len(own)))].mean(1)) for own in members], axis=0)
+    repeats = networks.sizes.claim_repeats
+    drawn = np.mean([np.abs(own[rng.integers(len(own), size=(repeats, len(own)))].mean(1)) for own in members], axis=0)
     q_low, q_high = np.quantile(drawn, [0.025, 0.975])
     return float(value), float(max(0, min(value, 2 * value - q_high))), float(max(value, 2 * value - q_low))
 
@@ -78,7 +78,7 @@ def one_mode(networks: Networks) -> Interval:
     table = appendix.averaging_by_condition(networks)
     p, variance = table["probability"].to_numpy(), table["sd"].to_numpy() ** 2
     statistic = lambda rows: np.sqrt(variance[rows].mean(-1) / (p * (1 - p))[rows].mean(-1))  # noqa: E731
-    return _over_conditions(len(p), statistic)
+    return _over_conditions(len(p), statistic, networks.sizes.claim_repeats)
 
 
 def averaging_slope(networks: Networks) -> Interval:
@@ -91,11 +91,11 @@ def averaging_slope(networks: Networks) -> Interval:
         x = p[rows] - p[rows].mean(-1, keepdims=True)
         return (x * mean[rows]).sum(-1) / (x**2).sum(-1)
 
-    return _over_conditions(len(p), statistic)
+    return _over_conditions(len(p), statistic, networks.sizes.claim_repeats)
 
 
-def _over_conditions(count: int, statistic: Callable) -> Interval:
-    rows = np.random.default_rng(0).integers(count, size=(REPEATS, count))
+def _over_conditions(count: int, statistic: Callable, repeats: int) -> Interval:
+    rows = np.random.default_rng(0).integers(count, size=(repeats, count))
     return _quantiles(statistic(np.arange(count)), statistic(rows))
 
 
@@ -153,8 +153,8 @@ def feature_rise_only(networks: Networks) -> Interval:
 def close_more_aligned(networks: Networks) -> Interval:
     curves = fig3.feature_alignment(networks, "feature-smooth-2")
     near, far = (pre_and_post_cue(curves.sel(distance=degrees, drop=True))[0] for degrees in (45, 165))
-    rng = np.random.default_rng(0)
-    pick = lambda values: values[rng.integers(len(values), size=(REPEATS, len(values)))].mean(1)  # noqa: E731
+    rng, repeats = np.random.default_rng(0), networks.sizes.claim_repeats
+    pick = lambda values: values[rng.integers(len(values), size=(repeats, len(values)))].mean(1)  # noqa: E731
     return _quantiles(near.mean() - far.mean(), pick(near) - pick(far))
 
 
@@ -163,8 +163,7 @@ def inside_window(networks: Networks, role: str) -> Interval:
     curves = fig3.feature_alignment(networks, role).mean("distance")
     time, start = curves["time"].to_numpy(), 40 - appendix.WINDOWS[role]
     change = curves.to_numpy()[:, time >= start].mean(1) - curves.to_numpy()[:, (time >= 0) & (time < start)].mean(1)
-    rows = np.random.default_rng(0).integers(len(change), size=(REPEATS, len(change)))
-    return _quantiles(change.mean(), change[rows].mean(1))
+    return _resampled_mean(change, networks)
 
 
 def windows_rise(networks: Networks) -> Interval:
@@ -181,17 +180,23 @@ def after_cue(networks: Networks) -> Interval:
     return fig4.kinds(networks).total
 
 
-def _cells(values: np.ndarray) -> Interval:
+def _resampled_mean(values: np.ndarray, networks: Networks) -> Interval:
+    """Mean of values [unit], by resampling them."""
+    rows = np.random.default_rng(0).integers(len(values), size=(networks.sizes.claim_repeats, len(values)))
+    return _quantiles(values.mean(), values[rows].mean(1))
+
+
+def _cells(values: np.ndarray, networks: Networks) -> Interval:
     """Mean over location pairs and colours [configuration, colour], by resampling location pairs."""
     mean = np.array([row[np.isfinite(row)].mean() for row in values if np.isfinite(row).any()])
     if len(mean) == 0:
         raise LapsusError("no swap trials")
-    return _quantiles(
-        mean.mean(), mean[np.random.default_rng(0).integers(len(mean), size=(REPEATS, len(mean)))].mean(1)
-    )
+    return _resampled_mean(mean, networks)
 
 
-def _resampled_configurations(vectors: np.ndarray, statistic: Callable[[np.ndarray, np.ndarray], float]) -> Interval:
+def _resampled_configurations(
+    vectors: np.ndarray, statistic: Callable[[np.ndarray, np.ndarray], float], networks: Networks
+) -> Interval:
     """A statistic of unit vectors [configuration, colour, unit], by resampling location pairs.
 
     A location pair drawn twice would be compared with itself, so the second argument says which pairs of configurations
@@ -200,9 +205,15 @@ def _resampled_configurations(vectors: np.ndarray, statistic: Callable[[np.ndarr
     vectors = vectors[np.isfinite(vectors).all((1, 2))]
     if len(vectors) < 2:
         raise LapsusError("no swap trials")
-    count, rng, drawn = len(vectors), np.random.default_rng(0), []
-    cosine = np.abs(np.einsum("acu,bdu->abcd", vectors, vectors))
-    for _ in range(REPEATS):
+    return _resampled_pairs(np.abs(np.einsum("acu,bdu->abcd", vectors, vectors)), statistic, networks)
+
+
+def _resampled_pairs(
+    cosine: np.ndarray, statistic: Callable[[np.ndarray, np.ndarray], float], networks: Networks
+) -> Interval:
+    """The same for cosines [configuration, configuration, colour, colour] that are known."""
+    count, rng, drawn = len(cosine), np.random.default_rng(0), []
+    for _ in range(networks.sizes.claim_repeats):
         rows = rng.integers(count, size=count)
         if len(np.unique(rows)) > 1:
             drawn.append(statistic(cosine[np.ix_(rows, rows)], rows[:, None] != rows))
@@ -222,14 +233,14 @@ def _same_minus_opposite(cosine: np.ndarray, different: np.ndarray) -> float:
 def _above_random(networks: Networks) -> Interval:
     found = fig4.normals(networks)
     chance = random_cosine(found.dimension)
-    value, low, high = _resampled_configurations(found.cued, _same)
+    value, low, high = _resampled_configurations(found.cued, _same, networks)
     return value - chance, low - chance, high - chance
 
 
 def either_role(networks: Networks) -> Interval:
     found = fig4.normals(networks)
     cosine = np.abs((found.cued * found.uncued).sum(-1))
-    value, low, high = _cells(cosine)
+    value, low, high = _cells(cosine, networks)
     chance = random_cosine(found.dimension)
     return value - chance, low - chance, high - chance
 
@@ -239,20 +250,14 @@ def components_shared(networks: Networks) -> Interval:
     planes = fig4.normals(networks).planes  # [configuration, colour, 2, unit]
     between = np.einsum("acxu,bdyu->abcdxy", planes, planes)
     cosine = np.linalg.svd(between, compute_uv=False).clip(0, 1).mean(-1)
-    count, rng, drawn = len(planes), np.random.default_rng(0), []
-    for _ in range(REPEATS):
-        rows = rng.integers(count, size=count)
-        if len(np.unique(rows)) > 1:
-            drawn.append(_same_minus_opposite(cosine[np.ix_(rows, rows)], rows[:, None] != rows))
-    return _quantiles(_same_minus_opposite(cosine, ~np.eye(count, dtype=bool)), np.array(drawn))
+    return _resampled_pairs(cosine, _same_minus_opposite, networks)
 
 
-def _mean_area(area: np.ndarray) -> Interval:
+def _mean_area(area: np.ndarray, networks: Networks) -> Interval:
     area = area[np.isfinite(area)]
     if len(area) == 0:
         raise LapsusError("no swap trials")
-    drawn = area[np.random.default_rng(0).integers(len(area), size=(REPEATS, len(area)))].mean(1)
-    return _quantiles(area.mean(), drawn)
+    return _resampled_mean(area, networks)
 
 
 def cyclic(networks: Networks) -> Interval:
@@ -263,7 +268,7 @@ def cyclic(networks: Networks) -> Interval:
     def statistic(cosine, different):
         return float(stats.spearmanr(cosine[different].mean(0)[upper], gap[upper]).statistic)
 
-    return _resampled_configurations(found.cued, statistic)
+    return _resampled_configurations(found.cued, statistic, networks)
 
 
 # --- The prediction, and when swaps are decided ---
@@ -275,7 +280,7 @@ def alignment_follows_swaps(networks: Networks, role: str) -> Interval:
     before = np.stack([pre_and_post_cue(curves.sel(distance=d, drop=True))[0] for d in curves["distance"].to_numpy()])
     rates = fig2.swap_function(networks, role)
     rate = np.interp(np.radians(curves["distance"].to_numpy()), rates["distance"], rates["rate"])
-    rows = np.random.default_rng(0).integers(before.shape[1], size=(REPEATS, before.shape[1]))
+    rows = np.random.default_rng(0).integers(before.shape[1], size=(networks.sizes.claim_repeats, before.shape[1]))
     rank = lambda values: stats.spearmanr(values, rate).statistic  # noqa: E731
     drawn = np.array([rank(before[:, one].mean(1)) for one in rows])
     return float(rank(before.mean(1))), *(float(v) for v in np.quantile(drawn, [0.025, 0.975]))
@@ -288,8 +293,15 @@ def alignment_push(networks: Networks, role: str) -> Interval:
 
 def fixed_at(networks: Networks, role: str, epoch: str) -> Interval:
     """Share of the outcome that is fixed at the end of an epoch."""
-    model = networks.model(role)
-    found = commitment(model, probe_distance=getattr(model.task, "probe_margin", None), **COMMITMENT)
+    model, sizes = networks.model(role), networks.sizes
+    found = commitment(
+        model,
+        probe_distance=getattr(model.task, "probe_margin", None),
+        conditions=sizes.commitment_conditions,
+        groups=sizes.commitment_groups,
+        replays=sizes.commitment_replays,
+        every=sizes.commitment_every,
+    )
     names = list(found.by_epoch)
     end = -float(sum(list(model.task.epochs.values())[:-1][names.index(epoch) :]))
     at = int(np.abs(found.times - end).argmin())
@@ -323,7 +335,6 @@ def _each(figure: str, compute: Callable[..., Interval], *roles: str) -> Test:
 
 SMOOTH = ("feature-smooth-0", "feature-smooth-1", "feature-smooth-2")
 SWAPPING = ("feature-constant-05", "feature-constant-30", *SMOOTH, "index-constant-05", "index-constant-10")
-COMMITMENT = {"conditions": 32, "groups": 48, "replays": 4, "every": 8}
 WINDOWS = tuple(role for role, window in appendix.WINDOWS.items() if window < 40)
 
 CLAIMS: dict[str, Test] = {
@@ -348,16 +359,16 @@ CLAIMS: dict[str, Test] = {
     "close-more-aligned": _of("fig3", close_more_aligned, "feature-smooth-2"),
     "not-misbinding": _of("fig4", lambda n: fig4.kinds(n).weights["misbinding"], fig4.DECODED),
     "after-cue": _of("fig4", after_cue, fig4.DECODED),
-    "two-rings": _of("fig4", lambda n: _cells(fig4.normals(n).explained), fig4.RINGS),
-    "rings-apart": _of("fig4", lambda n: _cells(fig4.normals(n).distance), fig4.RINGS),
+    "two-rings": _of("fig4", lambda n: _cells(fig4.normals(n).explained, n), fig4.RINGS),
+    "rings-apart": _of("fig4", lambda n: _cells(fig4.normals(n).distance, n), fig4.RINGS),
     "normal-shared": _of(
-        "fig4", lambda n: _resampled_configurations(fig4.normals(n).cued, _same_minus_opposite), fig4.RINGS
+        "fig4", lambda n: _resampled_configurations(fig4.normals(n).cued, _same_minus_opposite, n), fig4.RINGS
     ),
     "normal-above-random": _of("fig4", _above_random, fig4.RINGS),
     "normal-either-role": _of("fig4", either_role, fig4.RINGS),
     "components-shared": _of("fig4", components_shared, fig4.RINGS),
-    "normal-separates": _of("fig4", lambda n: _mean_area(fig4.normals(n).area), fig4.RINGS),
-    "axis-separates": _of("fig4", lambda n: _mean_area(fig4.axis_areas(n)), fig4.RINGS),
+    "normal-separates": _of("fig4", lambda n: _mean_area(fig4.normals(n).area, n), fig4.RINGS),
+    "axis-separates": _of("fig4", lambda n: _mean_area(fig4.axis_areas(n), n), fig4.RINGS),
     "cyclic": _of("cyclic", cyclic, fig4.RINGS),
     "windows-aligned": _each("windows", inside_window, *WINDOWS),
     "windows-no-rise": _of("windows", windows_rise, *appendix.WINDOWS),

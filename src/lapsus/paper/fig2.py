@@ -34,20 +34,16 @@ DISTANCES = {"π/6": np.pi / 6, "π/20": np.pi / 20, "π/50": np.pi / 50, "π/10
 NOISES = (2, 5, 10, 15)
 SNAPSHOTS = (0, 8, 16, 24, 32, 40)
 SAMPLES = 512
-# Trials, one a condition, to which BNS is fitted for the solid lines of panel A; 0 leaves the fit out.
-FITTED_TRIALS = 2048
 
 
 # --- Numbers ---
 
 
 @lru_cache(maxsize=64)
-def swap_function(
-    networks: Networks, role: str, *, conditions: int = 4096, trials: int = 16, bins: int = 9
-) -> pd.DataFrame:
+def swap_function(networks: Networks, role: str, *, bins: int = 9) -> pd.DataFrame:
     """Swap rate by probe distance of a network, with `target`, the mean of its target's probability over the same
     trials."""
-    dataset = networks.responses(role, conditions, trials, seed=2)
+    dataset = networks.responses(role, networks.sizes.swap_conditions, networks.sizes.swap_trials, seed=2)
     edges = np.linspace(MARGIN - 1e-6, np.pi + 1e-6, bins + 1)
     found, gap = items(dataset), items(dataset).probe_distance
     curve = swap_curve(found.swap, gap, edges, dataset["condition"].to_numpy())
@@ -59,7 +55,7 @@ def swap_function(
 def fitted_swap_function(networks: Networks, role: str) -> pd.DataFrame:
     """p(swap) by probe distance from BNS fitted to a network's responses, as in the paper: distance, p_swap, p_low,
     p_high."""
-    dataset = networks.responses(role, FITTED_TRIALS, 1, seed=4)
+    dataset = networks.responses(role, networks.sizes.fitted_trials, 1, seed=4)
     columns = ["cued", "report_1", "report_2", "probe_1", "probe_2", "response"]
     found = fit(dataset[columns].to_dataframe().reset_index(drop=True), model="probe", uniform=False, progress=False)
     return found.swap_function(np.linspace(MARGIN, np.pi, 25))
@@ -71,20 +67,17 @@ def samples(networks: Networks, role: str, probe_distance: float, noise_scale: f
     return networks.responses(role, pair(probe_distance), SAMPLES, seed=3, noise_scale=noise_scale)
 
 
-ABLATED_CONDITIONS, ABLATED_TRIALS = 128, 256
-
-
 def modes_by_condition(
     networks: Networks, role: str, probe_distance: float | None, noise_scale: float = 1.0
 ) -> tuple[np.ndarray, float]:
-    """Which of 128 conditions have two modes, one at each item [condition], and the share of swaps.
+    """Which conditions have two modes, one at each item [condition], and the share of swaps.
 
     probe_distance None: conditions as the task draws them.
     """
-    conditions: int | dict[str, np.ndarray] = ABLATED_CONDITIONS
+    count, trials = networks.sizes.ablated_conditions, networks.sizes.ablated_trials
+    conditions: int | dict[str, np.ndarray] = count
     if probe_distance is not None:
         rng = np.random.default_rng(11)
-        count = ABLATED_CONDITIONS
         first, place = rng.uniform(-np.pi, np.pi, (2, count))
         second = first + rng.uniform(np.pi / 2, 3 * np.pi / 2, count)
         sign = np.where(np.arange(count) % 2, 1.0, -1.0)
@@ -93,9 +86,9 @@ def modes_by_condition(
             "probe": wrap(np.stack([place, place + sign * probe_distance], 1)),
             "cued": np.zeros(count, dtype=int),
         }
-    dataset = networks.responses(role, conditions, ABLATED_TRIALS, seed=3, noise_scale=noise_scale)
+    dataset = networks.responses(role, conditions, trials, seed=3, noise_scale=noise_scale)
     found = items(dataset)
-    by_condition = [values.reshape(-1, ABLATED_TRIALS) for values in (found.response, found.target, found.distractor)]
+    by_condition = [values.reshape(-1, trials) for values in (found.response, found.target, found.distractor)]
     two = [two_modes(r, t[0], d[0]) for r, t, d in zip(*by_condition)]
     return np.array(two), float(found.swap.mean())
 
@@ -120,7 +113,7 @@ def tables(networks: Networks) -> dict[str, pd.DataFrame]:
     curves = [swap_function(networks, role).assign(network=role) for role in SWAP_NETWORKS if role in networks]
     if curves:
         found["A-swap-functions"] = pd.concat(curves, ignore_index=True)
-        if FITTED_TRIALS:
+        if networks.sizes.fitted_trials:
             fits = [
                 fitted_swap_function(networks, role).assign(network=role) for role in SWAP_NETWORKS if role in networks
             ]
@@ -141,9 +134,11 @@ def tables(networks: Networks) -> dict[str, pd.DataFrame]:
 # --- Panels ---
 
 
-def swap_curves(ax: Axes, curves: dict[str, pd.DataFrame], fitted: dict[str, pd.DataFrame] | None = None) -> Axes:
+def swap_curves(
+    ax: Axes, curves: dict[str, pd.DataFrame], fitted: dict[str, pd.DataFrame] | None = None, fitted_trials: int = 0
+) -> Axes:
     """Swap rate against probe distance, one colour a network: counted by nearest item (dots, 95 % interval), target
-    (dotted) and, where given, p(swap) of a fitted BNS model with its 95 % band (solid)."""
+    (dotted) and, where given, p(swap) of a BNS model fitted to `fitted_trials` trials with its 95 % band (solid)."""
     for role, table in curves.items():
         colour, where = colour_of(role), np.degrees(table["distance"])
         error = np.maximum([table["rate"] - table["low"], table["high"] - table["rate"]], 0)
@@ -166,7 +161,7 @@ def swap_curves(ax: Axes, curves: dict[str, pd.DataFrame], fitted: dict[str, pd.
             ax.plot(where, table["target"], color=colour, ls=(0, (1, 1.2)), lw=1.4)
     trials = max(int(table["trials"].sum()) for table in curves.values())
     ax.set(xlabel="probe distance (°)", ylabel="swap rate", ylim=(-0.01, None), xticks=[45, 90, 135, 180])
-    solid = f", solid: BNS fit (n = {FITTED_TRIALS:,})" if fitted else ""
+    solid = f", solid: BNS fit (n = {fitted_trials:,})" if fitted else ""
     ax.set_title(f"dots: nearest item (n = {trials:,}), dotted: target{solid}", fontsize=6)
     ax.legend(ncols=2, loc="upper right", columnspacing=0.8, handlelength=1.2)
     return ax
@@ -181,9 +176,9 @@ def _swap_panel(ax: Axes, networks: Networks) -> Axes:
     curves = {role: swap_function(networks, role) for role in SWAP_NETWORKS if role in networks}
     if not curves:
         raise LapsusError("no feature-cued diffusion network")
-    return swap_curves(
-        ax, curves, {role: fitted_swap_function(networks, role) for role in curves} if FITTED_TRIALS else None
-    )
+    fitted_trials = networks.sizes.fitted_trials
+    fitted = {role: fitted_swap_function(networks, role) for role in curves} if fitted_trials else None
+    return swap_curves(ax, curves, fitted, fitted_trials)
 
 
 def _samples_panel(ax: Axes, networks: Networks, role: str, gap: float, noise: float = 1.0) -> Axes:

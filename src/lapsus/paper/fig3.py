@@ -14,6 +14,7 @@ from lapsus.errors import LapsusError
 from lapsus.paper.roles import LABELS, Networks
 from lapsus.plots.style import COLOURS, TEXT_WIDTH, colour_of, letter, mark_epochs, note, panel, style, wheel, wheel_key
 from lapsus.study.designs import alignment_grid
+from lapsus.study.sizes import FULL_FIGURES
 
 __all__ = [
     "alignment_by_distance",
@@ -27,10 +28,6 @@ __all__ = [
 
 INDEX_NETWORKS = ("index-optimal", "index-none", "index-constant-05", "index-constant-10")
 FEATURE_NETWORKS = ("feature-optimal", "feature-none", "feature-constant-05", "feature-smooth-2")
-DEGREES = (45, 75, 105, 135, 165)
-ROTATIONS, REPEATS = 24, 100
-# Trials a condition.
-INDEX_TRIALS, FEATURE_TRIALS = 8, 1
 
 
 # --- Numbers ---
@@ -40,27 +37,29 @@ INDEX_TRIALS, FEATURE_TRIALS = 8, 1
 def index_alignment(networks: Networks, role: str, *, adjust: bool = False) -> xr.Dataset:
     """Alignment over time of an index-cued network: `alignment [time]` and its bootstrap samples `resampled [repeat,
     time]`."""
-    dataset = _from_stimulus(networks.simulate(role, alignment_grid(), INDEX_TRIALS, seed=5))
-    return with_bootstrap(dataset, adjust=adjust)
+    dataset = _from_stimulus(networks.simulate(role, alignment_grid(), networks.sizes.index_trials, seed=5))
+    return with_bootstrap(dataset, adjust=adjust, repeats=networks.sizes.alignment_repeats)
 
 
-def with_bootstrap(dataset: xr.Dataset, *, adjust: bool = False) -> xr.Dataset:
+def with_bootstrap(
+    dataset: xr.Dataset, *, adjust: bool = False, repeats: int = FULL_FIGURES.alignment_repeats
+) -> xr.Dataset:
     """`alignment [time]` of any recording or simulation, and its bootstrap samples `resampled [repeat, time]`."""
     alignment = plane_alignment(dataset, adjust=adjust).isel(group=0, drop=True)
-    resampled = bootstrap_alignment(dataset, repeats=REPEATS, adjust=adjust)
+    resampled = bootstrap_alignment(dataset, repeats=repeats, adjust=adjust)
     return xr.Dataset({"alignment": alignment, "resampled": resampled}, attrs={"trials": dataset.sizes["trial"]})
 
 
 @lru_cache(maxsize=16)
 def feature_alignment(networks: Networks, role: str, *, adjust: bool = False) -> xr.DataArray:
     """Alignment over time of a feature-cued network: [distance (degrees), rotation, time]."""
-    found = []
-    for k, degrees in enumerate(DEGREES):
-        conditions = alignment_grid(np.radians(degrees), ROTATIONS)
-        dataset = _from_stimulus(networks.simulate(role, conditions, FEATURE_TRIALS, seed=6 + k))
+    found, sizes = [], networks.sizes
+    for k, degrees in enumerate(sizes.degrees):
+        conditions = alignment_grid(np.radians(degrees), sizes.rotations)
+        dataset = _from_stimulus(networks.simulate(role, conditions, 1, seed=6 + k))
         found.append(plane_alignment(dataset, groups="configuration", adjust=adjust).rename(group="rotation"))
-    return xr.concat(found, pd.Index(DEGREES, name="distance"), coords="minimal", compat="override").assign_attrs(
-        trials=len(conditions["cued"]) // ROTATIONS * FEATURE_TRIALS
+    return xr.concat(found, pd.Index(sizes.degrees, name="distance"), coords="minimal", compat="override").assign_attrs(
+        trials=len(conditions["cued"]) // sizes.rotations
     )
 
 
@@ -176,7 +175,7 @@ def figure(networks: Networks, recording: xr.Dataset | None = None) -> Figure:
     from matplotlib import pyplot as plt
 
     if recording is not None:
-        recording = with_bootstrap(recording)
+        recording = with_bootstrap(recording, repeats=networks.sizes.alignment_repeats)
     with style():
         fig = plt.figure(figsize=(TEXT_WIDTH, 6.2))
         top, middle, bottom = fig.add_gridspec(

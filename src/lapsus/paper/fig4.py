@@ -35,9 +35,6 @@ __all__ = [
 
 DECODED, RINGS = "index-constant-10", "feature-smooth-0"
 FIXED = -np.pi / 2
-# Conditions of one trial each for the decoders; fixed colours, rotations and trials a condition for the rings.
-DECODED_TRIALS = 4096
-COLOURS, ROTATIONS, TRIALS = 8, 4, 16
 # Trials on a ring, at least.
 LEAST = 20
 CONFIGURATIONS = {"close, 45°": (0.0, np.pi / 4), "far, 180°": (0.0, np.pi)}
@@ -48,14 +45,15 @@ CONFIGURATIONS = {"close, 45°": (0.0, np.pi / 4), "far, 180°": (0.0, np.pi)}
 
 @lru_cache(maxsize=4)
 def kinds(networks: Networks, role: str = DECODED) -> Kind:
-    """Weights of the three errors' predictions in 4,096 single trials, each of its own condition."""
-    return kind_of_swaps(networks.simulate(role, DECODED_TRIALS, 1, seed=21))
+    """Weights of the three errors' predictions in single trials, each of its own condition."""
+    return kind_of_swaps(networks.simulate(role, networks.sizes.decoded_trials, 1, seed=21))
 
 
 @lru_cache(maxsize=8)
 def rings(networks: Networks, probes: tuple[float, float], role: str = RINGS) -> tuple[RingProjection, int]:
     """Trials of one pair of locations and one fixed colour in their components, and how many there are."""
-    dataset = networks.simulate(role, ring_design(np.array([FIXED]), np.array([probes]), free=48), TRIALS, seed=22)
+    design = ring_design(np.array([FIXED]), np.array([probes]), free=48)
+    dataset = networks.simulate(role, design, networks.sizes.ring_trials, seed=22)
     return ring_geometry(dataset)[1], dataset.sizes["trial"]
 
 
@@ -89,14 +87,15 @@ def _ring_pair(m: np.ndarray, free: np.ndarray, recalled: np.ndarray) -> RingPai
 
 @lru_cache(maxsize=4)
 def normals(networks: Networks, role: str = RINGS) -> Normals:
-    """Rings fitted for 8 fixed colours and 20 location pairs (five distances in four rotations)."""
-    starts, distances = grid(ROTATIONS), np.radians([45, 75, 105, 135, 165])
+    """Rings fitted for each fixed colour and location pair (five distances in some rotations)."""
+    sizes = networks.sizes
+    starts, distances = grid(sizes.ring_rotations), np.radians([45, 75, 105, 135, 165])
     probes = np.array([(start, start + gap) for gap in distances for start in starts])
-    fixed = grid(COLOURS)
+    fixed = grid(sizes.ring_colours)
     units, rows = None, []
     area, scores, swaps, spread = [], [], [], []
     for k, pair in enumerate(probes):
-        dataset = networks.simulate(role, ring_design(fixed, pair[None]), TRIALS, seed=100 + k)
+        dataset = networks.simulate(role, ring_design(fixed, pair[None]), sizes.ring_trials, seed=100 + k)
         items, m = two_items(dataset), memory(dataset.isel(time=[-1]))[:, 0]
         label, units = dataset["fixed_colour"].to_numpy(), m.shape[1]
         spread.append(effective_dimension(m))
@@ -144,9 +143,9 @@ def axis_areas(networks: Networks, role: str = RINGS) -> np.ndarray:
     The fixed colour is shown at either place of a pair, so that neither place nor cue alone tells swaps.
     """
     found = []
-    for k, start in enumerate(grid(ROTATIONS)):
+    for k, start in enumerate(grid(networks.sizes.ring_rotations)):
         pairs = np.array([(start, start + np.pi / 4), (start + np.pi / 4, start)])
-        dataset = networks.simulate(role, ring_design(grid(4), pairs), TRIALS, seed=300 + k)
+        dataset = networks.simulate(role, ring_design(grid(4), pairs), networks.sizes.ring_trials, seed=300 + k)
         items, m = two_items(dataset), memory(dataset.isel(time=[-1]))[:, 0]
         label, areas = dataset["fixed_colour"].to_numpy(), []
         for colour in range(4):

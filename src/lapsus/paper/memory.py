@@ -20,7 +20,6 @@ __all__ = ["error_by_delay", "figure", "growth_of_errors", "norms", "planes", "t
 ROLES = (*INDEX_NETWORKS, *FEATURE_NETWORKS)
 LINES = {"paper": "--", "persistent": "-"}
 NEAR, FAR = 45, 135
-CONDITIONS, TRIALS = 1024, 8
 
 
 @lru_cache(maxsize=4)
@@ -34,7 +33,9 @@ def _set(which: str, seed: int = 1) -> Networks:
 @lru_cache(maxsize=64)
 def error_by_delay(which: str, role: str) -> pd.DataFrame:
     """delay, median_error (rad), away, swap_curve_mad, … of one network, one row a delay."""
-    return pd.DataFrame(evaluate_delays(_set(which).model(role), DELAYS, CONDITIONS, TRIALS))
+    networks = _set(which)
+    sizes = networks.sizes
+    return pd.DataFrame(evaluate_delays(networks.model(role), DELAYS, sizes.delay_conditions, sizes.delay_trials))
 
 
 @lru_cache(maxsize=64)

@@ -9,29 +9,27 @@ from matplotlib.figure import Figure
 
 from lapsus.analysis.trialwise import AlignmentTest, alignment_predicts_swaps, swap_rate_by_alignment, trial_alignment
 from lapsus.errors import LapsusError
-from lapsus.paper.fig3 import DEGREES
 from lapsus.paper.roles import LABELS, Networks
 from lapsus.plots.style import TEXT_WIDTH, panel, style
 from lapsus.study.designs import alignment_grid
 
 __all__ = ["alignment_and_swaps", "figure", "prediction_panel", "tables"]
 
-# Rotations of each probe distance, and trials a condition.
-ROTATIONS, TRIALS = 6, 2
 TESTED = ("feature-smooth-2", "feature-smooth-0", "index-constant-10")
 
 
 @lru_cache(maxsize=8)
 def alignment_and_swaps(networks: Networks, role: str) -> tuple[pd.DataFrame, AlignmentTest]:
     """Trial-wise alignment of simulated trials, and the regression of swaps on it."""
+    rotations, trials = networks.sizes.prediction_rotations, networks.sizes.prediction_trials
     if role.startswith("index"):
-        table = trial_alignment(networks.simulate(role, alignment_grid(), 8 * TRIALS, seed=41))
+        table = trial_alignment(networks.simulate(role, alignment_grid(), 8 * trials, seed=41))
     else:
         parts = []
-        for k, degrees in enumerate(DEGREES):
-            dataset = networks.simulate(role, alignment_grid(np.radians(degrees), ROTATIONS), TRIALS, seed=42 + k)
+        for k, degrees in enumerate(networks.sizes.degrees):
+            dataset = networks.simulate(role, alignment_grid(np.radians(degrees), rotations), trials, seed=42 + k)
             part = trial_alignment(dataset, groups="configuration")
-            parts.append(part.assign(group=part["group"] + k * ROTATIONS))
+            parts.append(part.assign(group=part["group"] + k * rotations))
         table = pd.concat(parts, ignore_index=True)
     return table, alignment_predicts_swaps(table)
 

@@ -12,6 +12,7 @@ from lapsus.errors import LapsusError
 from lapsus.library import Run
 from lapsus.library.shipped import load_shipped, shipped
 from lapsus.study.simulation import simulate_design, simulate_responses
+from lapsus.study.sizes import FULL_FIGURES, FigureSizes
 
 __all__ = ["LABELS", "Networks", "role_of"]
 
@@ -86,10 +87,12 @@ def _duration(trained, own):
 
 @dataclass(frozen=True, eq=False)
 class Networks:
-    """Trained models by role. Figures ask for a role; a role without a network leaves a note in the panel instead."""
+    """Trained models by role, and how much is simulated of each. A figure asks for a role; one without a network leaves
+    a note in the panel instead."""
 
     loaders: dict[str, Callable]
     sources: dict[str, str] = field(default_factory=dict)
+    sizes: FigureSizes = FULL_FIGURES
 
     @classmethod
     def shipped(cls, seed: int = 1, which: str = "paper") -> "Networks":

@@ -1,8 +1,9 @@
-"""How much is simulated: one table with a full and a quick value, so that a test can ask for less."""
+"""How much is simulated: one table with a full and a quick value for studies of a network, one for the paper's figures,
+so that a test can ask for less."""
 
 from dataclasses import dataclass
 
-__all__ = ["FULL", "QUICK", "Sizes"]
+__all__ = ["FULL", "FULL_FIGURES", "QUICK", "QUICK_FIGURES", "FigureSizes", "Sizes"]
 
 
 @dataclass(frozen=True)
@@ -64,4 +65,63 @@ QUICK = Sizes(
     repeats=60,
     ring_trials=4,
     shown=60,
+)
+
+
+@dataclass(frozen=True)
+class FigureSizes:
+    """Numbers of trials, conditions and repeats behind the figures and claims of the paper."""
+
+    # Figure 2: conditions and trials of each behind a swap function; one-trial conditions to which BNS is fitted (0: no
+    # fit); conditions and trials of an ablation.
+    swap_conditions: int = 4096
+    swap_trials: int = 16
+    fitted_trials: int = 2048
+    ablated_conditions: int = 128
+    ablated_trials: int = 256
+    # Figure 3: probe distances (degrees), rotations of each, trials a condition of index-cued networks, resamplings.
+    degrees: tuple[int, ...] = (45, 75, 105, 135, 165)
+    rotations: int = 24
+    index_trials: int = 8
+    alignment_repeats: int = 100
+    # Table 1: fits of a sigmoid to resampled rotations.
+    sigmoid_repeats: int = 200
+    # Figure 4: one-trial conditions for the decoders; fixed colours, rotations and trials a condition of the rings.
+    decoded_trials: int = 4096
+    ring_colours: int = 8
+    ring_rotations: int = 4
+    ring_trials: int = 16
+    # The prediction: rotations of each probe distance and trials a condition.
+    prediction_rotations: int = 6
+    prediction_trials: int = 2
+    # When swaps are decided (study.commitment).
+    commitment_conditions: int = 32
+    commitment_groups: int = 48
+    commitment_replays: int = 4
+    commitment_every: int = 8
+    # Memory at other delays: conditions and trials of each.
+    delay_conditions: int = 1024
+    delay_trials: int = 8
+    # Resamplings behind the interval of a claim.
+    claim_repeats: int = 500
+
+
+FULL_FIGURES = FigureSizes()
+QUICK_FIGURES = FigureSizes(
+    fitted_trials=0,
+    ablated_conditions=64,
+    degrees=(45, 165),
+    rotations=2,
+    index_trials=2,
+    alignment_repeats=20,
+    sigmoid_repeats=10,
+    decoded_trials=800,
+    ring_colours=4,
+    ring_rotations=1,
+    prediction_rotations=1,
+    commitment_conditions=8,
+    commitment_groups=32,
+    commitment_every=6,
+    delay_conditions=16,
+    claim_repeats=60,
 )
