@@ -128,6 +128,10 @@ def _config(experiment: Experiment) -> str:
     return "\n".join(line if len(line) <= 160 else line[:150] + " … ]" for line in to_toml(described).splitlines())
 
 
+def _share(value: float | None) -> str:
+    return "–" if value is None or not np.isfinite(value) else f"{100 * value:.0f} %".replace("-0 %", "0 %")
+
+
 def mechanism_table(networks: list[NetworkFindings]) -> dict[str, Any]:
     """One row a network: the numbers of the mechanism."""
     body = []
@@ -136,7 +140,7 @@ def mechanism_table(networks: list[NetworkFindings]) -> dict[str, Any]:
         half = "–"
         if "half_time" in row:
             half = f"{row['half_time']:.1f} [{row['half_low']:.1f}, {row['half_high']:.1f}]"
-        shares = [number(row.get(name), ".0%") for name in ("fixed_at_cue_onset", "carried_by_x", "carried_by_m")]
+        shares = [_share(row.get(name)) for name in ("fixed_at_cue_onset", "carried_by_x", "carried_by_m")]
         areas = [number(row.get(name), ".2f") for name in ("axis_auc", "colour_confound", "decoding_auc")]
         body.append([f"network {which}", half, *shares, *areas, row.get("kind", "–"), row.get("swaps", "–")])
     head = ["network", "half decided (steps)", "before the cue", "with x", "with m", "axis, area", "colour, area"]
