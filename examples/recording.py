@@ -12,10 +12,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from lapsus.analysis import alignment, decoders, rings, trialwise
+from lapsus.analysis import alignment, trialwise
 from lapsus.analysis.activity import activity_dataset, memory, two_items
+from lapsus.analysis.ring_fit import fit_ring
 from lapsus.analysis.synthetic import synthetic_population
+from lapsus.report.mechanism import answers
 from lapsus.statistics.intervals import rate_interval
+from lapsus.study import analyse
 
 
 def load_recording() -> tuple[np.ndarray, pd.DataFrame, np.ndarray, np.ndarray]:
@@ -52,19 +55,14 @@ def main(output: Path) -> None:
         f" {fit.sigmoid_mse:.4f} sigmoid"
     )
 
-    projections = decoders.error_projections(data)
-    print("\nPlace of swap and correct trials on the line from correct (0) to each error (1):")
-    print(decoders.attribute(projections).round(3).to_string())
-    print(f"The swaps are: {decoders.mechanism(projections)}")
+    found = analyse(data)
+    print("\nWhat a recording can answer:", *answers(found), sep="\n  ")
 
-    # Rings: in place of a fixed colour, trials whose first item is close to one. PC3 as it is, and how it separates
-    # swaps.
+    # A ring: in place of a fixed colour, trials whose first item is close to one; correct ones alone.
     items = two_items(data)
-    near = (np.abs(items.report[:, 0]) < np.pi / 4) & (items.cued == 0)
-    m = memory(data.isel(trial=near, time=[-1]))[:, 0]
-    fitted = rings.fit_rings(m)
-    area = rings.roc_area((m - fitted.mean) @ fitted.components[2], items.swap[near])
-    print(f"\nRings: {near.sum()} trials, PC3 explains {fitted.variance[2]:.1%}, ROC area {max(area, 1 - area):.2f}")
+    near = (np.abs(items.report[:, 0]) < np.pi / 4) & (items.cued == 0) & ~items.swap
+    ring = fit_ring(memory(data.isel(trial=near, time=[-1]))[:, 0], items.report[near, 1])
+    print(f"\nRing: {near.sum()} trials, held-out share of the other colour's variance {ring.explained:.2f}")
 
     test = trialwise.alignment_predicts_swaps(trialwise.trial_alignment(data))
     print(
@@ -78,15 +76,14 @@ def main(output: Path) -> None:
     from matplotlib import pyplot as plt
 
     from lapsus.paper import fig3
-    from lapsus.plots.axes import error_panel
+    from lapsus.plots.mechanism import decoding_panel, kind_panel
     from lapsus.plots.style import style
 
     with style():
         fig, axes = plt.subplots(1, 3, figsize=(6.9, 2.1), layout="constrained")
         fig3.alignment_over_time(axes[0], fig3.with_bootstrap(shown))
-        table = projections.table(repeats=200)
-        for ax, name in zip(axes[1:], ("misbinding", "misselection"), strict=True):
-            error_panel(ax, table, name, projections.onset)
+        decoding_panel(axes[1], found.decoding)
+        kind_panel(axes[2], found.kind)
         fig.savefig(output, dpi=200)
     print(f"\nFigure in {output}")
 

@@ -4,28 +4,28 @@ from pathlib import Path
 
 import matplotlib
 import numpy as np
-import pandas as pd
 from matplotlib import pyplot as plt
 
-from lapsus.library import open_network
-from lapsus.plots.axes import cloud, error_panel
+from lapsus.library import load
+from lapsus.plots.axes import cloud
+from lapsus.plots.mechanism import commitment_panel
 from lapsus.plots.style import BLUE, VERMILION, style
-from lapsus.study.findings import study_network
-from lapsus.study.mechanism import Decoders
+from lapsus.study import analyse, evaluate
+from lapsus.study.shown import shown_trials
 
 NETWORK = "feature-smooth-2"
-COLUMNS = ("alternative", "time", "swap", "swap_sem", "correct", "correct_sem", "difference", "p")
 
 
 def main(path: Path) -> None:
-    """Responses of one condition, swaps by distance, and where swap trials part from correct ones."""
-    found = study_network(open_network(NETWORK))
-    curve, decoders = found.evaluation["swap_curve"], found.mechanism.decoders
-    assert isinstance(decoders, Decoders)
+    """Responses of one condition, swaps by distance, and when a swap is decided."""
+    model = load(NETWORK)
+    curve = evaluate(model, 1024, 8)["swap_curve"]
+    found = analyse(model, only=("commitment",))
+    assert found.commitment is not None
     matplotlib.rcParams["svg.hashsalt"] = "lapsus"
     with style():
         figure, axes = plt.subplots(1, 3, figsize=(9, 2.9), layout="constrained", width_ratios=(1, 1.3, 1.3))
-        cloud(axes[0], found.arrays["cloud_near"], limit=3.6)
+        cloud(axes[0], shown_trials(model, found.probe_distance)["cloud_near"], limit=3.6)
         axes[0].spines[:].set_visible(False)
         axes[0].set_title("Responses to one display:\ncued colour ○, the other □")
         x = np.degrees([point["distance"] for point in curve])
@@ -37,10 +37,8 @@ def main(path: Path) -> None:
         axes[1].set(xlabel="distance of the items (°)", ylabel="swap rate", ylim=(0, None), xlim=(0, 184))
         axes[1].set_title("It swaps as often as it should")
         axes[1].legend()
-        table = pd.DataFrame({name: found.arrays[f"decoders_{name}"] for name in COLUMNS})
-        error_panel(axes[2], table, "misselection", decoders.onset)
-        axes[2].set_title("Swap trials take the other item's\nside only after the cue")
-        axes[2].legend(loc="upper left")
+        commitment_panel(axes[2], found.commitment)
+        axes[2].set_title("Whether a trial will be a swap\nis decided only after the cue", pad=10)
         figure.savefig(path, metadata={"Date": None, "Creator": None})
     plt.close(figure)
 

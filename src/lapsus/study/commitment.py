@@ -41,7 +41,9 @@ def commitment(
     shared = task.each(groups, seed)
     steps, ends = decision_steps(model, every)
     first = shared.initial(1, seed)
-    _, path = shared.run(first, seed, keep=True, threads=threads)
+    x_T, path = shared.run(first, seed, keep=True, threads=threads)
+    if not shared.swaps(x_T).swap.any():
+        raise LapsusError("no swap trials")
     found = []
     for step in steps:
         states = path[step].expand(-1, -1, replays).contiguous()

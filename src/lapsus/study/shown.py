@@ -53,12 +53,10 @@ def _rings(model: Model, apart: float, seed: int, sizes: Sizes) -> Arrays:
     half = np.arange(len(m)) % 2 == 0
     axes, mean, called = _axes(m, free, own & half, outcome.swap, outcome.correct)
     rng = np.random.default_rng(seed)
-    rest = np.flatnonzero(~half & (outcome.swap | outcome.correct))
-    rare, usual = (rng.permutation(rest[part[rest]]) for part in (outcome.swap, outcome.correct))
+    rest = np.flatnonzero(~half)
+    rare, usual = (rng.permutation(rest[part[rest]]) for part in (outcome.swap, ~outcome.swap))
     few = rare[: sizes.shown // 3]
     chosen = np.sort(np.concatenate([few, usual[: sizes.shown - len(few)]])).astype(int)
-    if not len(chosen):
-        return {}
     path = (memory(dataset.isel(trial=chosen)) - mean) @ axes.T
     scale = max(float(np.quantile(np.abs(path[:, -1]), 0.99)), 1e-12)
     return {
