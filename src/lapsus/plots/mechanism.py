@@ -156,7 +156,8 @@ def constants_panel(ax: Axes, found: Dynamics) -> Axes:
         ax.plot(np.arange(1, len(values) + 1), shown, "o-", ms=2.5, lw=0.7, color=colour, label=label)
     ax.axhline(15, color=GREY, lw=0.6, ls=(0, (3, 2)))
     ax.set(yscale="log", xlabel="mode", ylabel="time constant (steps)", ylim=(1, 1.5e4))
-    ax.set_title(f"{found.fixed_points} fixed points, {found.manifold_dimension:.1f} dimensions", fontsize=6)
+    many = f"{found.fixed_points} fixed point{'s' * (found.fixed_points != 1)}"
+    ax.set_title(f"{many}, {found.manifold_dimension:.1f} dimensions", fontsize=6)
     ax.legend(fontsize=5.5)
     return ax
 

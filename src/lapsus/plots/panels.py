@@ -277,8 +277,9 @@ _CAPTIONS = {
         " from there on. Then: p(swap) after pushes of the same length along named directions and along random ones."
     ),
     "axis": (
-        "Left: how well held-out swaps are told from correct trials that report the same colour. Right: cosine of the"
-        " swap axis between places, between opposite colours, and of random directions."
+        "Left: how well held-out swaps are told from correct trials that report the same colour. Among these, swaps are"
+        " trials in which another item was cued, so that right after the cue the axis reads the cue and only later the"
+        " outcome. Right: cosine of the swap axis between places, between opposite colours, and of random directions."
     ),
     "kind": (
         "Weight of what each kind of error predicts in held-out activity: swap trials (thick), correct trials (thin)."

@@ -13,7 +13,7 @@ from lapsus.inference import Fit
 from lapsus.plots import panels
 from lapsus.report.mechanism import first_answer
 from lapsus.report.page import SECTIONS, render
-from lapsus.report.parts import mechanism_table, network_part, number, shortened, sure, table, versions
+from lapsus.report.parts import COLUMNS, mechanism_table, network_part, number, shortened, sure, table, versions
 from lapsus.report.words import REFERENCES, Facts, methods
 from lapsus.study.findings import Check, NetworkFindings
 from lapsus.trials import Trials
@@ -64,6 +64,7 @@ def discovery_page(content: DiscoveryContent) -> str:
             "networks": [network_part(which, network) for which, network in enumerate(networks, 1)],
             "match_table": _match_table(networks),
             "mechanism_table": mechanism_table(networks),
+            "mechanism_columns": COLUMNS,
             "overview": None,
             "checks": content.checks,
             "sure": sure(content.checks),

@@ -126,14 +126,20 @@ def _first_when(found: list[Mechanism]) -> str:
     halves = [part.half_time for part in known]
     low, high = min(halves), max(halves)
     steps = _steps(low) if len(known) == 1 or round(low) == round(high) else f"{low:.0f} to {_steps(high)}"
-    half = f"half of it is fixed {steps} after the cue" if low >= 0 else f"half of it is fixed by step {high:.0f}"
+    half = (
+        f"half of the outcome is fixed {steps} after it"
+        if low >= 0
+        else f"half of the outcome is fixed by step {high:.0f}"
+    )
     if len(given) > 1:
         each = [{"after": "after", "before": "partly before", None: "undecided"}[one.decided] for one in found]
         return (
             f"Networks do not all say the same about when, relative to the cue, swaps are decided: {', '.join(each)}."
         )
     way = given.pop()
-    return f"{_WHEN[way]}; {half}." if way else f"Of when a swap is decided, this is known: {half}."
+    return (
+        f"{_WHEN[way]}; {half}." if way else f"Of when, relative to the cue, a swap is decided, this is known: {half}."
+    )
 
 
 def _unknown_kind(found: list[Mechanism]) -> str:
@@ -230,7 +236,8 @@ def axis(found: Mechanism) -> str:
     same = "one axis for all places" if part.shared > part.shared_null else "another axis at other places"
     return (
         f"Axis: among trials that report the same colour, memory tells swaps from correct ones ({measured}), along"
-        f" {same} (cos {part.shared:z.2f}; random directions {part.shared_null:.2f})."
+        f" {same} (cos {part.shared:z.2f}; random directions {part.shared_null:.2f}): it still holds which colour was"
+        " asked for."
     )
 
 
@@ -279,8 +286,11 @@ def dynamics(found: Mechanism) -> str:
         memory = "memories stay without noise"
     else:
         memory = f"memories fade, without noise, to 1/e in {_steps(part.lifetime)}"
-    points = f"{part.fixed_points:,} fixed point{'s' * (part.fixed_points != 1)}"
-    text = f"Dynamics: before the cue {memory} ({points}; slow points fill {part.manifold_dimension:.1f} dimensions)."
+    if part.fixed_points == 1 and part.manifold_dimension == 0:
+        points = "one fixed point, to which all decay"
+    else:
+        points = f"{part.fixed_points:,} fixed points; slow points fill {part.manifold_dimension:.1f} dimensions"
+    text = f"Dynamics: before the cue {memory} ({points})."
     if np.isfinite(part.half_time):
         text += f" In delay 2, linear response to noise expects half of the outcome fixed at step {part.half_time:.0f}"
         if np.isfinite(part.agreement):

@@ -4,7 +4,7 @@ from lapsus import __version__
 from lapsus.plots import panels
 from lapsus.report.mechanism import first_answer
 from lapsus.report.page import SECTIONS, render
-from lapsus.report.parts import mechanism_table, network_part, number, shortened, sure, table, versions
+from lapsus.report.parts import COLUMNS, mechanism_table, network_part, number, shortened, sure, table, versions
 from lapsus.report.words import REFERENCES, networks_methods
 from lapsus.study.checks import in_order, network_checks
 from lapsus.study.findings import NetworkFindings
@@ -51,6 +51,7 @@ def networks_page(networks: list[NetworkFindings]) -> str:
             "networks": [network_part(which, network) for which, network in enumerate(networks, 1)],
             "match_table": table("Against the target, on fresh conditions", ["measure", *short], body),
             "mechanism_table": mechanism_table(networks),
+            "mechanism_columns": COLUMNS,
             "overview": panels.comparison(networks) if len(networks) > 1 else None,
             "checks": checks,
             "sure": sure(checks),
@@ -89,5 +90,6 @@ def _sentence(network: NetworkFindings) -> str:
         parts.append(f"half of the outcome is fixed at step {mechanism.commitment.half_time:.0f} from cue offset")
     if mechanism.carrier is not None:
         parts.append({"x": "x carries it", "m": "m carries it", "neither": "x or m alone do not"}[mechanism.carrier])
-    parts.append(f"kind: {mechanism.error or 'not known'}")
+    unsure = "cannot tell" if mechanism.kind is not None and not mechanism.contradicted else "not known"
+    parts.append(f"kind: {mechanism.error or unsure}")
     return text + ", ".join(parts) + "."

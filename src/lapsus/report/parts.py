@@ -19,7 +19,17 @@ from lapsus.study.findings import Check, NetworkFindings
 from lapsus.study.mechanism import table_row
 from lapsus.training.experiment import Experiment, to_toml
 
-__all__ = ["mechanism_table", "network_part", "number", "script_json", "shortened", "sure", "table", "versions"]
+__all__ = [
+    "COLUMNS",
+    "mechanism_table",
+    "network_part",
+    "number",
+    "script_json",
+    "shortened",
+    "sure",
+    "table",
+    "versions",
+]
 
 
 def shortened(text: object, longest: int = 120) -> str:
@@ -143,11 +153,14 @@ def mechanism_table(networks: list[NetworkFindings]) -> dict[str, Any]:
         shares = [_share(row.get(name)) for name in ("fixed_at_cue_onset", "carried_by_x", "carried_by_m")]
         areas = [number(row.get(name), ".2f") for name in ("axis_auc", "colour_confound", "decoding_auc")]
         body.append([f"network {which}", half, *shares, *areas, row.get("kind", "–"), row.get("swaps", "–")])
-    head = ["network", "half decided (steps)", "before the cue", "with x", "with m", "axis, area", "colour, area"]
-    label = (
-        "The mechanism in numbers: when half of the outcome is fixed, from cue offset, with its 95 % interval; the"
-        " share of it that is fixed before the cue; the shares that transplanted x and m take with them; held-out areas"
-        " of the swap axis, of what the reported colour alone gives, and of a decoder of the coming swap at the"
-        " response"
-    )
-    return table(label, [*head, "decoder, area", "kind", "swap trials"], body)
+    head = ["network", "half decided", "before cue", "by x", "by m", "axis", "colour", "decoder", "kind", "swaps"]
+    label = "The mechanism in numbers; what each column is stands below"
+    return table(label, head, body)
+
+
+COLUMNS = (
+    "Half decided: the step from cue offset at which half of the outcome is fixed, with its 95 % interval; before cue:"
+    " the share of it that is fixed at cue onset; by x, by m: the share that each takes along when it is transplanted;"
+    " axis, colour, decoder: held-out areas under the ROC curve at the response of the swap axis (the reported colour"
+    " held fixed), of what the reported colour alone gives, and of a decoder of the swap; kind of error; swap trials."
+)

@@ -52,9 +52,18 @@ TERMS = (
         Markup('<path d="M6 40l30-10 24 8-30 10zM6 20l30-10 24 8-30 10z"/><path d="M72 6v36l16-8V-2z"/>'),
     ),
     Term(
+        "x and m",
+        "x is the part of activity that is read out, the forming response; m is all the rest, the memory.",
+        "x would be what an optimal linear readout of the response uses; m what is left when that is taken off.",
+        Markup(
+            '<path d="M12 40V8M12 40h34M12 40l22-16"/><g font-size="11" fill="currentColor" stroke="none">'
+            '<text x="2" y="12">x</text><text x="50" y="42">m</text></g>'
+        ),
+    ),
+    Term(
         "rings",
         "activity at the response, over all colours of one item, closes to a ring; swaps may lie on their own.",
-        "In three principal components at the response, swap trials would be shifted off the ring of correct ones.",
+        "At the response, swap trials would lie on a ring of their own, shifted along a direction normal to both.",
         Markup(
             '<ellipse cx="48" cy="15" rx="36" ry="9"/><ellipse cx="48" cy="35" rx="36" ry="9" stroke-dasharray="3 3"/>'
         ),
