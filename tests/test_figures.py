@@ -141,11 +141,9 @@ def test_misbinding_and_a_fall_of_alignment_are_seen():
 def test_commitment_claims_on_networks_that_are_written_down(monkeypatch):
     """A response that walks from the first step has decided much before the cue: no dice after it, and as with a
     latent cause."""
-    from made_networks import ResponseWalks, made
+    from made_networks import ResponseWalks, made, nearest_counts
 
-    from lapsus.study import replay
-
-    monkeypatch.setattr(replay, "scatter_of", lambda *_: 0.02)
+    nearest_counts(monkeypatch)
     model = made(ResponseWalks())
     networks = Networks({"index-constant-10": lambda: model}, {"index-constant-10": "walks"}, QUICK_FIGURES)
     value, low, _ = claims.fixed_at(networks, "index-constant-10", "cue")

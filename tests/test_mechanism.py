@@ -5,20 +5,20 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from made_networks import MemoryDecides, ResponseWalks, made
+from made_networks import MemoryDecides, ResponseWalks, made, nearest_counts
+from scipy import stats
 
 from lapsus.analysis import commitment as commitment_analysis, dynamics as dynamics_analysis
 from lapsus.analysis.activity import items
 from lapsus.analysis.decoding import decoding
 from lapsus.analysis.kind import KINDS, kind_of_swaps
-from lapsus.analysis.outcomes import outcomes, swap_probability
+from lapsus.analysis.outcomes import guess_of, outcomes, responsibilities
 from lapsus.analysis.ring_fit import fit_ring, fit_ring_pair
 from lapsus.analysis.swap_axis import Reports, discriminant_scores, random_cosine, roc_area, swap_axis
 from lapsus.analysis.synthetic import synthetic_population
 from lapsus.analysis.transplants import push_effects, transplant_curves
 from lapsus.circular import embed, wrap
 from lapsus.errors import LapsusError
-from lapsus.study import replay
 from lapsus.study.commitment import commitment
 from lapsus.study.dynamics import find_slow_points, jacobian
 from lapsus.study.transplants import transplants
@@ -28,12 +28,32 @@ pytestmark = pytest.mark.filterwarnings("ignore:The torch reference runs")
 # --- Which trials are swaps ---
 
 
-def test_swap_probability_is_bayes_rule():
+def test_outcomes_are_bayes_rule():
     response, report = np.array([0.1, 2.1, 1.0]), np.tile([0.0, 2.0], (3, 1))
-    p = swap_probability(response, report, np.zeros(3, int), np.tile([0.8, 0.2], (3, 1)), 0.2)
+    given = response, report, np.zeros(3, int), np.tile([0.8, 0.2], (3, 1)), 0.2
     kappa = 1 / 0.04
-    odds = 0.2 / 0.8 * np.exp(kappa * (np.cos(response - 2.0) - np.cos(response)))
-    np.testing.assert_allclose(p, odds / (1 + odds), rtol=1e-9)
+    density = stats.vonmises.pdf(response[:, None], kappa, loc=report)
+    joint = density * [0.8, 0.2]
+    swap, correct = responsibilities(*given)
+    np.testing.assert_allclose([correct, swap], (joint / joint.sum(1, keepdims=True)).T, rtol=1e-9)
+    swap, correct = responsibilities(*given, guess=0.1)
+    joint = 0.9 * joint
+    np.testing.assert_allclose([correct, swap], (joint / (joint.sum(1, keepdims=True) + 0.1 / (2 * np.pi))).T)
+
+
+def test_guesses_are_neither_swaps_nor_correct():
+    """A tenth guesses anywhere; nearest items would call half of the guesses swaps."""
+    rng = np.random.default_rng(0)
+    report = wrap(rng.uniform(-np.pi, np.pi, (4000, 1)) + np.array([0.0, 2.0]))
+    kind = rng.choice(3, 4000, p=[0.87, 0.03, 0.1])
+    at_item = report[np.arange(4000), np.minimum(kind, 1)] + 0.1 * rng.standard_normal(4000)
+    response = wrap(np.where(kind == 2, rng.uniform(-np.pi, np.pi, 4000), at_item))
+    assert guess_of(response, report, 0.1) == pytest.approx(0.1, abs=0.02)
+    found = outcomes(response, report, np.zeros(4000, int))
+    assert found.probability.mean() == pytest.approx(0.03, abs=0.006)
+    assert (kind[found.swap] == 1).mean() > 0.8 and (kind[found.correct] == 0).mean() > 0.98
+    # Nearest items put the rate of swaps at 0.08, so that a response is surely one within 1.18 s.d.: 76 % of them.
+    assert found.swap[kind == 1].mean() == pytest.approx(0.76, abs=0.1) and found.swap[kind == 2].mean() < 0.15
 
 
 def test_responses_between_items_are_left_out():
@@ -89,7 +109,7 @@ def test_commitment_without_swaps_says_so():
 
 def test_commitment_of_a_network_that_walks(monkeypatch):
     """x is a random walk and the items' bisector goes through the origin: the arcsine law in the noise's variance."""
-    monkeypatch.setattr(replay, "scatter_of", lambda *_: 0.02)
+    nearest_counts(monkeypatch)
     model = made(ResponseWalks())
     found = commitment(model, conditions=24, groups=64, replays=4, every=3)
     variance = np.concatenate([[1.0], 1 + np.cumsum(np.square(model.timeline.sigma))])
@@ -104,7 +124,7 @@ def test_commitment_of_a_network_that_walks(monkeypatch):
 
 
 def test_transplants_find_what_carries_the_outcome(monkeypatch):
-    monkeypatch.setattr(replay, "scatter_of", lambda *_: 0.02)
+    nearest_counts(monkeypatch)
     options = {"conditions": 12, "trials": 48, "pairs": 6, "replays": 8, "every": 3}
     walks, decides = transplants(made(ResponseWalks()), **options), transplants(made(MemoryDecides()), **options)
     assert walks.carried_by_x[0] == pytest.approx(1, abs=0.1) and abs(walks.carried_by_m[0]) < 0.1

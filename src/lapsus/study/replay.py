@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 
 from lapsus import streams
-from lapsus.analysis.outcomes import Outcomes, scatter_of, swap_probability
-from lapsus.circular import angle, distance
+from lapsus.analysis.outcomes import Outcomes, outcomes
+from lapsus.circular import angle
 from lapsus.engine import Timeline, normal, rollout_and_read_out
 from lapsus.errors import LapsusError
 from lapsus.training.model import Model
@@ -101,13 +101,9 @@ class Replay:
         return torch.cat(responses, 1), torch.cat(kept, 2) if keep else None
 
     def swaps(self, x_T: Tensor) -> Outcomes:
-        """Swap probability of responses x_T [dim, condition, trial]: probability [condition, trial]."""
+        """What became of responses x_T [dim, condition, trial]: probabilities [condition, trial]."""
         response = angle(x_T.permute(1, 2, 0).numpy())
         report = np.repeat(self.conditions["report"].numpy()[:, None], response.shape[1], 1)
         cued = np.repeat(self.conditions["cued"].numpy()[:, None], response.shape[1], 1)
-        flat = response.ravel(), report.reshape(-1, 2), cued.ravel()
-        nearest = distance(flat[1], flat[0][:, None]).argmin(1) != flat[2]
-        rate = np.clip(nearest.mean(), 1e-3, 1 - 1e-3)
-        weights = np.where(np.arange(2) == flat[2][:, None], 1 - rate, rate)
-        scatter = scatter_of(flat[0], flat[1])
-        return Outcomes(swap_probability(*flat, weights, scatter).reshape(response.shape))
+        found = outcomes(response.ravel(), report.reshape(-1, 2), cued.ravel())
+        return Outcomes(*(p.reshape(response.shape) for p in (found.probability, found.correct_probability)))
