@@ -32,9 +32,11 @@ class Sizes:
     single_trials: int = 4096
     starts: int = 1024
     every: int = 4
-    # Planes: probe distances (degrees) and rotations of each. Resamplings of the prediction on single trials.
+    # Planes: probe distances (degrees) and rotations of each, shufflings of colours. Resamplings of the prediction
+    # on single trials.
     degrees: tuple[int, ...] = (45, 75, 105, 135, 165)
     rotations: int = 8
+    shuffles: int = 60
     repeats: int = 500
     # Colours and trials of the rings that are shown, and how many trials: more would hide each other.
     ring_colours: int = 48
@@ -62,6 +64,7 @@ QUICK = Sizes(
     every=10,
     degrees=(45, 165),
     rotations=1,
+    shuffles=20,
     repeats=60,
     ring_trials=4,
     shown=60,
