@@ -1,7 +1,7 @@
 """What README and the pages say can be typed: commands exist with these options, code runs, files are what is printed.
 
-Tutorials are run by the build of the site; here, pages that a newcomer meets first. Code on the other pages of the science
-is compiled only.
+Tutorials are run by the build of the site; here, pages that a newcomer meets first. Code on the other pages of the
+science is compiled only.
 """
 
 import os
@@ -25,7 +25,10 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 FIRST = [
     ROOT / "README.md",
-    *(ROOT / "docs" / name for name in ("index.md", "trials.md", "report.md", "your-own-task.md", "your-own-behaviour.md", "model.md")),
+    *(
+        ROOT / "docs" / name
+        for name in ("index.md", "trials.md", "report.md", "your-own-task.md", "your-own-behaviour.md", "model.md")
+    ),
 ]
 
 

@@ -4,6 +4,8 @@ import json
 import os
 import signal
 import socket
+import subprocess
+import sys
 import threading
 import time
 import warnings
@@ -16,6 +18,7 @@ from safetensors.torch import load_file, save
 from torture.child import run as fork
 from torture.jobs import TINY, cli
 
+from lapsus import files
 from lapsus.errors import LapsusError, LapsusWarning
 from lapsus.files import writing
 from lapsus.library import Run, load
@@ -225,6 +228,82 @@ def test_ctrl_c_outside_of_training_says_so(copy):
 
     ended = fork(work)
     assert ended.code == 130 and "stopped" in ended.text and not (copy / "activity.nc").exists()
+
+
+# --- netCDF, which is tried in a fork ---
+
+
+@pytest.fixture
+def activity(tmp_path) -> Path:
+    import xarray as xr
+
+    path = tmp_path / "activity.nc"
+    files.write_netcdf(path, xr.Dataset({"x": ("time", np.arange(1000.0))}))
+    return path
+
+
+@pytest.mark.slow
+def test_netcdf_is_read_beside_running_threads(activity):
+    """Threads of torch, and others that hold the locks of xarray and HDF5 most of the time."""
+    script = f"""
+import sys, threading, time, torch, xarray
+from lapsus.files import netcdf, read_netcdf
+netcdf._IDLE_SECONDS = 1
+torch.set_num_threads(2)
+stop = False
+def multiply():
+    while not stop:
+        (torch.randn(200, 200) @ torch.randn(200, 200)).sum()
+        time.sleep(0.01)
+def read():
+    while not stop:
+        with xarray.open_dataset({str(activity)!r}, engine="h5netcdf") as dataset:
+            dataset.load()
+threads = [threading.Thread(target=work) for work in (multiply, read)]
+for thread in threads:
+    thread.start()
+for _ in range(6):
+    assert float(read_netcdf({str(activity)!r})["x"].sum()) == 499500.0
+stop = True
+for thread in threads:
+    thread.join()
+print("through")
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0 and "through" in done.stdout, done.stderr[-2000:]
+
+
+@pytest.mark.parametrize("fate", ["waits", "dies"])
+def test_a_fork_that_waits_or_dies_is_not_believed(activity, monkeypatch, fate):
+    from lapsus.files import netcdf
+
+    held, parent, load = threading.Lock(), os.getpid(), netcdf._load
+
+    def only_here(path, size):
+        if os.getpid() != parent:
+            held.acquire() if fate == "waits" else os.kill(os.getpid(), signal.SIGKILL)
+        return load(path, size)
+
+    monkeypatch.setattr(netcdf, "_load", only_here)
+    monkeypatch.setattr(netcdf, "_IDLE_SECONDS", 0.5)
+    with held:
+        assert float(files.read_netcdf(activity)["x"].sum()) == 499500.0
+
+
+def test_a_file_with_which_hdf5_does_not_come_to_an_end_is_damaged(activity, monkeypatch):
+    from lapsus.files import netcdf
+
+    parent = os.getpid()
+    monkeypatch.setattr(netcdf, "_CPU_SECONDS", 1)
+
+    def loops(path, size):
+        while os.getpid() != parent:
+            pass
+        raise AssertionError("read by the process that asked")
+
+    monkeypatch.setattr(netcdf, "_load", loops)
+    with pytest.raises(LapsusError, match="does not come to an end"):
+        files.read_netcdf(activity)
 
 
 # --- Trust ---
