@@ -26,6 +26,7 @@ from lapsus.study import evaluate
 from lapsus.training import read_experiment, train
 from lapsus.trials import read_trials
 
+FOLDERS = Path(__file__).parent / "folders" / "v0.1"
 PLAIN = "response,target,non_target_1\n" + "".join(f"{k},{k + 1},{k + 2}\n" for k in range(1, 60))
 
 
@@ -189,9 +190,16 @@ def test_a_page_of_ours_is_replaced(tmp_path):
         _place(page)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("code", ["ENOSPC", "EROFS"])
-def test_a_write_that_fails_is_one_sentence(copy, code):
+def test_a_write_that_fails_is_one_sentence(copy, tmp_path, code):
     import errno
+    import shutil
+
+    begun = tmp_path / "begun"
+    begun.mkdir()
+    begun = trained(begun, steps=1).path
+    discovery = shutil.copytree(FOLDERS / "discovery", tmp_path / "found")
 
     def full(step, path, detail):
         raise OSError(getattr(errno, code), os.strerror(getattr(errno, code)))
@@ -203,10 +211,51 @@ def test_a_write_that_fails_is_one_sentence(copy, code):
     for command in (
         cli("simulate", copy, "--conditions", 2, "--trials", 2),
         cli("reproduce", "schedule", "-o", copy / "f"),
+        cli("resume", begun),
+        cli("report", discovery),
+        cli("discover", "-o", tmp_path / "new"),
+        cli("train", tmp_path / "begun" / "tiny.toml", "-o", tmp_path / "another"),
     ):
         ended = fork(lambda command=command: work(command))
         assert ended.code == 2 and not ended.traceback, ended.text
-        assert os.strerror(getattr(errno, code)) in ended.text and ended.text.count("\n") == 1, ended.text
+        *before, last = ended.text.splitlines()
+        assert last.startswith("lapsus: ") and os.strerror(getattr(errno, code)) in last, ended.text
+        assert all(line.startswith(("Training ", "Resuming ")) for line in before), ended.text
+
+
+@pytest.mark.slow
+def test_a_fit_that_finds_the_disk_full_leaves_the_earlier_one_and_can_be_made_again(tmp_path):
+    import errno
+
+    from torture import jobs
+
+    jobs.MADE.setdefault("table", _few_trials(tmp_path / "trials.csv"))
+    folder = tmp_path / "place"
+    folder.mkdir()
+    jobs._earlier_fit(folder)
+    before = sorted(path.name for path in folder.rglob("*"))
+
+    def full(step, path, detail):
+        if step == "sync":
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    def work():
+        writing.watcher = full
+        jobs._fit_force(folder)()
+
+    ended = fork(work)
+    assert ended.code == 2 and "No space left" in ended.text and not ended.traceback, ended.text
+    assert sorted(path.name for path in folder.rglob("*")) == before
+    assert (folder / "fit" / "summary.json").read_bytes() == b"{}"
+    ended = fork(jobs._fit_force(folder))
+    assert ended.code == 0 and jobs._fit_force(folder) is None, ended.text
+
+
+def _few_trials(path: Path) -> Path:
+    from lapsus.trials.observer import observer_path
+
+    path.write_text("\n".join(observer_path().read_text().splitlines()[:81]) + "\n")
+    return path
 
 
 def test_a_terminal_that_is_gone_is_one_sentence():
@@ -228,6 +277,34 @@ def test_ctrl_c_outside_of_training_says_so(copy):
 
     ended = fork(work)
     assert ended.code == 130 and "stopped" in ended.text and not (copy / "activity.nc").exists()
+
+
+# --- The files of a discovery ---
+
+PARTS = sorted(str(path.relative_to(FOLDERS / "discovery")) for path in (FOLDERS / "discovery").rglob("*.*"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PARTS)
+def test_a_discovery_with_a_damaged_file_is_read_or_refused(tmp_path, name):
+    """Every file of it, as another kind of JSON, cut short, and with bytes of something else."""
+    import shutil
+
+    from lapsus import Discovery
+
+    found = shutil.copytree(FOLDERS / "discovery", tmp_path / "found")
+    whole = (found / name).read_bytes()
+    for content in (b"[]", b"{}", whole[: len(whole) // 2], b"\xff\x00" + whole):
+        (found / name).write_bytes(content)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                opened = Discovery(found)
+                for part in ("plan", "fit", "fitted", "runs", "models", "evaluations", "matches", "mechanisms"):
+                    getattr(opened, part)
+                assert opened.sentences and opened.checks and opened.arrays() and opened.facts
+            except LapsusError as error:
+                assert len(str(error)) < 1000
 
 
 # --- netCDF, which is tried in a fork ---
@@ -546,6 +623,25 @@ def test_idle_connections_are_dropped_and_watchers_served(served):
         assert connection.recv(1) == b""
         connection.close()
     assert time.monotonic() - began < 20  # dropped within ten seconds of their coming
+
+
+def test_a_measurement_under_way_is_waited_for_when_watching_ends(finished, tmp_path):
+    """An interpreter that ends below the threads of the kernel aborts."""
+
+    def work():
+        from lapsus.report import live
+
+        def measure(self):
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(1)
+            (tmp_path / "measured").write_text("")
+
+        live.Watch.measure = measure
+        live.serve(finished)
+        os._exit(0 if (tmp_path / "measured").exists() else 3)
+
+    ended = fork(work)
+    assert ended.code == 0, ended.text
 
 
 def test_clients_that_leave_print_nothing(served, capfd):
