@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from lapsus.circular import difference
+from lapsus.files import write_text
 
 __all__ = ["NAME", "make_observer", "observer_f", "observer_path"]
 
@@ -52,7 +53,7 @@ def make_observer(path: Path | None = None) -> Path:
         "non_target_probe_1": other * step,
     }
     path = observer_path() if path is None else Path(path)
-    pd.DataFrame(columns).round(1).to_csv(path, index=False)
+    write_text(path, pd.DataFrame(columns).round(1).to_csv(index=False))
     return path
 
 

@@ -5,6 +5,7 @@ import pandas as pd
 
 from lapsus.circular import difference, wrap
 from lapsus.errors import LapsusError
+from lapsus.files import write_text
 from lapsus.trials.checks import find_problems, raise_problems, warn_of_half_circle
 from lapsus.trials.columns import UNITS, from_errors, infer_unit, item_columns, number_to_angle, rename, select
 
@@ -219,7 +220,7 @@ class Trials:
 
     def to_csv(self, path):
         """Write the table, in radians."""
-        self.table.to_csv(path, index=False)
+        write_text(path, self.table.to_csv(index=False))
 
 
 def _item_table(values, first, others):
