@@ -10,6 +10,7 @@ run nearly parallel, so a fourth one, from the misselected (0) to the misinterpr
 apart.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -160,7 +161,7 @@ def _reduce(train: np.ndarray, test: np.ndarray, variance: float) -> tuple[np.nd
     return train @ vectors, test @ vectors
 
 
-def _ridge(design: np.ndarray, response: np.ndarray, alpha: float):
+def _ridge(design: np.ndarray, response: np.ndarray, alpha: float) -> Callable[[np.ndarray], np.ndarray]:
     """Ridge regression of response [step, trial, component] with an unpenalised intercept, as a function of a design
     [trial, column]."""
     shift, centre = design.mean(0), response.mean(1, keepdims=True)

@@ -105,6 +105,10 @@ class FigureSizes:
     # Memory at other delays: conditions and trials of each.
     delay_conditions: int = 1024
     delay_trials: int = 8
+    # Cue combination: pairs of cues (a square grid of so many a side), samples of each, visual cues along a line.
+    cue_grid: int = 20
+    cue_samples: int = 2000
+    cue_points: int = 61
     # Resamplings behind the interval of a claim.
     claim_repeats: int = 500
 
@@ -126,5 +130,8 @@ QUICK_FIGURES = FigureSizes(
     commitment_groups=32,
     commitment_every=6,
     delay_conditions=16,
+    cue_grid=7,
+    cue_samples=800,
+    cue_points=13,
     claim_repeats=60,
 )

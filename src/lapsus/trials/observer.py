@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 
 from lapsus.circular import difference
 from lapsus.files import write_text
@@ -26,7 +27,7 @@ def observer_path() -> Path:
     return Path(__file__).with_name("observer.csv")
 
 
-def observer_f(distance):
+def observer_f(distance: ArrayLike) -> np.ndarray:
     """The true swap function f of a signed distance in radians; p(swap) = sigmoid(f)."""
     return -0.6 - np.asarray(distance, float) ** 2 / 3.5
 
