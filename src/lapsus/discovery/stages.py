@@ -237,9 +237,9 @@ class _Work:
                 " short for that."
             )
         spent = sum(self.folder.done.values())
-        # Comparison and analyses take about as long as the fit on any machine; never less than a third is left for
-        # training.
-        reserve = settings["networks"] * min(90.0, max(15.0, 0.5 * self.folder.done["fit"]))
+        # Comparison and analyses take about as long as the fit on any machine, the five questions three quarters of a
+        # minute on one core; never less than a third is left for training.
+        reserve = settings["networks"] * min(120.0, max(40.0, 0.8 * self.folder.done["fit"]))
         total = 60 * settings["minutes"]
         share = max(total / 3, total - spent - reserve) / settings["networks"]
         names = []

@@ -23,7 +23,8 @@ _HEADLINES = (
     "evaluation.away",
     "mechanism.alignment.mean_before",
     "mechanism.alignment.mean_after",
-    "mechanism.rings.roc_area",
+    "questions.commitment.half_time",
+    "questions.swap_axis.auc",
     "mechanism.prediction.odds_ratio",
 )
 # Of a setting with more members, so many dots and every outlier: more would only cover each other.
