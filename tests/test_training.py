@@ -179,6 +179,7 @@ def test_a_killed_run_ends_with_the_same_bits(tiny, tmp_path):
     assert updates == sorted(set(updates)) == [line["update"] for line in Run(tmp_path / "whole").metrics()]
 
 
+@pytest.mark.slow
 def test_interrupt_saves_and_says_how_to_go_on(tmp_path):
     (tmp_path / "long.toml").write_text(to_toml(TINY | {"stage": [TINY["stage"][1] | {"updates": 100_000}]}))
     command = [sys.executable, "-m", "lapsus", "train", "long.toml", "-o", "run"]
