@@ -3,7 +3,7 @@ network."""
 
 import json
 import math
-from functools import partial
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -18,6 +18,7 @@ from lapsus.behaviour.causal_inference import posterior
 from lapsus.diffusion import linear_schedule
 from lapsus.inference.causal_inference import PARAMETERS, fit_causal_inference
 from lapsus.statistics.ks import bimodal, both_modes, ks_distance, ks_noise, ks_over_cues, mode_mass
+from lapsus.study.sizes import QUICK_FIGURES
 
 
 def _normal(x, mean, sd):
@@ -310,30 +311,30 @@ def test_shipped_network_has_both_modes(shipped):
     assert found["both_modes"] >= 0.75 and found["both_modes_target"] >= 0.95 and found["mode_mass_least"] > 0.3, found
 
 
-@pytest.fixture
-def few_cues(monkeypatch):
+@pytest.fixture(scope="module")
+def few_cues(shipped):
     """A coarser grid and fewer samples: the same code in a tenth of the time."""
-    from lapsus.paper import cue_combination
-
-    monkeypatch.setattr(cue_combination, "cues_on_grid", partial(cue_combination.cues_on_grid, samples=800, size=7))
-    monkeypatch.setattr(cue_combination, "along_vision", partial(cue_combination.along_vision, points=13, samples=300))
-    return cue_combination
+    return replace(shipped, sizes=QUICK_FIGURES)
 
 
-def test_shipped_network_samples_the_posterior_of_a_few_cues(shipped, few_cues):
+def test_shipped_network_samples_the_posterior_of_a_few_cues(few_cues):
     """The limits of the full grid, which `make long` tests, widened by what sampling 800 instead of 2,000 responses
     adds to a KS distance: 0.03 instead of 0.02 in the median."""
-    found = few_cues.summary(shipped)
+    from lapsus.paper.cue_combination import summary
+
+    found = summary(few_cues)
     assert (found["samples"], found["cells"]) == (800, 49)
     assert found["ks_median"] <= 0.07 and found["ks_p95"] <= 0.16, found
 
 
 @pytest.mark.slow
-def test_command_prints_numbers_and_draws(shipped, few_cues, tmp_path):
+def test_command_prints_numbers_and_draws(few_cues, tmp_path, monkeypatch):
     from typer.testing import CliRunner
 
     from lapsus.cli import app
+    from lapsus.paper.roles import Networks
 
+    monkeypatch.setattr(Networks, "shipped", classmethod(lambda *_: few_cues))
     done = CliRunner().invoke(app, ["reproduce", "cue-combination", "--json", "-o", str(tmp_path)])
     assert done.exit_code == 0, done.output
     numbers = json.loads(done.stdout)

@@ -240,3 +240,29 @@ def test_names_of_any_length_and_letters_make_file_names():
     assert files.file_name("s 1/a") == "s_1_a"
     long = [files.file_name("é" * 400 + str(k)) for k in range(2)]
     assert long[0] != long[1] and all(len(name.encode()) <= 80 for name in long)
+
+
+def test_a_small_file_is_read_without_room_for_the_largest(tmp_path, monkeypatch):
+    from lapsus.files import reading
+
+    (tmp_path / "x").write_bytes(b"small")
+    asked = []
+    real = open
+
+    def watched(*arguments, **options):
+        file = real(*arguments, **options)
+        read = file.read
+        return _Asked(file, lambda count=-1: (asked.append(count), read(count))[1])
+
+    class _Asked:
+        def __init__(self, file, read):
+            self.file, self.read = file, read
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            self.file.close()
+
+    monkeypatch.setattr(reading, "open", watched, raising=False)
+    assert reading.read_bytes(tmp_path / "x") == b"small" and 0 <= max(asked) < 1000

@@ -143,3 +143,30 @@ def test_modules_do_not_share_names_with_what_they_offer():
         offered = getattr(importlib.import_module(f"lapsus.{room.name}"), "__all__", [])
         modules = {path.stem for path in room.glob("*.py")} | {path.parent.name for path in room.glob("*/__init__.py")}
         assert not modules & set(offered), room.name
+
+
+def test_workflows_name_their_actions_by_commit():
+    """A tag can be moved to other code."""
+    used = [
+        (path.name, found)
+        for path in (ROOT / ".github" / "workflows").glob("*.yml")
+        for found in re.findall(r"uses:\s*(\S+)", path.read_text())
+    ]
+    assert used and [one for one in used if not re.fullmatch(r"\./.*|[\w./-]+@[0-9a-f]{40}", one[1])] == []
+
+
+def test_files_are_written_in_one_place():
+    """What is written elsewhere is not flushed, not renamed into its place, and no fault of the campaign meets it."""
+    direct = re.compile(
+        r"\.write_(text|bytes)\(|\.to_(csv|parquet|netcdf)\((?!index|buffer)\w|\bopen\([^)]*[\"'][wax]b?[\"']"
+    )
+    # Who works on a member says so in a file that means nothing after a crash.
+    elsewhere = {PACKAGE / "sweep" / "claims.py", *(PACKAGE / "files").iterdir()}
+    found = [
+        f"{path.relative_to(PACKAGE)}: {line.strip()}"
+        for path in PACKAGE.rglob("*.py")
+        if path not in elsewhere
+        for line in path.read_text().splitlines()
+        if direct.search(line)
+    ]
+    assert found == []

@@ -283,6 +283,30 @@ def test_distances_that_differ_by_rounding_are_one():
     np.testing.assert_allclose(np.degrees(distinct(values)), [27.6925, 55.3845, 83.0], atol=1e-6)
 
 
+def test_a_search_that_begins_with_some_of_many_trials_ends_at_the_same_mode(monkeypatch):
+    from lapsus.inference import likelihood
+
+    monkeypatch.setattr(likelihood, "CHUNK", 8 * 3 * 20)
+    model = MixtureModel(some_trials(count=600, sizes=(2, 3)), "probe", EMISSIONS["von_mises"]())
+    whole = approximate(model)
+    assert model.likelihood().thinned() is model.likelihood()
+    monkeypatch.setattr(likelihood, "THIN", 150)
+    part = model.likelihood().thinned()
+    theta = torch.tensor(model.initial())[:, None]
+    rows = np.concatenate([block.rows for block in part.blocks])
+    assert 100 < len(rows) < 250 and {2, 3} == set(model.trials.set_size[rows])
+    by_trial = model.likelihood().by_trial(model.unpack(theta))[rows].sum()
+    assert np.isclose(part.total(model.unpack(theta))[0].item(), by_trial * 600 / len(rows))
+    found = approximate(model)
+    assert abs(found.value - whole.value) < 0.01
+    assert np.abs((found.centre - whole.centre) * np.sqrt(np.diag(whole.precision))).max() < 0.1
+    # Groups that share a set size are all needed.
+    half = np.arange(600) % 2
+    assert (
+        shared := Likelihood(model.trials, model.emission, 2 * (model.trials.set_size - 2) + half)
+    ).thinned() is shared
+
+
 def test_laplace_is_close_to_the_evidence_of_a_small_model():
     """Model "none" without guesses has one parameter: its posterior by a grid."""
     report, probe = items(60, (1,))

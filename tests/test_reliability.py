@@ -4,6 +4,8 @@ import json
 import os
 import signal
 import socket
+import subprocess
+import sys
 import threading
 import time
 import warnings
@@ -16,6 +18,7 @@ from safetensors.torch import load_file, save
 from torture.child import run as fork
 from torture.jobs import TINY, cli
 
+from lapsus import files
 from lapsus.errors import LapsusError, LapsusWarning
 from lapsus.files import writing
 from lapsus.library import Run, load
@@ -23,6 +26,7 @@ from lapsus.study import evaluate
 from lapsus.training import read_experiment, train
 from lapsus.trials import read_trials
 
+FOLDERS = Path(__file__).parent / "folders" / "v0.1"
 PLAIN = "response,target,non_target_1\n" + "".join(f"{k},{k + 1},{k + 2}\n" for k in range(1, 60))
 
 
@@ -69,7 +73,7 @@ def test_a_damaged_newest_checkpoint_is_set_aside_and_made_again(copy, finished)
 def test_json_that_is_no_checkpoint_falls_back_to_the_one_before(copy, text):
     (copy / "checkpoint-00000003.json").write_text(text)
     with pytest.warns(LapsusWarning, match="trying the one before"):
-        assert Run(copy).training()[0].update == 2
+        assert Run(copy).training().update == 2
 
 
 def test_a_pipe_as_checkpoint_does_not_hang(copy):
@@ -77,7 +81,7 @@ def test_a_pipe_as_checkpoint_does_not_hang(copy):
     os.mkfifo(copy / "checkpoint-00000003.json")
     signal.alarm(20)
     with pytest.warns(LapsusWarning, match="not an ordinary file"):
-        assert Run(copy).training()[0].update == 2
+        assert Run(copy).training().update == 2
     signal.alarm(0)
 
 
@@ -186,9 +190,16 @@ def test_a_page_of_ours_is_replaced(tmp_path):
         _place(page)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("code", ["ENOSPC", "EROFS"])
-def test_a_write_that_fails_is_one_sentence(copy, code):
+def test_a_write_that_fails_is_one_sentence(copy, tmp_path, code):
     import errno
+    import shutil
+
+    begun = tmp_path / "begun"
+    begun.mkdir()
+    begun = trained(begun, steps=1).path
+    discovery = shutil.copytree(FOLDERS / "discovery", tmp_path / "found")
 
     def full(step, path, detail):
         raise OSError(getattr(errno, code), os.strerror(getattr(errno, code)))
@@ -200,10 +211,51 @@ def test_a_write_that_fails_is_one_sentence(copy, code):
     for command in (
         cli("simulate", copy, "--conditions", 2, "--trials", 2),
         cli("reproduce", "schedule", "-o", copy / "f"),
+        cli("resume", begun),
+        cli("report", discovery),
+        cli("discover", "-o", tmp_path / "new"),
+        cli("train", tmp_path / "begun" / "tiny.toml", "-o", tmp_path / "another"),
     ):
         ended = fork(lambda command=command: work(command))
         assert ended.code == 2 and not ended.traceback, ended.text
-        assert os.strerror(getattr(errno, code)) in ended.text and ended.text.count("\n") == 1, ended.text
+        *before, last = ended.text.splitlines()
+        assert last.startswith("lapsus: ") and os.strerror(getattr(errno, code)) in last, ended.text
+        assert all(line.startswith(("Training ", "Resuming ")) for line in before), ended.text
+
+
+@pytest.mark.slow
+def test_a_fit_that_finds_the_disk_full_leaves_the_earlier_one_and_can_be_made_again(tmp_path):
+    import errno
+
+    from torture import jobs
+
+    jobs.MADE.setdefault("table", _few_trials(tmp_path / "trials.csv"))
+    folder = tmp_path / "place"
+    folder.mkdir()
+    jobs._earlier_fit(folder)
+    before = sorted(path.name for path in folder.rglob("*"))
+
+    def full(step, path, detail):
+        if step == "sync":
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    def work():
+        writing.watcher = full
+        jobs._fit_force(folder)()
+
+    ended = fork(work)
+    assert ended.code == 2 and "No space left" in ended.text and not ended.traceback, ended.text
+    assert sorted(path.name for path in folder.rglob("*")) == before
+    assert (folder / "fit" / "summary.json").read_bytes() == b"{}"
+    ended = fork(jobs._fit_force(folder))
+    assert ended.code == 0 and jobs._fit_force(folder) is None, ended.text
+
+
+def _few_trials(path: Path) -> Path:
+    from lapsus.trials.observer import observer_path
+
+    path.write_text("\n".join(observer_path().read_text().splitlines()[:81]) + "\n")
+    return path
 
 
 def test_a_terminal_that_is_gone_is_one_sentence():
@@ -225,6 +277,110 @@ def test_ctrl_c_outside_of_training_says_so(copy):
 
     ended = fork(work)
     assert ended.code == 130 and "stopped" in ended.text and not (copy / "activity.nc").exists()
+
+
+# --- The files of a discovery ---
+
+PARTS = sorted(str(path.relative_to(FOLDERS / "discovery")) for path in (FOLDERS / "discovery").rglob("*.*"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PARTS)
+def test_a_discovery_with_a_damaged_file_is_read_or_refused(tmp_path, name):
+    """Every file of it, as another kind of JSON, cut short, and with bytes of something else."""
+    import shutil
+
+    from lapsus import Discovery
+
+    found = shutil.copytree(FOLDERS / "discovery", tmp_path / "found")
+    whole = (found / name).read_bytes()
+    for content in (b"[]", b"{}", whole[: len(whole) // 2], b"\xff\x00" + whole):
+        (found / name).write_bytes(content)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                opened = Discovery(found)
+                for part in ("plan", "fit", "fitted", "runs", "models", "evaluations", "matches", "mechanisms"):
+                    getattr(opened, part)
+                assert opened.sentences and opened.checks and opened.arrays() and opened.facts
+            except LapsusError as error:
+                assert len(str(error)) < 1000
+
+
+# --- netCDF, which is tried in a fork ---
+
+
+@pytest.fixture
+def activity(tmp_path) -> Path:
+    import xarray as xr
+
+    path = tmp_path / "activity.nc"
+    files.write_netcdf(path, xr.Dataset({"x": ("time", np.arange(1000.0))}))
+    return path
+
+
+@pytest.mark.slow
+def test_netcdf_is_read_beside_running_threads(activity):
+    """Threads of torch, and others that hold the locks of xarray and HDF5 most of the time."""
+    script = f"""
+import sys, threading, time, torch, xarray
+from lapsus.files import netcdf, read_netcdf
+netcdf._IDLE_SECONDS = 1
+torch.set_num_threads(2)
+stop = False
+def multiply():
+    while not stop:
+        (torch.randn(200, 200) @ torch.randn(200, 200)).sum()
+        time.sleep(0.01)
+def read():
+    while not stop:
+        with xarray.open_dataset({str(activity)!r}, engine="h5netcdf") as dataset:
+            dataset.load()
+threads = [threading.Thread(target=work) for work in (multiply, read)]
+for thread in threads:
+    thread.start()
+for _ in range(6):
+    assert float(read_netcdf({str(activity)!r})["x"].sum()) == 499500.0
+stop = True
+for thread in threads:
+    thread.join()
+print("through")
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0 and "through" in done.stdout, done.stderr[-2000:]
+
+
+@pytest.mark.parametrize("fate", ["waits", "dies"])
+def test_a_fork_that_waits_or_dies_is_not_believed(activity, monkeypatch, fate):
+    from lapsus.files import netcdf
+
+    held, parent, load = threading.Lock(), os.getpid(), netcdf._load
+
+    def only_here(path, size):
+        if os.getpid() != parent:
+            held.acquire() if fate == "waits" else os.kill(os.getpid(), signal.SIGKILL)
+        return load(path, size)
+
+    monkeypatch.setattr(netcdf, "_load", only_here)
+    monkeypatch.setattr(netcdf, "_IDLE_SECONDS", 0.5)
+    with held:
+        assert float(files.read_netcdf(activity)["x"].sum()) == 499500.0
+
+
+def test_a_file_with_which_hdf5_does_not_come_to_an_end_is_damaged(activity, monkeypatch):
+    from lapsus.files import netcdf
+
+    parent = os.getpid()
+    monkeypatch.setattr(netcdf, "_CPU_SECONDS", 1)
+
+    def loops(path, size):
+        while os.getpid() != parent:
+            pass
+        raise AssertionError("read by the process that asked")
+
+    monkeypatch.setattr(netcdf, "_load", loops)
+    with pytest.raises(LapsusError, match="does not come to an end"):
+        files.read_netcdf(activity)
 
 
 # --- Trust ---
@@ -422,7 +578,7 @@ def test_a_number_of_hundreds_of_digits_in_a_checkpoint_falls_back(copy):
     facts = json.loads(path.read_text()) | {"seconds": 10**400}
     path.write_text(json.dumps(facts))
     with pytest.warns(LapsusWarning, match="trying the one before"):
-        assert Run(copy).training()[0].update == 2
+        assert Run(copy).training().update == 2
 
 
 def test_options_that_cannot_be_are_sentences(finished):
@@ -467,6 +623,25 @@ def test_idle_connections_are_dropped_and_watchers_served(served):
         assert connection.recv(1) == b""
         connection.close()
     assert time.monotonic() - began < 20  # dropped within ten seconds of their coming
+
+
+def test_a_measurement_under_way_is_waited_for_when_watching_ends(finished, tmp_path):
+    """An interpreter that ends below the threads of the kernel aborts."""
+
+    def work():
+        from lapsus.report import live
+
+        def measure(self):
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(1)
+            (tmp_path / "measured").write_text("")
+
+        live.Watch.measure = measure
+        live.serve(finished)
+        os._exit(0 if (tmp_path / "measured").exists() else 3)
+
+    ended = fork(work)
+    assert ended.code == 0, ended.text
 
 
 def test_clients_that_leave_print_nothing(served, capfd):

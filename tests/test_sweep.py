@@ -11,7 +11,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from sweep_members import PACKAGE, QUICK, TINY, bits, lapsus, write_sweep
+from command import lapsus
+from sweep_members import PACKAGE, QUICK, TINY, bits, write_sweep
 
 from lapsus import LapsusError, Run, read_experiment, train
 from lapsus.files.writing import host
@@ -266,7 +267,7 @@ def test_the_command_interrupted_goes_on_and_says_how_it_stands(tmp_path):
     command = [sys.executable, "-m", "lapsus", "sweep", str(path), "-o", str(tmp_path / "out")]
     process = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     _until(lambda: (tmp_path / "out").exists() and _moving(tmp_path / "out"), 120)
-    status = json.loads(lapsus("sweep", "status", "out", "--json", cwd=tmp_path).stdout)
+    status = json.loads(lapsus("sweep", "status", "out", "--json", cwd=tmp_path))
     assert status["members"] == 2 and status["running"] == 2 and status["done"] == 0
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=120)

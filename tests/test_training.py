@@ -44,8 +44,7 @@ def tiny():
 
 
 def _weights(path):
-    training, _ = Run(path).training()
-    return training
+    return Run(path).training()
 
 
 def _same(a, b):
@@ -180,6 +179,7 @@ def test_a_killed_run_ends_with_the_same_bits(tiny, tmp_path):
     assert updates == sorted(set(updates)) == [line["update"] for line in Run(tmp_path / "whole").metrics()]
 
 
+@pytest.mark.slow
 def test_interrupt_saves_and_says_how_to_go_on(tmp_path):
     (tmp_path / "long.toml").write_text(to_toml(TINY | {"stage": [TINY["stage"][1] | {"updates": 100_000}]}))
     command = [sys.executable, "-m", "lapsus", "train", "long.toml", "-o", "run"]
@@ -260,7 +260,7 @@ def test_damaged_checkpoint_falls_back_to_the_one_before(tiny, tmp_path):
     newest = tmp_path / "run" / "checkpoint-00000020.safetensors"
     newest.write_bytes(newest.read_bytes()[:100])
     with pytest.warns(UserWarning, match="checkpoint-00000020.*damaged"):
-        training, _ = run.training()
+        training = run.training()
     assert training.update == 10
     (tmp_path / "run" / "checkpoint-00000010.json").write_text("{")
     with pytest.warns(UserWarning), pytest.raises(LapsusError, match="Every checkpoint"):
@@ -277,7 +277,7 @@ def test_only_two_checkpoints_are_kept(tiny, tmp_path):
 def test_warm_start_takes_the_averaged_weights_and_the_readout(tiny, tmp_path):
     train(Run.create(tmp_path / "first", tiny))
     second = read_experiment(TINY | {"seed": 9, "start_from": str(tmp_path / "first")})
-    training, _ = Run.create(tmp_path / "second", second).training()
+    training = Run.create(tmp_path / "second", second).training()
     first = load(tmp_path / "first")
     assert all(torch.equal(a, b) for a, b in zip(first.state_dict().values(), training.model.state_dict().values()))
     other = read_experiment(
@@ -444,13 +444,13 @@ def test_non_finite_loss_stops_and_keeps_the_last_good_checkpoint(tmp_path):
     run = Run.create(tmp_path / "run", read_experiment(wild))
     with pytest.raises(LapsusError, match=r"no longer a finite number.*last good checkpoint"):
         train(run)
-    training, _ = run.training()
+    training = run.training()
     assert bool(torch.isfinite(training.flat).all())
 
 
 def test_weights_that_are_not_numbers_are_refused(tiny, tmp_path):
     run = Run.create(tmp_path / "run", tiny)
-    training, _ = run.training()
+    training = run.training()
     training.flat[3] = float("nan")
     training.update = 5
     run.save(training)

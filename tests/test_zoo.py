@@ -38,7 +38,7 @@ def test_done_is_skipped_and_cut_off_goes_on(experiments):
     jobs = jobs_of(["second"], 1, experiments / "runs")
     assert [job.name for job, _ in train_all(jobs)] == ["first, seed 1", "second, seed 1"]
     assert all(job.done() for job in jobs) and list(train_all(jobs)) == []
-    _start, _ = Run(jobs[1].path).training()
+    _start = Run(jobs[1].path).training()
     jobs = jobs_of(["second"], 2, experiments / "runs")
     train(Run.create(jobs[2].path, jobs[2].experiment), steps=2)
     assert [(job.name, outcome.reason) for job, outcome in train_all(jobs)] == [
@@ -51,7 +51,7 @@ def test_warm_start_is_that_of_the_same_seed(experiments):
     jobs = jobs_of(["second"], 2, experiments / "runs")
     list(train_all(jobs))
     fresh = Run.create(experiments / "runs" / "again", jobs[3].experiment)
-    training, _ = fresh.training()
+    training = fresh.training()
     assert torch.equal(training.model.network.readout, load(experiments / "runs" / "first-2").network.readout)
 
 

@@ -212,12 +212,13 @@ def _hostile(tally: Tally, folder: Path, found: Path | None, seed: int, seconds:
     source = folder / "valid"
     source.mkdir()
     hostile.make(source, jobs.MADE["run"], found)
-    over, number = deadline(seconds), 0
+    over, number, tried = deadline(seconds), 0, 0
     readers = [reader for reader in hostile.READERS if (source / reader.folder).is_dir()]
-    while not over() or number * hostile.BATCH * len(readers) < inputs:
+    while not over() or tried < inputs:
         for reader in readers:
-            seeds = [f"{seed}-{reader.name}-{number * hostile.BATCH + k}" for k in range(hostile.BATCH)]
+            seeds = [f"{seed}-{reader.name}-{number}-{k}" for k in range(reader.batch)]
             outcomes = hostile.batch(reader, source / reader.folder, folder / "work", seeds)
+            tried += len(seeds)
             for one, (outcome, why) in zip(seeds, outcomes):
                 tally.add("hostile", reader.name, f"{why} (seed {one})" if outcome == "lost" else "")
         number += 1

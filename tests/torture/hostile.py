@@ -193,7 +193,8 @@ def mutate_tensors(data: bytes, chance: random.Random) -> bytes:
 
 @dataclass(frozen=True)
 class Reader:
-    """A kind of file: a folder with a valid one, its name there, how to mutate it, and what reads it."""
+    """A kind of file: a folder with a valid one, its name there, how to mutate it, and what reads it. `slow` readers
+    get a fourth of the inputs."""
 
     name: str
     folder: str
@@ -201,6 +202,11 @@ class Reader:
     mutations: tuple[Callable[[bytes, random.Random], bytes], ...]
     read: Callable[[Path], object]
     mend: Callable[[Path], None] = lambda folder: None
+    slow: bool = False
+
+    @property
+    def batch(self) -> int:
+        return max(1, BATCH // 4) if self.slow else BATCH
 
 
 def _trials(folder: Path, name: str) -> object:
@@ -335,13 +341,23 @@ READERS = (
         "run: safetensors", "run", "checkpoint-00000003.safetensors", (mutate_tensors, mutate_bytes), _run, _fix_hash
     ),
     Reader("run: JSONL", "run", "metrics.jsonl", (mutate_lines, mutate_bytes), _run),
-    Reader("fit: netCDF", "fit", "fit.nc", (mutate_bytes,), _fit),
-    Reader("activity: netCDF", "tables", "activity.nc", (mutate_bytes,), _activity),
-    Reader("discovery: stages", "found", "stages.json", (mutate_json, mutate_bytes), _discovery),
-    Reader("discovery: target", "found", "target.json", (mutate_json, mutate_bytes), _discovery, _no_hashes),
-    Reader("discovery: evaluation", "found", "evaluation.json", (mutate_json, mutate_bytes), _discovery, _no_hashes),
-    Reader("discovery: analysis", "found", "analysis.json", (mutate_json, mutate_bytes), _discovery, _no_hashes),
-    Reader("discovery: arrays", "found", "analysis/network-1.npz", (mutate_bytes,), _discovery, _no_hashes),
+    Reader("fit: netCDF", "fit", "fit.nc", (mutate_bytes,), _fit, slow=True),
+    Reader("activity: netCDF", "tables", "activity.nc", (mutate_bytes,), _activity, slow=True),
+    Reader("discovery: stages", "found", "stages.json", (mutate_json, mutate_bytes), _discovery, slow=True),
+    Reader("discovery: target", "found", "target.json", (mutate_json, mutate_bytes), _discovery, _no_hashes, slow=True),
+    Reader(
+        "discovery: evaluation",
+        "found",
+        "evaluation.json",
+        (mutate_json, mutate_bytes),
+        _discovery,
+        _no_hashes,
+        slow=True,
+    ),
+    Reader(
+        "discovery: analysis", "found", "analysis.json", (mutate_json, mutate_bytes), _discovery, _no_hashes, slow=True
+    ),
+    Reader("discovery: arrays", "found", "analysis/network-1.npz", (mutate_bytes,), _discovery, _no_hashes, slow=True),
 )
 
 
@@ -426,8 +442,24 @@ def _attempt(reader: Reader, source: Path, work: Path, seed: str) -> tuple[str, 
                 shutil.copy(source / name, work / name)
 
 
+def _outside(work: Path) -> dict[Path, tuple[int, int]]:
+    """Size and time of whatever lies around the folder in which hostile files are read."""
+    near = [path for path in work.parent.iterdir() if path not in (work, work.parent / "outcomes.jsonl")]
+    paths = [*near, *(inner for path in near if path.name == "valid" for inner in path.rglob("*"))]
+    return {path: (path.lstat().st_size, path.lstat().st_mtime_ns) for path in paths}
+
+
 def batch(reader: Reader, source: Path, work: Path, seeds: list[str]) -> list[tuple[str, str]]:
-    """The outcome of each seed; a fork reads them one after another and is replaced when it dies."""
+    """The outcome of each seed; a fork reads them one after another and is replaced when it dies. Where anything was
+    written outside of their folder, the last of them is lost."""
+    before = _outside(work)
+    outcomes = _outcomes(reader, source, work, seeds)
+    if touched := [str(path) for path, facts in (_outside(work).items() ^ before.items())]:
+        outcomes[-1] = "lost", f"{', '.join(touched)[:200]} was written by one of {seeds[0]} … {seeds[-1]}"
+    return outcomes
+
+
+def _outcomes(reader: Reader, source: Path, work: Path, seeds: list[str]) -> list[tuple[str, str]]:
     outcomes: list[tuple[str, str]] = []
     while len(outcomes) < len(seeds):
         log = work.parent / "outcomes.jsonl"

@@ -1,6 +1,6 @@
 """Commands that write, small: how to begin, how to go on after a fault, and the bits that must come out.
 
-Another command that writes (a sweep) belongs in `JOBS`.
+Another command that writes belongs in `JOBS`.
 """
 
 import hashlib
@@ -51,14 +51,24 @@ def prepare() -> None:
 
     from lapsus.training import trainer
 
-    for name in ("discovery.reports", "inference", "paper.reproduce", "paper.roles", "study", "plots.fits"):
+    for name in (
+        "discovery.reports",
+        "cli.sweep",
+        "sweep.measures",
+        "sweep.rehearsal",
+        "inference",
+        "paper.reproduce",
+        "paper.roles",
+        "study",
+        "plots.fits",
+    ):
         importlib.import_module(f"lapsus.{name}")
 
     matplotlib.use("agg")
     torch.set_num_threads(1)
     trainer.train.__kwdefaults__["checkpoint_seconds"] = 0.0
     importlib.import_module("lapsus.cli.train")._JUDGED = (8, 4)
-    importlib.import_module("lapsus.files.reading")._CPU_SECONDS = 5
+    importlib.import_module("lapsus.files.netcdf")._CPU_SECONDS = 5
 
 
 def cli(*arguments: str | Path) -> Callable[[], None]:
@@ -87,7 +97,7 @@ def digest(data: bytes) -> str:
 @dataclass(frozen=True)
 class Job:
     """A command in a folder: `begin` puts there what it starts from, `command` is what to run now (None: it is done),
-    `bits` what came out. `faults` is how many faults of each kind a minute of the campaign may cost it, relative."""
+    `bits` what came out. `often` is how many faults it gets for each of the others' own; slow ones get 1."""
 
     name: str
     begin: Callable[[Path], None]
@@ -187,6 +197,51 @@ def _fit_bits(folder: Path) -> dict:
     return {"arrays": arrays, "summary": summary, "names": sorted(path.name for path in (folder / "fit").iterdir())}
 
 
+SWEEP = """
+name = "small"
+experiment = "second.toml"
+tries = 3
+measure = { evaluation = { conditions = 8, trials = 2 } }
+"""
+
+
+def _sweep_file(folder: Path) -> None:
+    (folder / "tiny.toml").write_text(TINY)
+    (folder / "second.toml").write_text(TINY.replace('"tiny"', '"second"\nstart_from = "tiny.toml"'))
+    (folder / "sweep.toml").write_text(SWEEP)
+
+
+def _sweep(folder: Path):
+    """A network and one that starts from it. The pool's processes are left out (tests/test_sweep.py kills those):
+    members are worked on here, where the fault is."""
+    members = folder / "sweep" / "members"
+    if len(list(members.glob("*/measures-*.json"))) == 2:
+        return None
+
+    def work() -> None:
+        from lapsus.cli import sweep as command
+        from lapsus.sweep.member import run_member
+
+        def here(sweep, workers) -> bool:
+            while ready := sweep.states().ready:
+                if run_member(sweep, ready[0]).kind == "interrupted":
+                    return True
+            return False
+
+        command._here = here
+        cli("sweep", folder / "sweep.toml", "-o", folder / "sweep")()
+
+    return work
+
+
+def _sweep_bits(folder: Path) -> dict:
+    found: dict = {"manifest": digest((folder / "sweep" / "manifest.json").read_bytes().replace(bytes(folder), b""))}
+    for run in sorted((folder / "sweep" / "members").iterdir()):
+        found[f"{run.name}: weights"] = digest((run / "checkpoint-00000003.safetensors").read_bytes())
+        found |= {f"{run.name}: measures": timeless(json.loads(p.read_text())) for p in run.glob("measures-*.json")}
+    return found
+
+
 def _figures(folder: Path):
     if all((folder / "figures" / name).exists() for name in FIGURES):
         return None
@@ -271,6 +326,7 @@ JOBS = (
     Job("simulate", _trained, _simulate, _bytes("activity.nc"), often=3),
     Job("simulate --force", _again, _force, _bytes("activity.nc"), often=3),
     Job("reproduce", lambda folder: None, _figures, lambda f: _bytes(*FIGURES)(f / "figures"), often=3),
+    Job("sweep", _sweep_file, _sweep, _sweep_bits),
     Job("fit", _table, _fit, _fit_bits, often=2),
     Job("fit --force", _earlier_fit, _fit_force, _fit_bits, often=2),
     Job("report", _trained, _report, lambda f: {"size": (f / "page.html").stat().st_size > 10_000}),

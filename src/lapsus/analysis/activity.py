@@ -92,7 +92,7 @@ def activity_dataset(
     epoch = np.full(steps, "") if epoch is None else np.asarray(epoch, dtype=str)
     if epoch.shape != (steps,):
         raise LapsusError(f"epoch must be {steps} names, one for each time bin of activity.")
-    variables = {"activity": (("trial", "time", "unit"), activity)}
+    variables: dict[str, tuple] = {"activity": (("trial", "time", "unit"), activity)}
     for name in trials.columns:
         variables[str(name)] = ("trial", trials[name].to_numpy())
     if response is not None:
@@ -149,7 +149,7 @@ def items(dataset: xr.Dataset) -> Items:
 
 
 def _columns(dataset: xr.Dataset, stem: str) -> np.ndarray:
-    names = []
+    names: list[str] = []
     while f"{stem}_{len(names) + 1}" in dataset:
         names.append(f"{stem}_{len(names) + 1}")
     return np.stack([dataset[name].to_numpy().astype(float) for name in names], 1)

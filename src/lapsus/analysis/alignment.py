@@ -6,7 +6,7 @@ of each bin of reported colour; the plane of best fit through an item's bin mean
 normals. 1 is parallel, 0 perpendicular, and two planes that have nothing to do with each other have 0.5 on average.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -166,7 +166,7 @@ def panichello_alignment(dataset: xr.Dataset, *, groups: str | None = None) -> x
     return plane_alignment(dataset, bins=4, groups=groups, pool="bins")
 
 
-def _as_array(values: np.ndarray, dataset: xr.Dataset, dimension: str, labels) -> xr.DataArray:
+def _as_array(values: np.ndarray, dataset: xr.Dataset, dimension: str, labels: Sequence | np.ndarray) -> xr.DataArray:
     return xr.DataArray(
         values,
         dims=(dimension, "time"),
@@ -333,7 +333,8 @@ def sigmoid_against_flat(time: np.ndarray, curves: np.ndarray) -> SigmoidFit:
         x_scale=[1 / span, span, 1, 1],
     )
     flat = np.mean((curves - curves.mean()) ** 2)
-    return SigmoidFit(*map(float, fit.x), flat_mse=float(flat), sigmoid_mse=float(np.mean(fit.fun**2) + spread))
+    slope, x_offset, y_offset, y_scale = map(float, fit.x)
+    return SigmoidFit(slope, x_offset, y_offset, y_scale, float(flat), float(np.mean(fit.fun**2) + spread))
 
 
 def sigmoid_bootstrap(time: np.ndarray, curves: np.ndarray, *, repeats: int = 200, seed: int = 0) -> list[SigmoidFit]:

@@ -17,9 +17,10 @@ from dataclasses import dataclass
 import numpy as np
 import xarray as xr
 
-from lapsus.analysis.activity import cue_onset, memory, require_trials, two_items
+from lapsus.analysis.activity import Items, cue_onset, memory, require_trials, two_items
 from lapsus.analysis.outcomes import outcomes
 from lapsus.errors import LapsusError
+from lapsus.statistics.intervals import resampled_interval
 
 __all__ = ["KINDS", "Kind", "PredictionModel", "kind_of_swaps", "periodic_spline", "prediction_model", "whitener"]
 
@@ -173,15 +174,14 @@ def kind_of_swaps(dataset: xr.Dataset, *, folds: int = 5, every: int = 2, repeat
 
     def equations(late: np.ndarray | None, now: np.ndarray | None) -> _Equations:
         """Before the cue: `now` on misbinding alone. From the cue on: `late`, with the end of delay 1, on all three."""
-        kinds = 1 if late is None else 3
+        kinds, source = 1 if late is None else 3, early if now is None else now
         found = _Equations(np.zeros((len(m), kinds, kinds)), np.zeros((len(m), kinds)))
         for k in range(folds):
             train, test = (fold != k) & is_correct, fold == k
-            pre = prediction_model((now if late is None else early)[train], items.report[train])
-            source = now if late is None else early
+            pre = prediction_model(source[train], items.report[train])
             white = whitener(source[train] - pre.nominal(items.report[train]))
-            parts = [[f(items.report[test]) @ white for f in (pre.nominal, pre.exchanged)] + [source[test] @ white]]
-            nominal, exchanged, held = parts[0]
+            nominal, exchanged = (f(items.report[test]) @ white for f in (pre.nominal, pre.exchanged))
+            held = source[test] @ white
             if late is None:
                 made = _equations(held, nominal, [exchanged])
             else:
@@ -212,11 +212,10 @@ def kind_of_swaps(dataset: xr.Dataset, *, folds: int = 5, every: int = 2, repeat
     end = equations(m[:, after[-WINDOW:]].mean(1), None)
     base = end.solve(correct)
     value, drawn = end.solve(swap) - base, end.solve(resampled) - base
-    interval = lambda v, d: (float(v), *(float(q) for q in np.quantile(d, [0.025, 0.975])))  # noqa: E731
-    weights = {name: interval(value[k], drawn[:, k]) for k, name in enumerate(KINDS)}
-    total = interval(value[1] + value[2], drawn[:, 1] + drawn[:, 2])
-    whole = interval(value.sum(), drawn.sum(1))
-    contrast = interval(value[1] - value[2], drawn[:, 1] - drawn[:, 2])
+    weights = {name: resampled_interval(value[k], drawn[:, k]) for k, name in enumerate(KINDS)}
+    total = resampled_interval(value[1] + value[2], drawn[:, 1] + drawn[:, 2])
+    whole = resampled_interval(value.sum(), drawn.sum(1))
+    contrast = resampled_interval(value[1] - value[2], drawn[:, 1] - drawn[:, 2])
     angle, apart = _separation(m[:, after[-WINDOW:]].mean(1), items, is_correct, fold, swap, folds)
     # A trial of either kind lies half of `apart` from the middle, with a noise of 1.
     needed = int(np.ceil((2 * SHARP / apart) ** 2)) if apart > 0 else None
@@ -240,7 +239,9 @@ def kind_of_swaps(dataset: xr.Dataset, *, folds: int = 5, every: int = 2, repeat
     )
 
 
-def _separation(late, items, is_correct, fold, swap, folds: int) -> tuple[float, float]:
+def _separation(
+    late: np.ndarray, items: Items, is_correct: np.ndarray, fold: np.ndarray, swap: np.ndarray, folds: int
+) -> tuple[float, float]:
     """Angle (degrees) and distance between what misselection and misinterpretation predict, for these swap trials.
 
     Predictions come from two halves of the training trials each, whose errors are independent: products of one half

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from lapsus.analysis.activity import require_trials
 from lapsus.circular import distance
@@ -13,7 +14,7 @@ __all__ = ["ModeTest", "averaging", "two_modes", "unimodality"]
 _GRID = 256
 
 
-def _smooth(histogram: np.ndarray, bandwidth) -> np.ndarray:
+def _smooth(histogram: np.ndarray, bandwidth: ArrayLike) -> np.ndarray:
     # Convolution with the wrapped normal is a product with exp(-k² h² / 2) of its Fourier coefficients.
     k = np.arange(_GRID // 2 + 1)
     kernel = np.exp(-0.5 * (k * np.asarray(bandwidth, dtype=float)[..., None]) ** 2)

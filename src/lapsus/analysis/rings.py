@@ -30,16 +30,13 @@ class RingProjection:
     """Trials in the components of `Rings`.
 
     points: [trial, 3]; free: [trial] colour of the item whose colour varies; fixed_cued: [trial] bool; swap: [trial]
-    bool;
-    recalled_fixed: [trial] bool, whether the response was nearest to the fixed colour: the ring on which a trial should
-    lie.
+    bool.
     """
 
     points: np.ndarray
     free: np.ndarray
     fixed_cued: np.ndarray
     swap: np.ndarray
-    recalled_fixed: np.ndarray
 
 
 def fit_rings(m: np.ndarray) -> Rings:
@@ -65,9 +62,7 @@ def ring_geometry(dataset: xr.Dataset, *, fixed: int = 1) -> tuple[Rings, RingPr
     fixed_cued = items.cued == fixed - 1
     rings = fit_rings(m[fixed_cued])
     points = (m - rings.mean) @ rings.components.T
-    return rings, RingProjection(
-        points, items.report[:, 2 - fixed], fixed_cued, items.swap, items.recalled == fixed - 1
-    )
+    return rings, RingProjection(points, items.report[:, 2 - fixed], fixed_cued, items.swap)
 
 
 # --- Normals across locations and colours ---

@@ -166,13 +166,13 @@ def swap_axis(
     them were swaps [trial], and the other item's colour [trial].
     """
     rng = np.random.default_rng(seed)
-    areas, nulls, confounds, vectors, swaps, correct = [], [], [], [], 0, 0
+    held_out, nulls, confounds, lines, swaps, correct = [], [], [], [], 0, 0
     for row in cells:
         line = []
         for cell in row:
             m, swap = cell.m[cell.reported], ~cell.target[cell.reported]
             free = cell.free[cell.reported]
-            areas.append(roc_area(discriminant_scores(m, swap, free, seed=seed), swap))
+            held_out.append(roc_area(discriminant_scores(m, swap, free, seed=seed), swap))
             shuffled = rng.permutation(swap)
             nulls.append(roc_area(discriminant_scores(m, shuffled, free, seed=seed), shuffled))
             line.append(mean_difference(m, swap))
@@ -183,8 +183,8 @@ def swap_axis(
                 w = discriminant(cell.m[cell.target], other[cell.target])
                 right = cell.reported == cell.target
                 confounds.append(roc_area(cell.m[right] @ w, ~cell.reported[right]))
-        vectors.append(line)
-    vectors, areas = np.array(vectors), np.array(areas)
+        lines.append(line)
+    vectors, areas = np.array(lines), np.array(held_out)
     colours = vectors.shape[1]
     same = (
         np.concatenate([pairwise_cosine(vectors[:, c], signed=True) for c in range(colours)])

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from lapsus.errors import LapsusError
+from lapsus.statistics.intervals import resampled_interval
 
 __all__ = ["Push", "Transplant", "push_effects", "transplant_curves"]
 
@@ -115,14 +116,13 @@ def push_effects(
 
     point = {name: slope(values.mean(0)) for name, values in p.items()}
     drawn = {name: slope(values[rows].mean(1)) for name, values in p.items()}
-    interval = lambda value, samples: (float(value), *(float(v) for v in np.quantile(samples, [0.025, 0.975])))  # noqa: E731
     return Push(
         time=float(time),
         sizes=sizes,
         p={name: values.mean(0) for name, values in p.items()},
-        slope={name: interval(point[name], drawn[name]) for name in p},
+        slope={name: resampled_interval(point[name], drawn[name]) for name in p},
         against_random={
-            name: interval(point[name] - point["random"], drawn[name] - drawn["random"])
+            name: resampled_interval(point[name] - point["random"], drawn[name] - drawn["random"])
             for name in p
             if name != "random"
         },

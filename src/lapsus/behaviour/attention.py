@@ -26,7 +26,7 @@ class AttendedSwap(BNS):
     if_attended: float = 0.02
     if_not: float = 0.5
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         for name in ("if_attended", "if_not"):
             if not 0 <= getattr(self, name) <= 1:

@@ -46,7 +46,7 @@ class BNS:
     spread: float = 0.2
     response_size = 2
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if not 0 <= self.uniform < 1:
             raise LapsusError(f"behaviour.uniform is a probability below 1, not {self.uniform}.")
         for name in ("radius", "spread"):

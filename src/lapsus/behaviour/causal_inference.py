@@ -43,7 +43,7 @@ class CausalInference:
     bins: int = 200
     response_size = 1
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for name in ("sigma_v", "sigma_a", "sigma_p", "unit"):
             if not getattr(self, name) > 0:
                 raise LapsusError(f"behaviour.{name} must be positive, not {getattr(self, name)}.")

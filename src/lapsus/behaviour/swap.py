@@ -40,7 +40,7 @@ class ConstantSwap:
 
     p: float
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if not 0 < self.p < 1:
             raise LapsusError(
                 f'swap.p must lie strictly between 0 and 1 (it is {self.p}); for no swaps use kind = "none".'
@@ -61,7 +61,7 @@ class SmoothSwap:
 
     width: float = 3.0
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if not 0 < self.width < math.inf:
             raise LapsusError(f"swap.width must be positive (it is {self.width}).")
 
@@ -83,7 +83,7 @@ class TabulatedSwap:
     distances: tuple[float, ...]
     logits: tuple
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         distances, logits = torch.tensor(self.distances, dtype=torch.float64), self._logits
         if len(distances) < 2 or logits.shape not in ((len(distances),), (len(distances),) * 2):
             raise LapsusError(

@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from lapsus.cli.fit import ProbeUnit, Unit
+
 
 def command(
     trials: Annotated[
@@ -41,10 +43,8 @@ def command(
             show_default="one that never swaps, of another seed for each network",
         ),
     ] = None,
-    unit: Annotated[
-        str | None, typer.Option(help="degrees, degrees_180 or radians.", show_default="read off the values")
-    ] = None,
-    probe_unit: Annotated[str | None, typer.Option(help="Unit of the probe feature.", show_default="the same")] = None,
+    unit: Unit = None,
+    probe_unit: ProbeUnit = None,
     seed: Annotated[int, typer.Option(help="Seed of fit and networks.")] = 1,
 ) -> None:
     """From a trial table to a mechanism: fit, train a network that makes the same errors, analyse it, write a

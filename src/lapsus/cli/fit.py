@@ -6,6 +6,20 @@ from typing import Annotated
 
 import typer
 
+Unit = Annotated[str | None, typer.Option(help="degrees, degrees_180 or radians.", show_default="read off the values")]
+ProbeUnit = Annotated[str | None, typer.Option(help="Unit of the probe feature.", show_default="the same")]
+Columns = Annotated[
+    list[str] | None,
+    typer.Option(help="Which column is which: response=response_ori (again for more).", show_default="by name"),
+]
+Where = Annotated[
+    list[str] | None,
+    typer.Option(help="Use only rows with a value: condition=dual (again for more).", show_default="all"),
+]
+ProbePositions = Annotated[
+    int | None, typer.Option(help="Probes are numbers of so many places on a ring.", show_default="probes are angles")
+]
+
 
 def command(
     trials: Annotated[
@@ -26,25 +40,14 @@ def command(
             show_default="all together",
         ),
     ] = None,
-    unit: Annotated[
-        str | None, typer.Option(help="degrees, degrees_180 or radians.", show_default="read off the values")
-    ] = None,
-    probe_unit: Annotated[str | None, typer.Option(help="Unit of the probe feature.", show_default="the same")] = None,
+    unit: Unit = None,
+    probe_unit: ProbeUnit = None,
     set_size: Annotated[
         int | None, typer.Option(help="Use only trials with so many items.", show_default="all")
     ] = None,
-    columns: Annotated[
-        list[str] | None,
-        typer.Option(help="Which column is which: response=response_ori (again for more).", show_default="by name"),
-    ] = None,
-    where: Annotated[
-        list[str] | None,
-        typer.Option(help="Use only rows with a value: condition=dual (again for more).", show_default="all"),
-    ] = None,
-    probe_positions: Annotated[
-        int | None,
-        typer.Option(help="Probes are numbers of so many places on a ring.", show_default="probes are angles"),
-    ] = None,
+    columns: Columns = None,
+    where: Where = None,
+    probe_positions: ProbePositions = None,
     feature_name: Annotated[
         str | None, typer.Option(help="What to call the reported feature: orientation, …", show_default="report")
     ] = None,

@@ -3,7 +3,7 @@
 import json as json_module
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperGroup
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 class _RunUnlessNamed(TyperGroup):
     """`lapsus sweep study.toml` means `lapsus sweep run study.toml`."""
 
-    def parse_args(self, ctx, args):
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         if args and args[0] not in self.commands and args[0] != "--help":
             args = ["run", *args]
         return super().parse_args(ctx, args)

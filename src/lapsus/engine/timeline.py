@@ -27,7 +27,7 @@ class Timeline:
     sigma: Sequence[float]
     forced: int = 0
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for name, kind in (("drive_index", int), ("time_index", int), ("sigma", float)):
             values = getattr(self, name)
             values = values.tolist() if hasattr(values, "tolist") else values

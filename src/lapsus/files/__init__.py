@@ -6,6 +6,7 @@ another is made the same way. No link is followed, and only ordinary files are r
 """
 
 from lapsus.files.folders import check_place, file_name, inside, locked, make_folder, new_folder, subfolder, sweep
+from lapsus.files.netcdf import read_netcdf
 from lapsus.files.plain import from_plain, to_plain
 from lapsus.files.reading import (
     Damaged,
@@ -13,7 +14,6 @@ from lapsus.files.reading import (
     read_arrays,
     read_bytes,
     read_json,
-    read_netcdf,
     read_text,
     read_toml,
     short,

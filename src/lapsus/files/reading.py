@@ -5,10 +5,8 @@ import json
 import os
 import re
 import stat
-import sys
 import tomllib
-import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,22 +16,21 @@ from lapsus.files.plain import from_plain
 
 if TYPE_CHECKING:
     import numpy as np
-    import xarray as xr
 
 __all__ = [
     "Damaged",
     "from_toml",
+    "ordinary_size",
     "read_arrays",
     "read_bytes",
     "read_json",
-    "read_netcdf",
     "read_text",
     "read_toml",
     "short",
     "understood",
 ]
 
-_MOST, _CPU_SECONDS = 1 << 30, 60
+_MOST = 1 << 30
 # How deep tables and lists may lie in one another. A key of many dots makes any depth, on which what walks it recurses
 # and the parser takes the square of their number.
 _DEEPEST = 50
@@ -82,6 +79,11 @@ def read_arrays(path: str | Path) -> "dict[str, np.ndarray]":
         raise Damaged(f"{short(path)} is damaged: {str(error).splitlines()[:1]}.") from error
 
 
+def ordinary_size(path: str | Path) -> int:
+    """Bytes of an ordinary file."""
+    return _open(Path(path))[1]
+
+
 def _open(path: Path, keep: bool = False) -> tuple[int, int]:
     """A handle of an ordinary file (closed again unless it is kept) and its size; a pipe is refused, not waited for."""
     try:
@@ -104,7 +106,8 @@ def read_bytes(path: str | Path, most: int = _MOST) -> bytes:
         with open(handle, "rb") as file:
             if size > most:
                 raise Damaged(f"{short(path)} has {size:,} bytes; at most {most:,} are read.")
-            return file.read(most + 1)
+            # Of a file that grows meanwhile, what was there; a buffer of `most` bytes would be asked for at once.
+            return file.read(size)
     except OSError as error:
         raise LapsusError(f"Cannot read {short(path)}: {error.strerror}.") from error
 
@@ -155,55 +158,3 @@ def from_toml(text: str) -> dict:
         if not level:
             return table
     raise ValueError("it is nested too deep")
-
-
-def read_netcdf(path: str | Path) -> "xr.Dataset":
-    """A netCDF file, all of it in memory. One that unpacks to very much more than it holds is refused unread."""
-    path = Path(path)
-    size = _open(path)[1]
-    if not _survived(lambda: _load_netcdf(path, size)):
-        raise Damaged(f"{short(path)} is damaged: HDF5 does not come to an end with it.")
-    return _load_netcdf(path, size)
-
-
-def _load_netcdf(path: Path, size: int) -> "xr.Dataset":
-    import xarray as xr
-
-    try:
-        with xr.open_dataset(path, engine="h5netcdf") as dataset:
-            unpacked = sum(variable.nbytes for variable in dataset.variables.values())
-            if unpacked > max(1 << 26, 100 * size):
-                raise LapsusError(
-                    f"{short(path)} would unpack its {size:,} bytes to {unpacked:,}; no file of lapsus does."
-                )
-            return dataset.load()
-    except LapsusError:
-        raise
-    except Exception as error:  # the libraries below raise whatever a broken file makes them stumble over
-        reason = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
-        raise Damaged(f"{short(path)} cannot be read as netCDF: {reason[:300]}.") from error
-
-
-def _survived(work: Callable[[], object]) -> bool:
-    """Whether a fork gets through the work, well or with an error, in a minute of processor time: HDF5 loops or crashes
-    on some damaged files, and neither can be caught within a process."""
-    if not hasattr(os, "fork"):
-        return True
-    import resource
-
-    sys.stdout.flush()
-    sys.stderr.flush()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # threads that are not there in the fork are not needed
-        child = os.fork()
-    if child == 0:
-        try:
-            resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-            resource.setrlimit(resource.RLIMIT_CPU, (_CPU_SECONDS, _CPU_SECONDS))
-            os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
-            work()
-        except BaseException:
-            pass  # will be told by the process that asked
-        finally:
-            os._exit(0)
-    return os.waitpid(child, 0)[1] == 0

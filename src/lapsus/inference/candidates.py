@@ -74,7 +74,10 @@ def evaluate(parts: list, choice: Choice, options: dict, seed: int, apart: float
         parameters = model.unpack(fits[-1].draw(DRAWS, rng))
         loos.append(leave_one_out(model.likelihood(torch.float32).by_trial(parameters)))
         draws.append((model, parameters.map(lambda part: part[..., ::2])))
-    return Candidate(choice, fits, sum_loo(loos), mean_shares(draws, apart))
+    rates = mean_shares(draws, apart)
+    for model, _ in draws:
+        model.forget()  # of many candidates one is sampled, and all together would fill the memory
+    return Candidate(choice, fits, sum_loo(loos), rates)
 
 
 def search(

@@ -6,6 +6,7 @@ It takes a second or so, which is what comparing two dozen models needs; the mod
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import torch
@@ -48,9 +49,12 @@ def approximate(model: MixtureModel, start: np.ndarray | None = None) -> Laplace
     restarts = []
     if start is None:
         starts = [model.initial(level) for level in (STARTS if "level" in model.rows else STARTS[:1])]
-        tries = [_ascend(model.log_joint, point, iterations=15) for point in starts]
+        rough = partial(model.log_joint, thinned=True)
+        tries = [_ascend(rough, point, iterations=15) for point in starts]
         restarts = [-float(found.fun) for found in tries]
         start = min(tries, key=lambda found: found.fun).x
+        if model.likelihood().thinned() is not model.likelihood():
+            start = _ascend(rough, start).x
     found = _ascend(model.log_joint, start)
     count = found.nfev
     # Joint modes of offsets and of their s.d. lie at small s.d.; in conditional coordinates the offsets are integrated

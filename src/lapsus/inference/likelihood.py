@@ -9,6 +9,7 @@ of the swap function is shared by all groups or by those of one set size. The sh
 exp(shape) is linear.
 """
 
+import copy
 import math
 import os
 import warnings
@@ -30,6 +31,7 @@ CHUNK = 1 << 17  # array elements per piece of work: small enough to stay in the
 COLUMNS = {torch.float64: 8, torch.float32: 32}  # parameter vectors that usually come together
 GRID = {(1, True): 121, (1, False): 240, (2, True): 49, (2, False): 72}  # sites a dimension, by (features, even)
 FEW = 48  # distinct distances that are sites themselves
+THIN = 20_000  # trials from which a search for the mode begins
 SAME = 1e-3  # distances that differ by less are one (radians): 0.06°, what rounding in a table makes
 
 
@@ -247,6 +249,7 @@ class Likelihood:
             rows = rows[np.argsort(self.groups[rows], kind="stable")]
             step = max(1, CHUNK // (COLUMNS[dtype] * int(size)))
             self.blocks += [_Block(self, rows[start : start + step]) for start in range(0, len(rows), step)]
+        self.scale = 1.0  # trials that each one stands for
         self.floor = 1e-300 if dtype == torch.float64 else 1e-36
 
     def _site_odds(self, p: Parameters) -> list[Tensor] | None:
@@ -312,6 +315,20 @@ class Likelihood:
         on_emission = self.emission.pull_back(block.statistics, responsibility, guess, saved, block.total)
         return log_p.sum(0), on_sites, on_level, on_emission, on_guess
 
+    def thinned(self) -> "Likelihood":
+        """The same from about THIN trials alone, taken evenly from the table, each for several: to begin a search where
+        trials are many. Where groups share a set size all are needed, and this is the whole."""
+        every = len(self.trials) // THIN
+        if every < 2 or self.group_count > len({block.others for block in self.blocks}):
+            return self
+        part = copy.copy(self)
+        by_size: dict[int, list[_Block]] = {}
+        for block in self.blocks:
+            by_size.setdefault(block.others, []).append(block)
+        part.blocks = [block for blocks in by_size.values() for block in blocks[::every]]
+        part.scale = self.scale * len(self.trials) / sum(len(block.rows) for block in part.blocks)
+        return part
+
     @torch.no_grad()
     def total(self, parameters: Parameters) -> tuple[Tensor, Parameters]:
         """Σ_t log p [S] and its gradient, shaped like the parameters, both in float64."""
@@ -323,7 +340,8 @@ class Likelihood:
         on_sites = None if sites is None else [torch.zeros_like(s, dtype=torch.float64) for s in sites]
         sums = None
         results = in_parallel(lambda b: self._of_block(b, p, prepared, sites, True), self.blocks, columns)
-        for block, (log_p, df, dl, de, dg) in zip(self.blocks, results):
+        for block, parts in zip(self.blocks, results):
+            log_p, df, dl, de, dg = (None if x is None else x * self.scale for x in parts) if self.scale != 1 else parts
             value += log_p
             if sums is None:
                 sums = torch.zeros(len(de), self.group_count, columns, dtype=torch.float64)

@@ -5,6 +5,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 from scipy.special import logsumexp
 
 __all__ = ["Loo", "leave_one_out", "pareto_fit", "pareto_smooth", "sum_loo"]
@@ -30,7 +31,9 @@ def pareto_fit(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     j = np.arange(1, grid + 1) - 0.5
     quartile = np.maximum(x[:, int(count / 4 + 0.5) - 1], 1e-300)
     theta = 1 / x[:, -1:] + (1 - np.sqrt(grid / j)) / (3 * quartile[:, None])
-    k = np.stack([np.log1p(-theta[:, [g]] * x).mean(1) for g in range(grid)], 1)
+    # In torch, whose logarithm is several times faster: this line is a third of a comparison of many trials.
+    rows = torch.from_numpy(np.ascontiguousarray(x))
+    k = np.stack([torch.log1p(rows * torch.from_numpy(-theta[:, [g]])).mean(1).numpy() for g in range(grid)], 1)
     profile = count * (np.log(-theta / k) - k - 1)
     weight = np.exp(profile - logsumexp(profile, axis=1, keepdims=True))
     theta = (theta * weight).sum(1)
@@ -44,8 +47,10 @@ def pareto_smooth(log_ratios: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     count = log_ratios.shape[1]
     tail = math.ceil(min(0.2 * count, 3 * math.sqrt(count)))
     log_weights = log_ratios - log_ratios.max(1, keepdims=True)
-    order = np.argsort(log_weights, axis=1)
-    cutoff = np.take_along_axis(log_weights, order[:, [-tail - 1]], 1)
+    # Of the order only the tail and the draw before it are needed: the last columns, ascending.
+    order = np.argpartition(log_weights, count - tail - 1, axis=1)[:, -tail - 1 :]
+    order = np.take_along_axis(order, np.argsort(np.take_along_axis(log_weights, order, 1), axis=1), 1)
+    cutoff = np.take_along_axis(log_weights, order[:, [0]], 1)
     cutoff = np.maximum(cutoff, math.log(np.finfo(float).tiny))  # weights below are zero
     # Draws that equal the cutoff (a chain that stayed where it was) are not beyond it, so tails differ in length;
     # a tail without spread needs no smoothing, and a few draws that carry all the weight cannot be smoothed.
@@ -58,7 +63,12 @@ def pareto_smooth(log_ratios: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         k[which], sigma = pareto_fit(excess)
         smooth = np.logaddexp(low, _log_quantiles(k[which], sigma, length))
         log_weights[which[:, None], largest] = np.minimum(smooth, 0.0)
-    return log_weights - logsumexp(log_weights, axis=1, keepdims=True), k
+    return log_weights - _log_sum(log_weights)[:, None], k
+
+
+def _log_sum(rows: np.ndarray) -> np.ndarray:
+    """log Σ exp of every row."""
+    return torch.logsumexp(torch.from_numpy(rows), 1).numpy()
 
 
 def _log_quantiles(k, sigma, count):
@@ -75,7 +85,7 @@ def leave_one_out(log_likelihood: np.ndarray) -> Loo:
     by_trial, ks = [], []
     for part in np.array_split(log_likelihood, max(1, len(log_likelihood) // 2000)):
         weights, k = pareto_smooth(-part)
-        by_trial.append(logsumexp(weights + part, axis=1))
+        by_trial.append(_log_sum(weights + part))
         ks.append(k)
     by_trial, k = np.concatenate(by_trial), np.concatenate(ks)
     return Loo(float(by_trial.sum()), float(np.sqrt(len(by_trial)) * by_trial.std()), by_trial, k)

@@ -180,6 +180,10 @@ class MixtureModel:
             at = tier.sd.stop
         self.dimension = at
 
+    def forget(self) -> None:
+        """Let go of what the likelihood keeps for each trial; it is made again when it is asked for."""
+        self._likelihoods.clear()
+
     def likelihood(self, dtype: torch.dtype = torch.float64) -> Likelihood:
         """The likelihood of the trials; float32 for many draws, float64 for derivatives of derivatives."""
         if not self.uniform or self.emission.name == "plane":
@@ -251,12 +255,16 @@ class MixtureModel:
         """eta [F, G, S] from Parameters."""
         return torch.cat([p.emission, *(part[None] for part in (p.bias, p.guess, p.level) if part is not None)])
 
-    def log_joint(self, theta: Tensor, prior: float = 1.0, dtype: torch.dtype = torch.float64) -> tuple[Tensor, Tensor]:
-        """log p(responses, theta) up to a constant [S], and its gradient [P, S]; prior = 0 leaves the likelihood."""
+    def log_joint(
+        self, theta: Tensor, prior: float = 1.0, dtype: torch.dtype = torch.float64, thinned: bool = False
+    ) -> tuple[Tensor, Tensor]:
+        """log p(responses, theta) up to a constant [S], and its gradient [P, S]; prior = 0 leaves the likelihood;
+        thinned: from some of the trials, where they are very many."""
         theta = theta.detach().requires_grad_(True)
         with torch.enable_grad():
             p = self.unpack(theta)
-        value, on = self.likelihood(dtype).total(p)
+        likelihood = self.likelihood(dtype)
+        value, on = (likelihood.thinned() if thinned else likelihood).total(p)
         with torch.enable_grad():
             (gradient,) = torch.autograd.grad(p.dot(on), theta)
         theta = theta.detach()

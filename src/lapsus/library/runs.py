@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -120,7 +121,7 @@ class Run:
             )
         return run
 
-    def save(self, training: Training, seconds: float = 0.0) -> None:
+    def save(self, training: Training) -> None:
         """Write a checkpoint and forget all but the newest two."""
         from safetensors.torch import save
 
@@ -134,7 +135,7 @@ class Run:
             update=training.update,
             adam_updates=training.optimiser.updates,
             trials_seen=training.trials_seen,
-            seconds=seconds,
+            seconds=training.seconds,
             sha256=hashlib.sha256(data).hexdigest(),
             core_seconds=training.core_seconds,
             rate_price=training.price,
@@ -214,17 +215,18 @@ class Run:
                         set_aside(part)
             yield
 
-    def training(self, **options) -> tuple[Training, float]:
-        """The training as the newest checkpoint left it (or at its very start), and the seconds it has taken so far."""
+    def training(self, **options: Any) -> Training:
+        """The training as the newest checkpoint left it, or at its very start; `options` are those of Training."""
         newest = self._newest(warn=True)
         if newest is None:
-            return Training(self.experiment, first_model(self.experiment, self.path.parent, self.trust), **options), 0.0
+            return Training(self.experiment, first_model(self.experiment, self.path.parent, self.trust), **options)
         model = Model.of(self.experiment)
         facts, tensors = newest
         set_weights(
             model, {k.removeprefix("weights."): v for k, v in tensors.items() if k.startswith("weights.")}, self.path
         )
         training = Training(self.experiment, model, update=facts.update, trials_seen=facts.trials_seen, **options)
+        training.seconds = facts.seconds
         # Older checkpoints do not hold it: at most all of two cores, which is what they were made with.
         training.core_seconds = 2 * facts.seconds if facts.core_seconds is None else facts.core_seconds
         training.optimiser.updates = facts.adam_updates
@@ -239,13 +241,13 @@ class Run:
                 raise LapsusError(f"The checkpoint in {self.path} holds values in {name} that are not finite numbers.")
             tensor.copy_(tensors[name])
         training.set_hard(_hard(tensors, model, self.path))
-        return training, facts.seconds
+        return training
 
     def model(self) -> Model:
         """The trained model, with averaged weights where the last stage averages them."""
         if not self._checkpoints():
             raise LapsusError(f"{self.path} holds no checkpoint yet; `lapsus resume {self.path}` trains it.")
-        training, _ = self.training()
+        training = self.training()
         training.flat.copy_(training.average)
         return training.model.requires_grad_(False)
 
@@ -308,7 +310,9 @@ def _is_metrics(line: object) -> bool:
 
 
 def _is_number(value: object) -> bool:
-    return value is None or (type(value) in (int, float) and (value != value or abs(value) < 1e300))
+    return value is None or (
+        isinstance(value, (int, float)) and not isinstance(value, bool) and (value != value or abs(value) < 1e300)
+    )
 
 
 def _hard(tensors: dict[str, Tensor], model: Model, source: Path) -> dict[str, Tensor]:
@@ -320,7 +324,8 @@ def _hard(tensors: dict[str, Tensor], model: Model, source: Path) -> dict[str, T
         update, _, field = rest.partition(".")
         like = expected.get(field)
         right = like is not None and update.isdecimal() and tensor.dtype == like.dtype
-        if not (right and tensor.shape[1:] == like.shape[1:] and bool(torch.isfinite(tensor.double()).all())):
+        right = right and like is not None and tensor.shape[1:] == like.shape[1:]
+        if not (right and bool(torch.isfinite(tensor.double()).all())):
             raise LapsusError(f"The checkpoint in {source} belongs to another task: {name[:80]} does not fit.")
     return found
 
@@ -329,13 +334,13 @@ def first_model(experiment: Experiment, folder: Path, trust: bool = False) -> Mo
     """The model before its first update: new weights, or those of its start."""
     model = Model.of(experiment)
     if experiment.start_from:
-        set_weights(model, _start(experiment, folder, trust).state_dict(), experiment.start_from)
+        start = _start(experiment.start_from, experiment.seed, folder, trust)
+        set_weights(model, start.state_dict(), experiment.start_from)
     return model
 
 
-def _start(experiment: Experiment, folder: Path, trust: bool) -> Model:
+def _start(name: str, seed: int, folder: Path, trust: bool) -> Model:
     """What start_from names: a run in `folder` with the same seed, a run folder, or a shipped network."""
-    name, seed = experiment.start_from, experiment.seed
     for path in (folder / f"{name}-{seed}", folder / name, Path(name)):
         if (path / "config.toml").is_file():
             return Run(path, trust).model()

@@ -17,7 +17,7 @@ from lapsus.errors import LapsusError
 from lapsus.networks.readout import orthonormal_rows
 from lapsus.networks.time import TimeBias
 
-__all__ = ["NONLINEARITIES", "DendriticTree", "PointNeurons", "check_size", "he_normal"]
+__all__ = ["NONLINEARITIES", "DendriticTree", "PointNeurons", "TimedNetwork", "check_size", "he_normal"]
 
 MOST_UNITS, MOST_WEIGHTS = 4_096, 2**25
 NONLINEARITIES: dict[str, Callable[[Tensor], Tensor]] = {"relu": functional.relu, "softplus": functional.softplus}
@@ -29,9 +29,11 @@ def he_normal(shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
 
 
 def check_size(
-    units: int, nodes: int, stimulus_size: int, time_code: int, time_shared: int, input_scale: float
+    units: int, nodes: int, stimulus_size: int, time_code: int, time_shared: int, input_scale: float, alpha: float
 ) -> None:
     """Refuse a network whose weights would fill the memory, or whose sizes make no network."""
+    if not 0 < alpha <= 1:
+        raise LapsusError(f"network.alpha = dt/lambda must lie in (0, 1], not {alpha}.")
     if units > MOST_UNITS:
         raise LapsusError(f"network.units must be at most {MOST_UNITS:,} (it is {units}).")
     weights = nodes * (units + stimulus_size)
@@ -43,7 +45,23 @@ def check_size(
         raise LapsusError(f"network.input_scale must be a finite number (it is {input_scale}).")
 
 
-class DendriticTree(nn.Module):
+class TimedNetwork(nn.Module):
+    """What networks of this package share: input weights, biases that depend on time, a fixed readout."""
+
+    readout: Tensor
+    input_weight: nn.Parameter
+    time: TimeBias
+
+    def drive(self, s: Tensor) -> Tensor:
+        """W_s s: what the stimulus adds to each node that it reaches, [..., drive_size]."""
+        return s @ self.input_weight.T
+
+    def biases(self, steps: int) -> tuple[Tensor, ...]:
+        """[1 + T, nodes] for each layer, the first to be computed first, soma last; row 0 holds before cue offset."""
+        return self.time(steps)
+
+
+class DendriticTree(TimedNetwork):
     """F(r, s, t) of n neurons; branching (B_1, …, B_L) from the soma outward, () for point neurons.
 
     alpha is dt/lambda; input_scale multiplies the initial input weights: stimuli of order one drown in the process
@@ -53,8 +71,6 @@ class DendriticTree(nn.Module):
     >>> sum(p.numel() for p in tree.parameters())
     56272
     """
-
-    readout: Tensor
 
     def __init__(
         self,
@@ -72,9 +88,7 @@ class DendriticTree(nn.Module):
         super().__init__()
         if units < 1 or any(count < 1 for count in branching):
             raise LapsusError("network.units and every number in network.branching must be at least 1.")
-        check_size(units, units * math.prod(branching), stimulus_size, time_code, time_shared, input_scale)
-        if not 0 < alpha <= 1:
-            raise LapsusError(f"network.alpha = dt/lambda must lie in (0, 1], not {alpha}.")
+        check_size(units, units * math.prod(branching), stimulus_size, time_code, time_shared, input_scale, alpha)
         generator = streams.generator(seed, "network")
         self.units, self.branching, self.alpha, self.nonlinearity = units, tuple(branching), alpha, nonlinearity
         nodes = [units]
@@ -96,14 +110,6 @@ class DendriticTree(nn.Module):
     def rate_weight(self) -> nn.Parameter:
         """The weights on the rates, [leaves, n], for an optimiser that knows what to do with them."""
         return self.leaf_weight
-
-    def drive(self, s: Tensor) -> Tensor:
-        """W_s s: what the stimulus adds to each leaf, [..., leaves]."""
-        return s @ self.input_weight.T
-
-    def biases(self, steps: int) -> tuple[Tensor, ...]:
-        """[1 + T, nodes] for each layer, leaves first, soma last; row 0 holds before cue offset."""
-        return self.time(steps)
 
     def F(self, r: Tensor, drive: Tensor | None, biases: tuple[Tensor, ...]) -> Tensor:
         """Somatic activity [n, C, K] for rates r [n, C, K], drive [C, leaves] and one row of biases for each layer."""

@@ -6,21 +6,19 @@ from torch import Tensor, nn
 
 from lapsus import streams
 from lapsus.errors import LapsusError
-from lapsus.networks.dendritic import NONLINEARITIES, check_size, he_normal
+from lapsus.networks.dendritic import NONLINEARITIES, TimedNetwork, check_size, he_normal
 from lapsus.networks.readout import orthonormal_rows
 from lapsus.networks.time import TimeBias
 
 __all__ = ["TwoLayer"]
 
 
-class TwoLayer(nn.Module):
+class TwoLayer(TimedNetwork):
     """F = [W_2 [W_1 r + W_s s + b_1(t)]_+ + b_2(t)]_+, every hidden unit reaching every neuron.
 
     >>> lapsus.TwoLayer(stimulus_size=8, units=16).units
     16
     """
-
-    readout: Tensor
 
     def __init__(
         self,
@@ -38,9 +36,7 @@ class TwoLayer(nn.Module):
         super().__init__()
         if units < 1 or hidden < 1:
             raise LapsusError("network.units and network.hidden must be at least 1.")
-        check_size(units, hidden, stimulus_size, time_code, time_shared, input_scale)
-        if not 0 < alpha <= 1:
-            raise LapsusError(f"network.alpha = dt/lambda must lie in (0, 1], not {alpha}.")
+        check_size(units, hidden, stimulus_size, time_code, time_shared, input_scale, alpha)
         generator = streams.generator(seed, "network")
         self.units, self.alpha, self.nonlinearity, self.drive_size = units, alpha, nonlinearity, hidden
         self.hidden_weight = nn.Parameter(he_normal((hidden, units), generator))
@@ -52,12 +48,6 @@ class TwoLayer(nn.Module):
     @property
     def rate_weight(self) -> nn.Parameter:
         return self.hidden_weight
-
-    def drive(self, s: Tensor) -> Tensor:
-        return s @ self.input_weight.T
-
-    def biases(self, steps: int) -> tuple[Tensor, ...]:
-        return self.time(steps)
 
     def F(self, r: Tensor, drive: Tensor | None, biases: tuple[Tensor, ...]) -> Tensor:
         act = NONLINEARITIES[self.nonlinearity]

@@ -12,6 +12,7 @@ from lapsus.analysis.activity import items
 from lapsus.analysis.alignment import SigmoidFit, sigmoid, sigmoid_against_flat, sigmoid_bootstrap
 from lapsus.analysis.modes import averaging
 from lapsus.analysis.rings import cyclic_alignment
+from lapsus.behaviour import BNS
 from lapsus.circular import embed
 from lapsus.errors import LapsusError
 from lapsus.paper.fig2 import cloud
@@ -40,7 +41,7 @@ TABLE_1 = {
     "feature-constant-05": (0.000152, 0.000000, 0.000152),
     "feature-smooth-2": (0.065647, 0.000340, 0.065307),
 }
-WINDOWS = {
+WINDOWS: dict[str, int] = {
     "feature-optimal": 40,
     "feature-optimal-30": 30,
     "feature-optimal-20": 20,
@@ -177,8 +178,11 @@ def averaging_by_condition(
     """One row a condition: target swap probability, mean and s.d. over trials of the place between the two modes."""
     dataset = networks.responses(role, conditions, trials, seed=31)
     found = items(dataset)
-    radius = networks.model(role).behaviour.radius
-    place = averaging(dataset["x_T"].to_numpy(), embed(found.target, radius), embed(found.distractor, radius))
+    target = networks.model(role).behaviour
+    if not isinstance(target, BNS):
+        raise LapsusError(f"the target of {role} has no modes at items")
+    modes = embed(found.target, target.radius), embed(found.distractor, target.radius)
+    place = averaging(dataset["x_T"].to_numpy(), *modes)
     frame = pd.DataFrame({"condition": dataset["condition"], "probability": dataset["probability"], "place": place})
     return (
         frame.groupby("condition")

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+import xarray as xr
 from scipy import stats
 
 from lapsus.analysis.activity import cue_onset, items
@@ -14,7 +15,7 @@ from lapsus.errors import LapsusError
 from lapsus.paper import appendix, cue_combination, fig2, fig3, fig4, prediction
 from lapsus.paper.roles import Networks
 from lapsus.paper.verdicts import Claim, criteria, judge_networks, not_computed
-from lapsus.statistics.intervals import proportion_interval
+from lapsus.statistics.intervals import rate_interval, resampled_interval
 from lapsus.study.commitment import commitment
 from lapsus.study.designs import MARGIN
 from lapsus.study.transplants import pushes
@@ -54,7 +55,7 @@ def swap_deviation(networks: Networks, role: str, *, bins: int = 9) -> Interval:
 
 def _swap_share(networks: Networks, role: str, noise_scale: float = 1.0) -> Interval:
     swap = items(networks.responses(role, 2048, 8, seed=51, noise_scale=noise_scale)).swap
-    return float(swap.mean()), *(float(v) for v in proportion_interval(swap.sum(), len(swap)))
+    return rate_interval(swap)
 
 
 def optimal_swaps(networks: Networks) -> Interval:
@@ -70,7 +71,7 @@ def _ablation(networks: Networks, kind: str) -> Interval:
 def both_modes(networks: Networks, role: str) -> Interval:
     """Share of conditions with a mode at either item."""
     two, _ = fig2.modes_by_condition(networks, role, None)
-    return float(two.mean()), *(float(v) for v in proportion_interval(two.sum(), len(two)))
+    return rate_interval(two)
 
 
 def one_mode(networks: Networks) -> Interval:
@@ -87,7 +88,7 @@ def averaging_slope(networks: Networks) -> Interval:
     if np.ptp(p) < 1e-6:
         raise LapsusError("the target's swap probability is the same in all conditions")
 
-    def statistic(rows):
+    def statistic(rows: np.ndarray) -> np.ndarray:
         x = p[rows] - p[rows].mean(-1, keepdims=True)
         return (x * mean[rows]).sum(-1) / (x**2).sum(-1)
 
@@ -102,7 +103,7 @@ def _over_conditions(count: int, statistic: Callable, repeats: int) -> Interval:
 # --- Figure 3 and Table 1 ---
 
 
-def _window(curves, when: str) -> np.ndarray:
+def _window(curves: xr.DataArray, when: str) -> np.ndarray:
     """Mean alignment [line] over five steps: the first of delay 1, the first from cue offset, or the last."""
     time, epoch = curves["time"].to_numpy(), curves["epoch"].to_numpy()
     delay = np.flatnonzero((time < cue_onset(curves.to_dataset(name="alignment"))) & (epoch != "stimulus"))
@@ -265,7 +266,7 @@ def cyclic(networks: Networks) -> Interval:
     gap = distance(found.colours[:, None], found.colours[None])
     upper = np.triu_indices(len(found.colours))
 
-    def statistic(cosine, different):
+    def statistic(cosine: np.ndarray, different: np.ndarray) -> float:
         return float(stats.spearmanr(cosine[different].mean(0)[upper], gap[upper]).statistic)
 
     return _resampled_configurations(found.cued, statistic, networks)
@@ -283,7 +284,7 @@ def alignment_follows_swaps(networks: Networks, role: str) -> Interval:
     rows = np.random.default_rng(0).integers(before.shape[1], size=(networks.sizes.claim_repeats, before.shape[1]))
     rank = lambda values: stats.spearmanr(values, rate).statistic  # noqa: E731
     drawn = np.array([rank(before[:, one].mean(1)) for one in rows])
-    return float(rank(before.mean(1))), *(float(v) for v in np.quantile(drawn, [0.025, 0.975]))
+    return resampled_interval(rank(before.mean(1)), drawn)
 
 
 def alignment_push(networks: Networks, role: str) -> Interval:
@@ -397,7 +398,9 @@ def evaluate_claims(networks: Networks | list[Networks], figures: set[str] | Non
         test = CLAIMS[id]
         if figures is not None and test.figure not in figures:
             continue
-        values, reasons, used = [], [], set()
+        values: list[Interval] = []
+        reasons: list[str] = []
+        used: set[str] = set()
         for one in sets:
             for roles in test.units:
                 sources = {one.sources.get(role, role) for role in roles}

@@ -4,6 +4,7 @@ all cues.
 Paper: appendix "Extension to cue combination tasks" and its three figures.
 """
 
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -11,18 +12,22 @@ import pandas as pd
 import torch
 import xarray as xr
 from matplotlib.axes import Axes
+from matplotlib.collections import QuadMesh
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle, FancyArrowPatch, Rectangle
 
 from lapsus import streams
+from lapsus.behaviour import CausalInference
 from lapsus.diffusion import reverse_sample
 from lapsus.engine import normal
+from lapsus.errors import LapsusError
 from lapsus.paper.roles import Networks
 from lapsus.plots.style import GREEN, ORANGE, PURPLE, SKY, TEXT_WIDTH, VERMILION, letter, panel, style
-from lapsus.statistics.intervals import proportion_interval
+from lapsus.statistics.intervals import rate_interval, resampled_interval
 from lapsus.statistics.ks import bimodal, both_modes, ks_distance, ks_over_cues, mode_mass
 from lapsus.study.evaluation import respond
 from lapsus.tasks import CueCombination
+from lapsus.training.model import Model
 
 __all__ = [
     "ROLE",
@@ -40,7 +45,7 @@ __all__ = [
 ]
 
 ROLE = "cue-combination"
-GRID, LIMIT, SAMPLES = 20, 3.0, 2000
+LIMIT = 3.0
 SLICES = (-2.5, -1.2, 0.0, 0.9, 1.6)
 SLICE_COLOURS = (SKY, GREEN, PURPLE, ORANGE, VERMILION)
 # Trials a condition that are simulated at a time: with 400 conditions about 100 MB of noise.
@@ -53,7 +58,15 @@ _MODE_WIDTH = 0.2
 # --- Numbers ---
 
 
-def _responses(model, conditions: dict, samples: int, seed: int) -> np.ndarray:
+def _network(networks: Networks) -> tuple[Model, CueCombination, CausalInference]:
+    """The network with its task and target, which its role says it has."""
+    model = networks.model(ROLE)
+    if not isinstance(model.task, CueCombination) or not isinstance(model.behaviour, CausalInference):
+        raise LapsusError(f"the network of the role {ROLE} does not combine cues")
+    return model, model.task, model.behaviour
+
+
+def _responses(model: Model, conditions: dict, samples: int, seed: int) -> np.ndarray:
     """Free-running responses [condition, sample]."""
     parts = [
         respond(model, conditions, min(_AT_ONCE, samples - start), seed + start)[0].numpy()
@@ -62,7 +75,7 @@ def _responses(model, conditions: dict, samples: int, seed: int) -> np.ndarray:
     return np.concatenate(parts, axis=1)
 
 
-def _of_target(function, values: np.ndarray, conditions: dict) -> np.ndarray:
+def _of_target(function: Callable[..., torch.Tensor], values: np.ndarray, conditions: dict) -> np.ndarray:
     """behaviour.density or behaviour.cdf at values [condition, X] (or [X], the same for all), in float64."""
     conditions = {name: cue.double() for name, cue in conditions.items()}
     values = np.broadcast_to(values, (len(conditions["s_v"]), np.shape(values)[-1]))
@@ -70,14 +83,15 @@ def _of_target(function, values: np.ndarray, conditions: dict) -> np.ndarray:
 
 
 @lru_cache(maxsize=4)
-def cues_on_grid(networks: Networks, samples: int = SAMPLES, size: int = GRID, seed: int = 100_000) -> xr.Dataset:
+def cues_on_grid(networks: Networks, seed: int = 100_000) -> xr.Dataset:
     """The network's responses[s_v, s_a, sample] on the grid, their ks[s_v, s_a], whether the target is `bimodal`
     there and whether the network has `both_modes`, and the `mode_mass` at the rarer of them relative to the target's;
     `target_both_modes` is the same for as many samples of the target, and
     `exact_ks` the distance of the exact denoiser run through the network's schedule: what a perfect network would
     have."""
-    model = networks.model(ROLE)
-    conditions, behaviour = model.task.grid(size, LIMIT), model.behaviour
+    model, task, behaviour = _network(networks)
+    size, samples = networks.sizes.cue_grid, networks.sizes.cue_samples
+    conditions = task.grid(size, LIMIT)
     x = _responses(model, conditions, samples, seed)
     on_grid = lambda values: values.reshape(size, size, *values.shape[1:])  # noqa: E731
     cues = np.linspace(-LIMIT, LIMIT, size)
@@ -104,15 +118,16 @@ def cues_on_grid(networks: Networks, samples: int = SAMPLES, size: int = GRID, s
 
 
 @lru_cache(maxsize=4)
-def along_vision(networks: Networks, points: int = 61, samples: int = SAMPLES, seed: int = 200_000) -> xr.Dataset:
+def along_vision(networks: Networks, seed: int = 200_000) -> xr.Dataset:
     """Responses[s_v, sample] for s_a = 0, and the target's density[s_v, z_a]."""
-    model = networks.model(ROLE)
+    model, _, behaviour = _network(networks)
+    points, samples = networks.sizes.cue_points, networks.sizes.cue_samples
     s_v = np.linspace(-LIMIT, LIMIT, points)
     conditions = {"s_v": torch.tensor(s_v, dtype=torch.float32), "s_a": torch.zeros(points)}
     return xr.Dataset(
         {
             "responses": (("s_v", "sample"), _responses(model, conditions, samples, seed)),
-            "density": (("s_v", "z_a"), _of_target(model.behaviour.density, _X, conditions)),
+            "density": (("s_v", "z_a"), _of_target(behaviour.density, _X, conditions)),
         },
         coords={"s_v": s_v, "z_a": _X},
     )
@@ -122,15 +137,14 @@ def ks_interval(networks: Networks, quantile: float) -> tuple[float, float, floa
     """A quantile of the KS distance over the cells of the grid, with its interval by resampling cells."""
     ks = cues_on_grid(networks)["ks"].to_numpy().ravel()
     drawn = ks[np.random.default_rng(0).integers(len(ks), size=(2000, len(ks)))]
-    low, high = np.quantile(np.quantile(drawn, quantile, axis=1), [0.025, 0.975])
-    return float(np.quantile(ks, quantile)), float(low), float(high)
+    return resampled_interval(float(np.quantile(ks, quantile)), np.quantile(drawn, quantile, axis=1))
 
 
 def modes_interval(networks: Networks) -> tuple[float, float, float]:
     """Share of bimodal cells in which the network has both modes, with its interval."""
     found = cues_on_grid(networks)
     there = found["both_modes"].to_numpy()[found["bimodal"].to_numpy()]
-    return float(there.mean()), *(float(v) for v in proportion_interval(there.sum(), len(there)))
+    return rate_interval(there)
 
 
 def summary(networks: Networks) -> dict:
@@ -173,7 +187,7 @@ def _blank(ax: Axes, width: float, height: float) -> Axes:
     return ax
 
 
-def _arrow(ax: Axes, start, end) -> None:
+def _arrow(ax: Axes, start: Sequence[float], end: Sequence[float]) -> None:
     ax.add_patch(
         FancyArrowPatch(start, end, arrowstyle="-|>", mutation_scale=7, shrinkA=0, shrinkB=0, color="0.3", lw=0.8)
     )
@@ -228,7 +242,7 @@ def graphical_model(ax: Axes) -> Axes:
     return ax
 
 
-def posterior_map(ax: Axes, s_v: np.ndarray, z_a: np.ndarray, density: np.ndarray, title: str):
+def posterior_map(ax: Axes, s_v: np.ndarray, z_a: np.ndarray, density: np.ndarray, title: str) -> QuadMesh:
     """Density [s_v, z_a] as shades; dashed: where either hypothesis alone would put the sound. Returns the image."""
     image = ax.pcolormesh(s_v, z_a, density.T, cmap="magma", vmin=0, vmax=1.0, shading="nearest", rasterized=True)
     ax.axhline(0, color="w", lw=0.6, ls=(0, (4, 3)))
@@ -261,7 +275,7 @@ def _examples(ks: np.ndarray) -> list[tuple[int, int]]:
     ]
 
 
-def ks_map(ax: Axes, found: xr.Dataset):
+def ks_map(ax: Axes, found: xr.Dataset) -> QuadMesh:
     """KS distance for every pair of cues; dots mark the examples. Returns the image."""
     cues, ks = found["s_v"].to_numpy(), found["ks"].to_numpy()
     image = ax.pcolormesh(
@@ -283,7 +297,7 @@ def ks_map(ax: Axes, found: xr.Dataset):
     return image
 
 
-def example_cdfs(axes: list[Axes], found: xr.Dataset, behaviour) -> None:
+def example_cdfs(axes: list[Axes], found: xr.Dataset, behaviour: CausalInference) -> None:
     """Target (black) and empirical CDF of five cells, and where they are farthest apart (red)."""
     cues, ks = found["s_v"].to_numpy(), found["ks"].to_numpy()
     for ax, (i, j), colour in zip(axes, _examples(ks), SLICE_COLOURS, strict=True):
@@ -333,7 +347,7 @@ def _network_panels(ax: Axes, networks: Networks) -> Axes:
     letter(a, "E")
     row = right.subgridspec(1, 5, wspace=0.12)
     axes = [fig.add_subplot(row[k]) for k in range(5)]
-    example_cdfs(axes, found, networks.model(ROLE).behaviour)
+    example_cdfs(axes, found, _network(networks)[2])
     axes[0].set(ylabel="cumulative probability", yticks=[0, 0.5, 1])
     axes[2].set_xlabel(
         f"auditory source $z_a$ ($\\sigma_p$); coloured: network (n = {found.attrs['samples']:,}), black: ideal"

@@ -4,6 +4,7 @@ from functools import lru_cache
 
 import numpy as np
 import pandas as pd
+import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -62,7 +63,7 @@ def fitted_swap_function(networks: Networks, role: str) -> pd.DataFrame:
 
 
 @lru_cache(maxsize=64)
-def samples(networks: Networks, role: str, probe_distance: float, noise_scale: float = 1.0):
+def samples(networks: Networks, role: str, probe_distance: float, noise_scale: float = 1.0) -> xr.Dataset:
     """512 final samples of one condition: target at (0, 0), distractor's report at -2 pi / 3."""
     return networks.responses(role, pair(probe_distance), SAMPLES, seed=3, noise_scale=noise_scale)
 

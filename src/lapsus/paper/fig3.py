@@ -1,6 +1,7 @@
 """Figure 3: alignment of the planes that hold the two colours, before and after the cue."""
 
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -132,7 +133,7 @@ def _alignment_axes(ax: Axes, onset: float) -> Axes:
     return ax
 
 
-def planes_3d(ax, points: xr.DataArray) -> None:
+def planes_3d(ax: Any, points: xr.DataArray) -> None:
     """Bin means of both items in three components, coloured by the reported colour: ○ item 1 cued, □ item 2."""
     colours = wheel(points["colour"].to_numpy())
     for item, marker, shade in ((0, "o", "0.35"), (1, "s", "0.65")):

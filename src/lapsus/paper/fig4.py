@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -92,7 +93,7 @@ def normals(networks: Networks, role: str = RINGS) -> Normals:
     starts, distances = grid(sizes.ring_rotations), np.radians([45, 75, 105, 135, 165])
     probes = np.array([(start, start + gap) for gap in distances for start in starts])
     fixed = grid(sizes.ring_colours)
-    units, rows = None, []
+    units, rows = 0, []
     area, scores, swaps, spread = [], [], [], []
     for k, pair in enumerate(probes):
         dataset = networks.simulate(role, ring_design(fixed, pair[None]), sizes.ring_trials, seed=100 + k)
@@ -207,7 +208,7 @@ def same_and_opposite(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 # --- Panels ---
 
 
-def ring_scatter(ax, projected: RingProjection, *, fixed_cued: bool):
+def ring_scatter(ax: Any, projected: RingProjection, *, fixed_cued: bool) -> Any:
     """Single trials in three components, coloured by the free item's colour; crosses are swaps. Takes 3-D axes."""
     own = projected.fixed_cued == fixed_cued
     for swap, marker, size, width in ((False, "o", 3.0, 0), (True, "x", 6.0, 0.6)):

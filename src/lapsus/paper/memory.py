@@ -1,5 +1,6 @@
 """Beyond the paper: what its networks, and those that were trained on delays that vary, remember at other delays."""
 
+from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
@@ -56,7 +57,7 @@ def planes(which: str, role: str) -> pd.DataFrame:
     return pd.DataFrame([(d, b.mean(), a.mean()) for d, b, a in rows], columns=["distance", "before", "after"])
 
 
-def _all(make, roles=ROLES) -> pd.DataFrame:
+def _all(make: Callable[[str, str], pd.DataFrame], roles: tuple[str, ...] = ROLES) -> pd.DataFrame:
     """One table of all networks that there are in both sets."""
     parts = []
     for which in SETS:

@@ -100,8 +100,7 @@ def reproduce(
         folder = make_folder(output)
         for name in names:
             progress(name)
-            draw = FIGURES[name].draw
-            drawn = draw(networks, recording) if name == "fig3" else draw(networks)
+            drawn = fig3.figure(networks, recording) if name == "fig3" else FIGURES[name].draw(networks)
             for ending in ("pdf", "png"):
                 write_figure(folder / f"{name}.{ending}", drawn, dpi=300)
             plt.close(drawn)

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -13,6 +14,7 @@ from lapsus.library import Run
 from lapsus.library.shipped import load_shipped, shipped
 from lapsus.study.simulation import simulate_design, simulate_responses
 from lapsus.study.sizes import FULL_FIGURES, FigureSizes
+from lapsus.training.model import Model
 
 __all__ = ["LABELS", "Networks", "role_of"]
 
@@ -78,7 +80,7 @@ def role_of(config: dict) -> str | None:
     return None
 
 
-def _duration(trained, own):
+def _duration(trained: Any, own: Any) -> Any:
     """Of an epoch in figures: that of the last stage, where a list ends, but a range only says what was trained: what
     counts then is the experiment's own."""
     trained = trained[-1] if isinstance(trained, list | tuple) else trained
@@ -129,9 +131,10 @@ class Networks:
 
     @classmethod
     def _of(cls, candidates: dict, seed: int = 1) -> "Networks":
-        loaders, sources = {}, {}
+        loaders: dict[str, Callable] = {}
+        sources: dict[str, str] = {}
 
-        def first(item) -> tuple:
+        def first(item: tuple[str, tuple[dict, Callable]]) -> tuple:
             """Of several networks of one role, the seed asked for; then the one trained longest."""
             name, (config, _) = item
             return config["seed"] != seed, -sum(stage["updates"] for stage in config["stage"]), name
@@ -145,7 +148,8 @@ class Networks:
     def __contains__(self, role: str) -> bool:
         return role in self.loaders
 
-    def model(self, role: str):
+    def model(self, role: str) -> Model:
+        """The network of a role, opened once."""
         if role not in self.loaders:
             raise LapsusError(f"no network {role}")
         return self.loaders[role]()

@@ -1,6 +1,8 @@
 """Schematics of the task, of training and of the three errors; the noise schedule. Drawn from the same constants as the
 code."""
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
@@ -31,7 +33,7 @@ def _blank(ax: Axes, width: float, height: float) -> Axes:
     return ax
 
 
-def _arrow(ax: Axes, start, end, **options) -> None:
+def _arrow(ax: Axes, start: tuple[float, float], end: tuple[float, float], **options: Any) -> None:
     ax.add_patch(
         FancyArrowPatch(
             start,

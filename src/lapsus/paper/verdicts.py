@@ -53,8 +53,10 @@ def judge(id: str, value: float, low: float, high: float) -> Claim:
         verdict = "holds" if low > rule["above"] else "does not hold" if high <= rule["above"] else "undecided"
     else:
         verdict = "holds" if high < rule["below"] else "does not hold" if low >= rule["below"] else "undecided"
-    finite = [number if math.isfinite(number) else None for number in (float(value), float(low), float(high))]
-    return Claim(id, rule["claim"], rule["statistic"], *finite, rule.get("paper"), verdict)
+    finite = lambda number: float(number) if math.isfinite(number) else None  # noqa: E731
+    return Claim(
+        id, rule["claim"], rule["statistic"], finite(value), finite(low), finite(high), rule.get("paper"), verdict
+    )
 
 
 def judge_networks(id: str, found: list[tuple[float, float, float]]) -> Claim:

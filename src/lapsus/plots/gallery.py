@@ -56,7 +56,8 @@ def _planes(ax: Axes, found: Planes) -> None:
     for shade, degrees, mean in zip(shades, found.degrees, found.curve):
         ax.plot(found.times, mean, color=shade, label=f"{degrees}°")
     mark_epochs(ax, found.onset)
-    ax.axhline(0.5, color=GREY, lw=0.5, ls=(0, (3, 2)))
+    if len(found.shuffled):
+        ax.fill_between(found.times, *found.shuffled, color=GREY, alpha=0.2, lw=0)
     ax.set(ylim=(0, 1.02), yticks=[0, 0.5, 1], xlabel="time from cue offset (steps)", ylabel="plane alignment |cos|")
     if len(found.curve) > 1:
         ax.legend(loc="lower right", ncols=2)

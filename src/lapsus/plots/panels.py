@@ -15,6 +15,7 @@ from lapsus.inference.result import Fit
 from lapsus.plots import fits
 from lapsus.plots.axes import cloud
 from lapsus.plots.mechanism import FIGURES
+from lapsus.plots.numbers import numbers_of
 from lapsus.plots.style import BLUE, GREY, ORANGE, VERMILION, mark_epochs, style, wheel_key
 from lapsus.study.findings import NetworkFindings
 from lapsus.study.match import Match
@@ -38,8 +39,8 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Picture:
-    """One figure: SVG for light and dark pages as data addresses, its size in CSS pixels, and what it shows in
-    words."""
+    """One figure: SVG for light and dark pages and its numbers (CSV) as data addresses, its size in CSS pixels, and
+    what it shows in words."""
 
     light: str
     dark: str
@@ -47,6 +48,11 @@ class Picture:
     height: int
     alt: str
     caption: str
+    numbers: str
+
+
+# Figures are drawn at their size in print. On a page they are so much larger, so that their type is that of captions.
+_ON_PAGE = 1.4
 
 
 def picture(figure: Figure, alt: str, caption: str = "") -> Picture:
@@ -54,11 +60,12 @@ def picture(figure: Figure, alt: str, caption: str = "") -> Picture:
     buffer = io.BytesIO()
     with style():
         figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
-    width, height = (round(96 * side) for side in figure.get_size_inches())
+    width, height = (round(96 * _ON_PAGE * side) for side in figure.get_size_inches())
+    numbers = "data:text/csv;base64," + base64.b64encode(numbers_of(figure).encode()).decode()
     plt.close(figure)
     svg = buffer.getvalue().decode()
     svg = svg[svg.index("<svg") :]
-    return Picture(_address(svg), _address(_dark(svg)), width, height, alt, caption or alt)
+    return Picture(_address(svg), _address(_dark(svg)), width, height, alt, caption or alt, numbers)
 
 
 def _address(svg: str) -> str:
@@ -70,6 +77,11 @@ def _dark(svg: str) -> str:
     root's."""
     turned = re.sub(r"#([0-9a-f]{2})\1\1\b", lambda m: "#" + 3 * f"{round(236 - int(m[1], 16) * 0.85):02x}", svg)
     return turned.replace("<svg ", '<svg fill="#ececec" ', 1)
+
+
+def _legend_above(ax: Axes, title: str = "") -> None:
+    """Where it covers no data."""
+    ax.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=2, title=title or None, title_fontsize=7)
 
 
 def _degrees(ax: Axes, label: str) -> None:
@@ -152,8 +164,7 @@ def match(found: Match, label: str = "") -> Picture:
             ax.plot(x, found.data, "o", color="k", ms=4, label="data")
         _degrees(ax, f"{found.feature} distance between the items (°)")
         ax.set(ylabel="nearest to the non-target", ylim=(0, None))
-        ax.legend(loc="upper right")
-        ax.set_title(label)
+        _legend_above(ax, label)
     against = "the fitted model and the data" if found.data is not None else "the fitted model"
     return picture(
         figure,
@@ -170,15 +181,27 @@ def swap_target(evaluation: dict, label: str = "") -> Picture:
     x = np.degrees([p["distance"] for p in curve])
     with style():
         figure, ax = plt.subplots(figsize=(3.3, 2.4), layout="constrained")
-        ax.fill_between(x, [p["low"] for p in curve], [p["high"] for p in curve], color=VERMILION, alpha=0.25, lw=0)
-        ax.plot(x, [p["rate"] for p in curve], color=VERMILION, marker="s", ms=3, label="network, 95 % interval")
-        ax.plot(x, [p["target"] for p in curve], color=BLUE, ls=(0, (1, 1.2)), lw=1.6, label="target")
+        rate, low, high = (np.array([p[name] for p in curve]) for name in ("rate", "low", "high"))
+        one = len(curve) == 1  # all distances are one: a dot with its interval, and a bar where it should be
+        if one:
+            ax.errorbar([0], rate, [rate - low, high - rate], color=VERMILION, marker="s", ms=4, capsize=3,
+                        label="network, 95 % interval")  # fmt: skip
+        else:
+            ax.fill_between(x, low, high, color=VERMILION, alpha=0.25, lw=0)
+            ax.plot(x, rate, color=VERMILION, marker="s", ms=3, label="network, 95 % interval")
+        at, line = (
+            ([0], {"marker": "_", "ms": 24, "mew": 2, "ls": ""}) if one else (x, {"ls": (0, (1, 1.2)), "lw": 1.6})
+        )
+        ax.plot(at, [p["target"] for p in curve], color=BLUE, label="target", **line)
         if exact:
-            ax.plot(x, [p["rate"] for p in exact], color=GREY, lw=0.9, label="exact denoiser")
-        _degrees(ax, "distance between the items (°)")
-        ax.set(ylabel="swap rate", ylim=(0, max(0.02, 1.3 * max(max(p["high"], p["target"]) for p in curve))))
-        ax.legend(loc="upper right")
-        ax.set_title(label)
+            line = {"marker": "_", "ms": 24, "ls": ""} if one else {"lw": 0.9}
+            ax.plot(at, [p["rate"] for p in exact], color=GREY, label="exact denoiser", **line)
+        if one:
+            ax.set(xlim=(-1, 1), xticks=[], xlabel="all distances")
+        else:
+            _degrees(ax, "distance between the items (°)")
+        ax.set(ylabel="swap rate", ylim=(0, max(0.02, 1.15 * max(max(p["high"], p["target"]) for p in curve))))
+        _legend_above(ax, label)
     return picture(
         figure,
         "Swap rate by distance: network beside its target and the exact denoiser; mean deviation"
@@ -200,7 +223,7 @@ def clouds(arrays: dict[str, np.ndarray], near: float) -> Picture:
             ax.set_title(f"items {np.degrees(gap):.0f}° apart")
             for spine in ax.spines.values():
                 spine.set_visible(False)
-            wheel_key(ax, (0.42, 0.42, 0.16, 0.16))
+            wheel_key(ax, (0.86, 0.84, 0.16, 0.16))
     return picture(
         figure,
         f"Two clouds of {count} responses in the plane of the readout, coloured by the colour they mean; the cued item"
@@ -251,19 +274,21 @@ def alignment(numbers: Planes, arrays: dict[str, np.ndarray], label: str = "") -
             ax.fill_between(time, m - s, m + s, color=shade, alpha=0.18, lw=0)
             ax.plot(time, m, color=shade, label=f"{degrees}°")
         mark_epochs(ax, numbers.onset)
-        ax.axhline(0.5, color=GREY, lw=0.5, ls=(0, (3, 2)))
+        if len(numbers.shuffled):
+            ax.fill_between(time, *numbers.shuffled, color=GREY, alpha=0.2, lw=0, label="shuffled")
+        else:
+            ax.axhline(0.5, color=GREY, lw=0.5, ls=(0, (3, 2)))
         ax.set(
             ylim=(0, 1.02), yticks=[0, 0.5, 1], xlabel="time from cue offset (steps)", ylabel="plane alignment |cos|"
         )
         ax.set_title(label, pad=10)
-        if len(mean) > 1:
-            ax.legend(title="items apart", title_fontsize=6, loc="lower right", ncols=2)
+        ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), title="items apart", title_fontsize=6)
     return picture(
         figure,
         f"Alignment of the two colour planes over the trial: mean {numbers.mean_before:.2f} before the cue,"
         f" {numbers.mean_after:.2f} after it.",
-        "Alignment of the planes that hold the two items' colours (1 parallel, 0 perpendicular, 0.5 for unrelated"
-        f" planes); mean ± s.d. over {numbers.rotations} rotations.",
+        "Alignment of the planes that hold the two items' colours (1 parallel, 0 perpendicular; grey: 95 % of curves"
+        f" whose colours were shuffled); mean ± s.d. over {numbers.rotations} rotations.",
     )
 
 

@@ -2,7 +2,7 @@
 variable."""
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -56,7 +56,7 @@ SWAP, CORRECT = VERMILION, BLUE
 
 
 @contextmanager
-def style():
+def style() -> Iterator[None]:
     """Settings for a figure at its printed size, without touching the user's."""
     settings = {
         "font.family": "sans-serif",

@@ -56,11 +56,7 @@ def discovery_page(content: DiscoveryContent) -> str:
             "answer": first_answer([n.mechanism for n in networks]),
             "verdict": _verdict(networks),
             "data": _data(trials, summary, content.notes),
-            "fit": {
-                "picture": panels.behaviour_fit(fit, content.truth),
-                "comparison": _comparison(summary),
-                "summary": summary["summary"],
-            },
+            "fit": {"picture": panels.behaviour_fit(fit, content.truth), "summary": summary["summary"]},
             "networks": [network_part(which, network) for which, network in enumerate(networks, 1)],
             "match_table": _match_table(networks),
             "mechanism_table": mechanism_table(networks),
@@ -139,25 +135,6 @@ def _power(trials: Trials, summary: dict[str, Any]) -> str:
         " ones if "
         f"the two rates for one non-target differ by {least:.3f} or more, around a mean of {each:.3f}; a smaller "
         "difference may be there unseen."
-    )
-
-
-def _comparison(summary: dict[str, Any]) -> dict[str, Any] | None:
-    if not summary["comparison"]:
-        return None
-    body = [
-        [
-            row["model"] + (" (chosen)" if row["model"] == summary["model"] else ""),
-            number(row["elpd"], ".1f"),
-            "best" if row["elpd_difference"] == 0 else f"{-row['elpd_difference']:.1f} ± {row['difference_se']:.1f}",
-            row["pareto_k_above_0.7"],
-        ]
-        for row in summary["comparison"]
-    ]
-    return table(
-        "Behaviour models by leave-one-out predictive density",
-        ["model", "elpd", "below the best (nats ± s.e.)", "Pareto k > 0.7"],
-        body,
     )
 
 

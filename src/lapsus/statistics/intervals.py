@@ -41,6 +41,12 @@ def rate_interval(hits: np.ndarray, unit: np.ndarray | None = None) -> tuple[flo
     return rate, float(low), float(high)
 
 
+def resampled_interval(value: float | np.ndarray, drawn: np.ndarray) -> tuple[float, float, float]:
+    """A number with the 95 % interval of its bootstrap samples [sample], by their quantiles."""
+    low, high = np.quantile(drawn, [0.025, 0.975])
+    return float(value), float(low), float(high)
+
+
 def median_interval(values: np.ndarray) -> tuple[float, float, float]:
     """Median of values [unit, trial], with a 95 % interval from order statistics that is widened for units."""
     flat = np.sort(np.asarray(values, float), axis=None)

@@ -16,7 +16,7 @@ import torch
 import xarray as xr
 
 from lapsus.analysis.activity import cue_onset, two_items
-from lapsus.analysis.alignment import SigmoidFit, plane_alignment, pre_and_post_cue, sigmoid_against_flat
+from lapsus.analysis.alignment import SigmoidFit, plane_alignment, pre_and_post_cue, shuffle_null, sigmoid_against_flat
 from lapsus.analysis.commitment import Commitment
 from lapsus.analysis.decoding import Decoding, decoding
 from lapsus.analysis.dynamics import Dynamics
@@ -52,7 +52,8 @@ EARLY = 0.1
 @dataclass(frozen=True)
 class Planes:
     """|cos| of the two items' colour planes over time: times [time], curve and its s.d. over rotations [distance, time]
-    at each probe distance (degrees); before and after the cue [distance]; onset of the cue in steps from its offset."""
+    at each probe distance (degrees); before and after the cue [distance]; onset of the cue in steps from its offset.
+    shuffled [2, time]: where 95 % of curves of shuffled colours lie (the last distance)."""
 
     degrees: tuple[int, ...]
     before: np.ndarray
@@ -66,6 +67,7 @@ class Planes:
     times: np.ndarray = field(default_factory=lambda: np.empty(0))
     curve: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))
     sd: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))
+    shuffled: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))
 
 
 @dataclass(frozen=True)
@@ -243,13 +245,14 @@ def single_trials(model: Model, count: int, apart: float, seed: int = 0, threads
 def planes(model: Model, sizes: Sizes = FULL, seed: int = 0) -> Planes:
     """Alignment of the two items' planes over time, at each probe distance (index-cued: one)."""
     index = isinstance(model.task, IndexCued)
-    curves, levels = [], (180,) if index else sizes.degrees
+    curves, levels, groups = [], (180,) if index else sizes.degrees, None if index else "configuration"
     for k, degrees in enumerate(levels):
         conditions = alignment_grid() if index else alignment_grid(np.radians(degrees), sizes.rotations)
         dataset = simulate_design(model, conditions, 8 if index else 1, seed + k)
         shown = np.flatnonzero(~np.isin(dataset["epoch"].to_numpy(), ("initial", "prestimulus")))
-        curves.append(plane_alignment(dataset.isel(time=shown), groups=None if index else "configuration"))
+        curves.append(plane_alignment(dataset.isel(time=shown), groups=groups))
     time, onset = curves[0]["time"].to_numpy(), cue_onset(dataset)
+    null = shuffle_null(dataset.isel(time=shown), repeats=sizes.shuffles, seed=seed, groups=groups)
     mean = np.stack([curve.mean("group").to_numpy() for curve in curves])
     before, after = (
         np.array(values) for values in zip(*((a.mean(), b.mean()) for a, b in map(pre_and_post_cue, curves)))
@@ -267,6 +270,7 @@ def planes(model: Model, sizes: Sizes = FULL, seed: int = 0) -> Planes:
         times=time,
         curve=mean,
         sd=np.stack([curve.std("group").to_numpy() for curve in curves]),
+        shuffled=np.quantile(null.to_numpy(), (0.025, 0.975), axis=0),
     )
 
 

@@ -27,9 +27,9 @@ def ship(run, folder: Path | None = None, conditions: int = 4096) -> Path:
     facts = {
         "config": experiment.model_dump(exclude_none=True),
         "evaluation": evaluate(model, conditions),
-        "trials_seen": training[0].trials_seen,
-        "minutes": training[1] / 60,
-        "core_minutes": training[0].core_seconds / 60,
+        "trials_seen": training.trials_seen,
+        "minutes": training.seconds / 60,
+        "core_minutes": training.core_seconds / 60,
         "learning_curve": [
             {key: line[key] for key in ("update", "stage", "loss", "excess", "seconds") if key in line}
             for line in _thinned([line for line in metrics if "excess" in line] or metrics, 100)

@@ -32,9 +32,11 @@ class Sizes:
     single_trials: int = 4096
     starts: int = 1024
     every: int = 4
-    # Planes: probe distances (degrees) and rotations of each. Resamplings of the prediction on single trials.
+    # Planes: probe distances (degrees) and rotations of each, shufflings of colours. Resamplings of the prediction
+    # on single trials.
     degrees: tuple[int, ...] = (45, 75, 105, 135, 165)
     rotations: int = 8
+    shuffles: int = 60
     repeats: int = 500
     # Colours and trials of the rings that are shown, and how many trials: more would hide each other.
     ring_colours: int = 48
@@ -62,6 +64,7 @@ QUICK = Sizes(
     every=10,
     degrees=(45, 165),
     rotations=1,
+    shuffles=20,
     repeats=60,
     ring_trials=4,
     shown=60,
@@ -102,6 +105,10 @@ class FigureSizes:
     # Memory at other delays: conditions and trials of each.
     delay_conditions: int = 1024
     delay_trials: int = 8
+    # Cue combination: pairs of cues (a square grid of so many a side), samples of each, visual cues along a line.
+    cue_grid: int = 20
+    cue_samples: int = 2000
+    cue_points: int = 61
     # Resamplings behind the interval of a claim.
     claim_repeats: int = 500
 
@@ -123,5 +130,8 @@ QUICK_FIGURES = FigureSizes(
     commitment_groups=32,
     commitment_every=6,
     delay_conditions=16,
+    cue_grid=7,
+    cue_samples=800,
+    cue_points=13,
     claim_repeats=60,
 )

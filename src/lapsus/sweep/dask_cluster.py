@@ -11,6 +11,7 @@ from typing import Any
 
 from lapsus.errors import LapsusError
 from lapsus.sweep.folder import Sweep
+from lapsus.sweep.member import run_member
 
 __all__ = ["run_on_dask"]
 
@@ -19,8 +20,6 @@ _CONNECT, _TICK, _PAUSE = 20.0, 1.0, 5.0
 
 def call_member(folder: str, name: str) -> tuple[str, str]:
     """What a worker does: go on with a member; its outcome and the reason."""
-    from lapsus.sweep.member import run_member
-
     outcome = run_member(Sweep(folder), name)
     return outcome.kind, outcome.reason
 

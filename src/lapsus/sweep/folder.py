@@ -13,11 +13,12 @@ import json
 import os
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from lapsus.errors import LapsusError
-from lapsus.files import append_line, make_folder, read_json, sweep as sweep_folder, write_json
+from lapsus.files import append_line, make_folder, read_bytes, read_json, sweep as sweep_folder, write_json
 from lapsus.library.runs import Run
 from lapsus.sweep.claims import live
 from lapsus.sweep.plan import Plan
@@ -135,16 +136,13 @@ class Sweep:
 
     def failures(self, member: str) -> list[dict]:
         """What went wrong with a member, oldest first."""
-        try:
-            lines = self.failures_file(member).read_text(encoding="utf-8").splitlines()
-        except FileNotFoundError:
-            return []
+        path = self.failures_file(member)
         found = []
-        for line in lines:
-            try:
-                found.append(json.loads(line))
-            except json.JSONDecodeError:
-                continue  # cut short by a crash
+        for line in read_bytes(path).splitlines() if path.exists() else []:
+            with suppress(ValueError, RecursionError):  # cut short by a crash
+                entry = json.loads(line)
+                if isinstance(entry, dict) and {"when", "update", "reason", "lines"} <= entry.keys():
+                    found.append(entry)
         return found
 
     def note_failure(self, member: str, reason: str, lines: Iterable[str] = ()) -> bool:

@@ -1,14 +1,16 @@
 """One member from where it stands to its end: train, measure, done. Whoever runs it, the bits are the same."""
 
 import traceback
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 
+from lapsus.engine.threads import torch_threads
 from lapsus.errors import LapsusError
 from lapsus.files import write_json
 from lapsus.sweep.claims import Busy, claim
 from lapsus.sweep.folder import Sweep
+from lapsus.sweep.measures import measure
+from lapsus.training.trainer import train
 
 __all__ = ["MemberOutcome", "run_member"]
 
@@ -29,7 +31,7 @@ def run_member(sweep: Sweep, name: str, threads: int = 1, stop: Callable[[], boo
     """
     stop = stop or sweep.stop_file.exists
     try:
-        with claim(sweep.claim_file(name)), _torch_threads(threads):
+        with claim(sweep.claim_file(name)), torch_threads(threads):
             return _go(sweep, name, threads, stop)
     except Busy as busy:
         return MemberOutcome("busy", str(busy))
@@ -42,9 +44,6 @@ def run_member(sweep: Sweep, name: str, threads: int = 1, stop: Callable[[], boo
 
 
 def _go(sweep: Sweep, name: str, threads: int, stop: Callable[[], bool]) -> MemberOutcome:
-    from lapsus.sweep.measures import measure
-    from lapsus.training.trainer import train
-
     if sweep.done(name):
         return MemberOutcome("done")
     start = sweep.plan.start(name)
@@ -61,16 +60,3 @@ def _go(sweep: Sweep, name: str, threads: int, stop: Callable[[], bool]) -> Memb
         return MemberOutcome("interrupted")
     write_json(sweep.measures_file(name), measure(run.model(), sweep.plan.measure, threads))
     return MemberOutcome("done")
-
-
-@contextmanager
-def _torch_threads(threads: int) -> Iterator[None]:
-    """As many threads in torch's own operations as the kernel has: members share a machine's cores."""
-    import torch
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(threads)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)

@@ -43,7 +43,7 @@ class AttendedIndexCued(IndexCued):
     attention: int = 5
     evidence_noise: float = 0.5
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         if self.items != 2:
             raise LapsusError(f"task.items must be 2 where one of two items is attended (it is {self.items}).")

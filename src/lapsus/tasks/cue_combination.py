@@ -47,7 +47,7 @@ class CueCombination:
     stimulus_size = 2
     response_size = 1
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for name in ("limit", "gain"):
             if not 0 < getattr(self, name) < math.inf:
                 raise LapsusError(f"task.{name} must be positive, not {getattr(self, name)}.")

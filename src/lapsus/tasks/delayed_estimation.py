@@ -7,7 +7,7 @@ feature-cued network sees conjunctions of both features and is cued by the probe
 
 import math
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import ClassVar, Literal
 
 import pandas as pd
 import torch
@@ -36,31 +36,54 @@ def sample_features(count: int, items: int, margin: float, generator: torch.Gene
     return ring.gather(1, order).float().clamp(-math.pi, math.nextafter(math.pi, 0))
 
 
-def _check_items(items: int, margins: dict[str, float]) -> None:
-    if items < 1:
-        raise LapsusError(f"task.items must be at least 1 (it is {items}).")
-    if items > _MOST_ITEMS:
-        raise LapsusError(f"task.items must be at most {_MOST_ITEMS} (it is {items}).")
-    for name, margin in margins.items():
-        if margin < 0:
-            raise LapsusError(f"task.{name} cannot be negative (it is {margin}).")
-        if not math.isfinite(margin):
-            raise LapsusError(f"task.{name} must be a finite number (it is {margin}).")
-        if items > 1 and items * margin >= 2 * math.pi:
-            raise LapsusError(
-                f"task.{name} = {margin:.4g} rad is impossible for {items} items: they need {items * margin:.4g} rad "
-                f"of the circle's 6.283. Use a margin below {2 * math.pi / items:.4g} or fewer items."
-            )
+def _check_margin(name: str, margin: float, items: int) -> None:
+    if margin < 0:
+        raise LapsusError(f"task.{name} cannot be negative (it is {margin}).")
+    if not math.isfinite(margin):
+        raise LapsusError(f"task.{name} must be a finite number (it is {margin}).")
+    if items > 1 and items * margin >= 2 * math.pi:
+        raise LapsusError(
+            f"task.{name} = {margin:.4g} rad is impossible for {items} items: they need {items * margin:.4g} rad "
+            f"of the circle's 6.283. Use a margin below {2 * math.pi / items:.4g} or fewer items."
+        )
 
 
-def _item_table(conditions: dict[str, Tensor]) -> pd.DataFrame:
-    """The trial table of conditions: cued (1, 2, …), target, report_1 …, probe_1 …"""
-    cued = conditions["cued"].long()
-    columns = {"cued": (cued + 1).numpy(), "target": conditions["report"].gather(1, cued[:, None])[:, 0].numpy()}
-    for feature in ("report", "probe"):
-        for item in range(conditions[feature].shape[1]):
-            columns[f"{feature}_{item + 1}"] = conditions[feature][:, item].numpy()
-    return pd.DataFrame(columns)
+@dataclass(frozen=True)
+class _DelayedEstimation:
+    """What both cueings share: how many items, how far apart their colours are at least, how long each epoch is."""
+
+    items: int = 2
+    report_margin: float = field(default=math.pi / 4, kw_only=True)
+    prestimulus: Duration = field(default=3, kw_only=True)
+    stimulus: Duration = field(default=5, kw_only=True)
+    delay: Duration = field(default=15, kw_only=True)
+    cue: Duration = field(default=5, kw_only=True)
+    denoise: Duration = field(default=40, kw_only=True)
+    response_size = 2
+    _margins: ClassVar[tuple[str, ...]] = ("report_margin",)
+
+    def __post_init__(self) -> None:
+        if self.items < 1:
+            raise LapsusError(f"task.items must be at least 1 (it is {self.items}).")
+        if self.items > _MOST_ITEMS:
+            raise LapsusError(f"task.items must be at most {_MOST_ITEMS} (it is {self.items}).")
+        for name in self._margins:
+            _check_margin(name, getattr(self, name), self.items)
+        check_durations(self, _EPOCHS)
+
+    @property
+    def epochs(self) -> dict[str, int]:
+        """Steps of each epoch, in their order; the middle of the range of one that varies."""
+        return {name: steps_of(getattr(self, name)) for name in _EPOCHS}
+
+    def table(self, conditions: dict[str, Tensor]) -> pd.DataFrame:
+        """The trial table of conditions: cued (1, 2, …), target, report_1 …, probe_1 …"""
+        cued = conditions["cued"].long()
+        columns = {"cued": (cued + 1).numpy(), "target": conditions["report"].gather(1, cued[:, None])[:, 0].numpy()}
+        for feature in ("report", "probe"):
+            for item in range(conditions[feature].shape[1]):
+                columns[f"{feature}_{item + 1}"] = conditions[feature][:, item].numpy()
+        return pd.DataFrame(columns)
 
 
 class _Concatenate(nn.Module):
@@ -80,7 +103,7 @@ class _Concatenate(nn.Module):
 
 
 @dataclass(frozen=True)
-class IndexCued:
+class IndexCued(_DelayedEstimation):
     """Ordered colours and an index as cue; locations are not shown (the macaque task).
 
     encoding "circular" gives cos and sin of each colour, "scalar" the angle itself as in the paper's text.
@@ -90,27 +113,13 @@ class IndexCued:
     torch.Size([5, 2])
     """
 
-    items: int = 2
     encoding: Literal["circular", "scalar"] = "circular"
     cue_size: int = 4
-    report_margin: float = math.pi / 4
-    prestimulus: Duration = 3
-    stimulus: Duration = 5
-    delay: Duration = 15
-    cue: Duration = 5
-    denoise: Duration = 40
-    response_size = 2
 
-    def __post_init__(self):
-        _check_items(self.items, {"report_margin": self.report_margin})
+    def __post_init__(self) -> None:
+        super().__post_init__()
         if not 1 <= self.cue_size <= _MOST_CHANNELS:
             raise LapsusError(f"task.cue_size must be 1 to {_MOST_CHANNELS} (it is {self.cue_size}).")
-        check_durations(self, _EPOCHS)
-
-    @property
-    def epochs(self) -> dict[str, int]:
-        """Steps of each epoch, in their order; the middle of the range of one that varies."""
-        return {name: steps_of(getattr(self, name)) for name in _EPOCHS}
 
     @property
     def stimulus_size(self) -> int:
@@ -136,9 +145,6 @@ class IndexCued:
 
     def encoder(self, generator: torch.Generator) -> nn.Module:
         return _Concatenate(self._channels, self.items, self.cue_size, generator)
-
-    def table(self, conditions: dict[str, Tensor]) -> pd.DataFrame:
-        return _item_table(conditions)
 
 
 def _isotropic(rows: int, neurons: int, generator: torch.Generator) -> Tensor:
@@ -182,29 +188,22 @@ class _Palimpsest(nn.Module):
 
 
 @dataclass(frozen=True)
-class FeatureCued:
+class FeatureCued(_DelayedEstimation):
     """Conjunctions of location and colour in a palimpsest code; the cue is one item's location.
 
     >>> lapsus.FeatureCued(delay=20).epochs
     {'prestimulus': 3, 'stimulus': 5, 'delay': 20, 'cue': 5, 'denoise': 40}
     """
 
-    items: int = 2
     tuning_curves: int = 16
     kappa: float = 1.0
     projection: int = 6
     probe_margin: float = math.pi / 4
-    report_margin: float = math.pi / 4
-    prestimulus: Duration = 3
-    stimulus: Duration = 5
-    delay: Duration = 15
-    cue: Duration = 5
-    denoise: Duration = 40
     first_weights: Literal["isotropic", "normal"] = "isotropic"
-    response_size = 2
+    _margins: ClassVar[tuple[str, ...]] = ("probe_margin", "report_margin")
 
-    def __post_init__(self):
-        _check_items(self.items, {"probe_margin": self.probe_margin, "report_margin": self.report_margin})
+    def __post_init__(self) -> None:
+        super().__post_init__()
         for name in ("tuning_curves", "projection"):
             if getattr(self, name) < 3:
                 raise LapsusError(
@@ -214,9 +213,6 @@ class FeatureCued:
                 raise LapsusError(f"task.{name} must be at most {_MOST_CHANNELS} (it is {getattr(self, name)}).")
         if not abs(self.kappa) <= 50:
             raise LapsusError(f"task.kappa must lie within ±50 (it is {self.kappa}).")
-        check_durations(self, _EPOCHS)
-
-    epochs = IndexCued.epochs
 
     @property
     def stimulus_size(self) -> int:
@@ -244,9 +240,6 @@ class FeatureCued:
     def encoder(self, generator: torch.Generator) -> nn.Module:
         return _Palimpsest(self.tuning_curves, self.projection, generator, self.first_weights)
 
-    def table(self, conditions: dict[str, Tensor]) -> pd.DataFrame:
-        return _item_table(conditions)
-
 
 @dataclass(frozen=True)
 class FeatureCuedLike(FeatureCued):
@@ -255,7 +248,7 @@ class FeatureCuedLike(FeatureCued):
     probe_distances: tuple[float, ...] = field(default=(math.pi,), kw_only=True)
     report_distances: tuple[float, ...] = field(default=(math.pi,), kw_only=True)
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         if self.items != 2:
             raise LapsusError(f"task.items must be 2 where distances are given (it is {self.items}).")

@@ -229,7 +229,7 @@ def _hardest(stage: Stage, conditions: dict[str, Tensor], losses: dict[str, Tens
 
 @dataclass
 class Training:
-    """Weights, optimiser, how far it has come, and the processor time that took, of all cores together.
+    """Weights, optimiser, how far it has come, and what that took: seconds, and processor time of all cores together.
 
     All parameters live in one flat vector, so that Adam is one pass.
     """
@@ -238,6 +238,7 @@ class Training:
     model: Model
     update: int = 0
     trials_seen: int = 0
+    seconds: float = 0.0
     core_seconds: float = 0.0
     engine: str = "auto"
     threads: int | None = None
@@ -248,7 +249,7 @@ class Training:
     # simulated.
     hard: dict[int, dict[str, Tensor]] = field(default_factory=dict)
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         parameters = list(self.model.parameters())
         self.flat = torch.cat([p.detach().flatten() for p in parameters])
         self.grad = torch.zeros_like(self.flat)

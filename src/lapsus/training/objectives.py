@@ -118,7 +118,7 @@ def _rate_term(batch: Batch) -> Tensor:
     return batch.power.mean(-1)
 
 
-def _regularised(main: dict[str, Tensor], batch: Batch, rate_penalty: float) -> dict:
+def _regularised(main: dict[str, Tensor], batch: Batch, rate_penalty: float) -> dict[str, Tensor]:
     if rate_penalty:
         main["rate"] = rate_penalty * _rate_term(batch)
     return main
@@ -202,7 +202,7 @@ class Diffusion:
     early_floor: float = 0.0
     forced = True
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if not 0 <= self.early_floor <= 1:
             raise LapsusError(f"objective.early_floor is a weight between 0 and 1 (it is {self.early_floor}).")
 
@@ -229,51 +229,44 @@ class Diffusion:
 
 
 @dataclass(frozen=True)
-class TaskOptimal:
+class _WindowMSE:
+    """Mean over the last T* steps of |goal - x|²; a window of 0, or beyond the delay, means all of it."""
+
+    window: int = 0
+    rate_penalty: float = 1e-8
+    forced = False
+
+    def __post_init__(self) -> None:
+        if self.window < 0:
+            raise LapsusError(f"objective.window is a number of steps and cannot be negative (it is {self.window}).")
+
+    def _terms(self, goal: Tensor, batch: Batch) -> dict[str, Tensor]:
+        last = min(self.window, batch.draws.schedule.T) if self.window else batch.draws.schedule.T
+        mse = (goal - batch.responses(last)).square().sum(1).mean((0, 2))
+        return _regularised({"mse": mse}, batch, self.rate_penalty)
+
+
+@dataclass(frozen=True)
+class TaskOptimal(_WindowMSE):
     """Mean over the last T* steps of |A [cos, sin] - x|²; a window of 0, or beyond the delay, means all of it.
 
     >>> lapsus.TaskOptimal(rate_penalty=1e-7).rate_penalty
     1e-07
     """
 
-    window: int = 0
-    rate_penalty: float = 1e-8
-    forced = False
-
-    def __post_init__(self):
-        _check_window(self.window)
-
     def __call__(self, batch: Batch) -> dict[str, Tensor]:
         if batch.draws.optimal is None:
             raise LapsusError("The task-optimal objective needs a behaviour that defines `optimal(conditions)`.")
-        goal = batch.draws.optimal.T[None, :, :, None]
-        return _regularised({"mse": _window_mse(self.window, goal, batch)}, batch, self.rate_penalty)
+        return self._terms(batch.draws.optimal.T[None, :, :, None], batch)
 
 
 @dataclass(frozen=True)
-class SampleMSE:
+class SampleMSE(_WindowMSE):
     """The same loss against samples of the target: the control that must average the modes.
 
     >>> lapsus.SampleMSE().rate_penalty
     1e-08
     """
 
-    window: int = 0
-    rate_penalty: float = 1e-8
-    forced = False
-
-    def __post_init__(self):
-        _check_window(self.window)
-
     def __call__(self, batch: Batch) -> dict[str, Tensor]:
-        return _regularised({"mse": _window_mse(self.window, batch.draws.path[-1], batch)}, batch, self.rate_penalty)
-
-
-def _window_mse(window: int, goal: Tensor, batch: Batch) -> Tensor:
-    last = min(window, batch.draws.schedule.T) if window else batch.draws.schedule.T
-    return (goal - batch.responses(last)).square().sum(1).mean((0, 2))
-
-
-def _check_window(window: int) -> None:
-    if window < 0:
-        raise LapsusError(f"objective.window is a number of steps and cannot be negative (it is {window}).")
+        return self._terms(batch.draws.path[-1], batch)

@@ -2,25 +2,30 @@
 
 import math
 import warnings
+from collections.abc import Hashable
 
 import numpy as np
+import pandas as pd
 
 from lapsus.errors import LapsusError, LapsusWarning
 from lapsus.trials.columns import UNITS, fits_half_circle
 
-__all__ = ["find_problems", "raise_problems", "warn_of_half_circle"]
+__all__ = ["Problem", "find_problems", "raise_problems", "warn_of_half_circle"]
+
+# Row or None, column or None, what is wrong.
+Problem = tuple[int | np.integer | None, str | None, str]
 
 SHOWN = 20
 TURN = 2 * math.pi + 1e-9
 
 
-def raise_problems(problems, source):
+def raise_problems(problems: list[Problem], source: str) -> None:
     """One error with every problem as (row or None, column or None, what is wrong), sorted by row."""
     if not problems:
         return
     if len(problems) == 1 and problems[0][:2] == (None, None):
         raise LapsusError(f"{source}: {problems[0][2]}.")
-    alike = {}
+    alike: dict[tuple[str | None, str], list] = {}
     for row, column, text in problems:
         alike.setdefault((column, text), []).append(row)
     entries = []
@@ -37,7 +42,7 @@ def raise_problems(problems, source):
     raise LapsusError(f"{source}: {count} (rows are counted from 1, below the header):\n" + "\n".join(lines))
 
 
-def _rows(rows):
+def _rows(rows: list) -> str:
     if rows[0] is None:
         return "all rows"
     runs = np.split(np.array(rows) + 1, np.flatnonzero(np.diff(rows) > 1) + 1)
@@ -46,7 +51,9 @@ def _rows(rows):
     return f"row{'s' * (len(rows) > 1)} {shown}" + (f" and {rest} more" if rest else "")
 
 
-def find_problems(table, numbers, reports, probes, unit, probe_unit):
+def find_problems(
+    table: pd.DataFrame, numbers: pd.DataFrame, reports: list[str], probes: list[str], unit: str, probe_unit: str
+) -> list[Problem]:
     """List of (row or None, column or None, what is wrong) for converted columns.
 
     A cell that cannot be read is infinite here: it was reported where it was read, and is not missing.
@@ -74,7 +81,7 @@ def find_problems(table, numbers, reports, probes, unit, probe_unit):
     return problems
 
 
-def warn_of_half_circle(numbers, features, unit):
+def warn_of_half_circle(numbers: pd.DataFrame, features: list[str], unit: str) -> None:
     """A hint where the values fill half of the circle that the unit has, and nothing else: orientations in disguise."""
     values = _finite(numbers, features)
     in_degrees = values * UNITS[unit].factor * 180 / math.pi
@@ -93,12 +100,12 @@ def warn_of_half_circle(numbers, features, unit):
     )
 
 
-def _finite(numbers, names):
+def _finite(numbers: pd.DataFrame, names: list[str]) -> np.ndarray:
     values = numbers[names].to_numpy()
     return values[np.isfinite(values)]
 
 
-def _outside(numbers, name, unit):
+def _outside(numbers: pd.DataFrame, name: str, unit: str) -> list[Problem]:
     """Values that no angle in this unit takes."""
     low, high = UNITS[unit].low, UNITS[unit].high
     values = numbers[name].to_numpy()
@@ -107,7 +114,7 @@ def _outside(numbers, name, unit):
     return [(row, name, f"{values[row]:g} is outside {low:g} … {high:g} {unit}") for row in np.flatnonzero(wrong)]
 
 
-def _looks_like(values, unit):
+def _looks_like(values: np.ndarray, unit: str) -> str | None:
     """The unit that values are in, where it is surely another one than said."""
     if len(values) < 5:
         return None
@@ -121,10 +128,13 @@ def _looks_like(values, unit):
     return None
 
 
-def _wrong_units(table, numbers, features, probes, unit, probe_unit):
+def _wrong_units(
+    table: pd.DataFrame, numbers: pd.DataFrame, features: list[str], probes: list[str], unit: str, probe_unit: str
+) -> tuple[list[Problem], set[str]]:
     """Problems of units, and the columns concerned: one sentence where a whole table, its features or its probes are in
     another unit than said, else one for the columns and subjects that differ from the rest."""
-    problems, wrong = [], set()
+    problems: list[Problem] = []
+    wrong: set[str] = set()
     places = _finite(numbers, probes) if probes else np.zeros(0)
     if len(places) >= 20 and np.all(places % 1 == 0) and places.min() >= 0 and 2 <= places.max() <= 24:
         text = (
@@ -134,7 +144,7 @@ def _wrong_units(table, numbers, features, probes, unit, probe_unit):
         problems.append((None, None, text))
         wrong |= set(probes)
     subjects = table.groupby("subject").indices if "subject" in table else {None: np.arange(len(table))}
-    looks = {}
+    looks: dict[tuple[str, Hashable], str | None] = {}
     for name in (n for n in (*features, *probes) if n not in wrong):
         values = numbers[name].to_numpy()
         for subject, rows in subjects.items():
@@ -146,16 +156,18 @@ def _wrong_units(table, numbers, features, probes, unit, probe_unit):
         kinds.insert(0, ("the values", [*features, *probes], unit, "--unit"))
     for what, names, said, option in kinds:
         found = {look for (name, _), look in looks.items() if name in names}
-        if len(found) == 1 and None not in found and not wrong & set(names):
-            problems.append((None, None, _sentence(what, _finite(numbers, names), found.pop(), said, option)))
+        look = found.pop() if len(found) == 1 else None
+        if look is not None and not wrong & set(names):
+            problems.append((None, None, _sentence(what, _finite(numbers, names), look, said, option)))
             wrong |= set(names)
-    parts = {}
+    parts: dict[tuple[str, str, tuple | None], list[str]] = {}
     for name in (*features, *probes):
-        for look in {look for (n, _), look in looks.items() if n == name and look and name not in wrong}:
-            who = [subject for subject in subjects if looks.get((name, subject)) == look]
-            everyone = len(who) == sum(n == name for n, _ in looks)
+        seen = {look for (n, _), look in looks.items() if n == name and look and name not in wrong}
+        for look in (one for one in seen if one is not None):
+            having = [subject for subject in subjects if looks.get((name, subject)) == look]
+            everyone = len(having) == sum(n == name for n, _ in looks)
             said = unit if name in features else probe_unit
-            parts.setdefault((look, said, None if everyone else tuple(who)), []).append(name)
+            parts.setdefault((look, said, None if everyone else tuple(having)), []).append(name)
     for (look, said, who), names in parts.items():
         wrong |= set(names)
         row = None if who is None else min(subjects[subject][0] for subject in who)
@@ -165,7 +177,7 @@ def _wrong_units(table, numbers, features, probes, unit, probe_unit):
     return problems, wrong
 
 
-def _sentence(what, values, look, said, option):
+def _sentence(what: str, values: np.ndarray, look: str, said: str, option: str) -> str:
     advice = f"give {option} {look}"
     if look == "degrees" and fits_half_circle(values):
         advice += f", or {option} degrees_180 for orientations"
@@ -174,9 +186,9 @@ def _sentence(what, values, look, said, option):
     )
 
 
-def _set_sizes(numbers, reports, probes):
+def _set_sizes(numbers: pd.DataFrame, reports: list[str], probes: list[str]) -> list[Problem]:
     """Items beyond the set size, items that are missing, gaps, and probes that do not go with their item."""
-    problems = []
+    problems: list[Problem] = []
     given = numbers[reports].notna().to_numpy()
     count = given.sum(1)
     if "set_size" in numbers:
@@ -212,12 +224,14 @@ def _set_sizes(numbers, reports, probes):
     return problems
 
 
-def _duplicates(numbers, reports, probes, unit, probe_unit):
+def _duplicates(
+    numbers: pd.DataFrame, reports: list[str], probes: list[str], unit: str, probe_unit: str
+) -> list[Problem]:
     """Items that cannot be told apart: the same probe, or without probes the same reported feature."""
     names, in_unit = (probes, probe_unit) if probes else (reports, unit)
     angles = numbers[names].to_numpy() * UNITS[in_unit].factor
     points = np.exp(1j * np.where(np.isfinite(angles), angles, np.nan))
-    problems = []
+    problems: list[Problem] = []
     for j in range(1, len(names)):
         for i in range(j):
             for row in np.flatnonzero(np.abs(points[:, i] - points[:, j]) < 1e-9):

@@ -2,6 +2,7 @@
 
 import math
 import re
+from collections.abc import Hashable
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -67,7 +68,8 @@ ITEM = re.compile(r"^(report|probe)_(\d+)$")
 
 def rename(table: pd.DataFrame, source: str) -> pd.DataFrame:
     """The table under the names of docs/trials.md; columns that mean nothing here keep their names."""
-    names, plains = {}, {_plain(name) for name in table.columns}
+    names: dict[object, str] = {}
+    plains = {_plain(name) for name in table.columns}
     for name in table.columns:
         plain = _plain(name)
         if found := NON_TARGET_PROBE.match(plain):
@@ -99,7 +101,7 @@ def is_item(name: str) -> bool:
     return known or any(pattern.match(f"{plain}_1") for pattern in (NON_TARGET, NON_TARGET_PROBE, ITEM))
 
 
-def _is_probe(table, name):
+def _is_probe(table: pd.DataFrame, name: Hashable) -> bool:
     """Whether a column that is just called probe holds the cued item's angle: numbers, with the other items' beside."""
     numbers = pd.to_numeric(table[name], errors="coerce")
     plains = [_plain(other) for other in table.columns]
@@ -171,11 +173,11 @@ def number_to_angle(table: pd.DataFrame, positions: int, source: str) -> pd.Data
     return table.assign(**{name: (numbers[name] - first) * 360 / positions for name in names})
 
 
-def _plain(name):
+def _plain(name: object) -> str:
     return str(name).strip().lower().replace(" ", "_").replace("-", "_").replace(".", "_")
 
 
-def _cued_first(table, source):
+def _cued_first(table: pd.DataFrame, source: str) -> pd.DataFrame:
     """Item columns report_1 …, probe_1 … with the number of the cued item (from 1) → the cued item first."""
     cued = pd.to_numeric(table["cued"], errors="coerce")
     reports = sorted((n for n in table if ITEM.match(n) and n.startswith("report")), key=_number)
@@ -183,7 +185,7 @@ def _cued_first(table, source):
         raise LapsusError(f"{source}: column cued must hold the number of the cued item, 1 to {len(reports)}.")
     cued = cued.to_numpy(int) - 1
     order = np.argsort(np.arange(len(reports))[None] != cued[:, None], axis=1, kind="stable")
-    parts = {}
+    parts: dict[str, np.ndarray] = {}
     for kind, first, others in (("report", "target", "non_target_"), ("probe", "target_probe", "non_target_probe_")):
         columns = sorted((n for n in table if ITEM.match(n) and n.startswith(kind)), key=_number)
         if columns:
@@ -193,7 +195,7 @@ def _cued_first(table, source):
     return pd.concat([rest, pd.DataFrame(parts, index=table.index)], axis=1)
 
 
-def _number(name):
+def _number(name: str) -> int:
     return int(name.rsplit("_", 1)[1])
 
 

@@ -29,7 +29,7 @@ def _need(right: bool, what: str) -> None:
 class _Elements:
     """The elements in a stretch of bytes, one after another."""
 
-    def __init__(self, data: bytes, order: str):
+    def __init__(self, data: bytes | memoryview, order: str):
         self.data, self.order, self.at = memoryview(data), order, 0
 
     def __bool__(self) -> bool:

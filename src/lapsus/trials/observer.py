@@ -10,8 +10,10 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 
 from lapsus.circular import difference
+from lapsus.files import write_text
 
 __all__ = ["NAME", "make_observer", "observer_f", "observer_path"]
 
@@ -25,7 +27,7 @@ def observer_path() -> Path:
     return Path(__file__).with_name("observer.csv")
 
 
-def observer_f(distance):
+def observer_f(distance: ArrayLike) -> np.ndarray:
     """The true swap function f of a signed distance in radians; p(swap) = sigmoid(f)."""
     return -0.6 - np.asarray(distance, float) ** 2 / 3.5
 
@@ -52,7 +54,7 @@ def make_observer(path: Path | None = None) -> Path:
         "non_target_probe_1": other * step,
     }
     path = observer_path() if path is None else Path(path)
-    pd.DataFrame(columns).round(1).to_csv(path, index=False)
+    write_text(path, pd.DataFrame(columns).round(1).to_csv(index=False))
     return path
 
 

@@ -88,14 +88,14 @@ def bids_facts(path: Path) -> dict[str, str]:
     return facts
 
 
-def _entities(path):
+def _entities(path: Path) -> dict[str, re.Match[str] | None]:
     return {
         "subject": re.search(r"(?:^|_)sub-([A-Za-z0-9]+)", path.stem),
         "session": re.search(r"(?:^|_)ses-([A-Za-z0-9]+)", path.stem),
     }
 
 
-def _described(side):
+def _described(side: Path) -> dict[str, str]:
     try:
         columns = json.loads(side.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:

@@ -2,8 +2,10 @@
 
 import math
 import re
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -59,7 +61,7 @@ def read_trials(
         raise LapsusError(text[:_LONGEST] + " …") from error
 
 
-def _read(path, unit, probe_unit, options):
+def _read(path: Path, unit: str | None, probe_unit: str | None, options: dict[str, Any]) -> Trials:
     if not path.exists():
         raise LapsusError(f"{path}: there is no such file or folder.")
     if path.is_dir():
@@ -85,9 +87,10 @@ def _read(path, unit, probe_unit, options):
     return _trials(table, unit, probe_unit, path, options)
 
 
-def _bids(files, unit, probe_unit, path, options):
+def _bids(files: list[Path], unit: str | None, probe_unit: str | None, path: Path, options: dict[str, Any]) -> Trials:
     """Tables of one or several subjects; what the names and JSON files say fills in what is not said otherwise."""
-    tables, found = [], {}
+    tables = []
+    found: dict[str, str] = {}
     for file in files:
         facts = bids_facts(file)
         table = _text(file, "\t")
@@ -101,7 +104,9 @@ def _bids(files, unit, probe_unit, path, options):
     return trials.name_features(found.get("feature_name"))
 
 
-def _trials(table, unit, probe_unit, path, options):
+def _trials(
+    table: pd.DataFrame, unit: str | None, probe_unit: str | None, path: Path, options: dict[str, Any]
+) -> Trials:
     """The table as Trials. Columns of items are numbered from 1 on, so a date at the end of a name is a slip."""
     for name in table.columns:
         plain = str(name)[:200].strip().lower().replace(" ", "_").replace("-", "_").replace(".", "_")
@@ -113,7 +118,7 @@ def _trials(table, unit, probe_unit, path, options):
         return Trials.from_table(table, unit, probe_unit, str(path), **options)
 
 
-def _folder(path, unit, probe_unit, options):
+def _folder(path: Path, unit: str | None, probe_unit: str | None, options: dict[str, Any]) -> Trials:
     if found := bids_files(path):
         return _bids(found, unit, probe_unit, path, options)
     files = sorted(file for file in path.iterdir() if file.suffix.lower() == ".mat")
@@ -140,13 +145,13 @@ def _folder(path, unit, probe_unit, options):
     return _named(_trials(pd.concat(tables, ignore_index=True), own, "degrees", path, options))
 
 
-def _named(trials):
+def _named(trials: Trials) -> Trials:
     """What the features of van den Berg et al. (2012) are."""
     return trials.name_features("orientation" if trials.unit == "degrees_180" else "colour", "position")
 
 
 @contextmanager
-def _parsing(path, kind):
+def _parsing(path: Path, kind: str) -> Iterator[None]:
     """What a parser says of a broken file, in our words; what the system says of the file itself passes."""
     try:
         yield
@@ -157,7 +162,7 @@ def _parsing(path, kind):
         raise LapsusError(f"{path}: cannot be read as a {kind}: {reason}.") from error
 
 
-def _parquet(path):
+def _parquet(path: Path) -> pd.DataFrame:
     with _parsing(path, "Parquet file"):
         try:
             from pyarrow.parquet import read_metadata
@@ -169,7 +174,7 @@ def _parquet(path):
         return pd.read_parquet(path)
 
 
-def _text(path, separator):
+def _text(path: Path, separator: str | None) -> pd.DataFrame:
     with path.open("rb") as file:
         first = file.readline(_LONGEST_LINE + 1)
         if b"\0" in first[:4096] or b"\0" in file.read(4096):
@@ -188,7 +193,7 @@ def _text(path, separator):
             raise LapsusError(f"{path}: is not a text file in UTF-8; save the table as CSV (UTF-8).") from error
 
 
-def _read_csv(path, **options):
+def _read_csv(path: Path, **options: Any) -> pd.DataFrame:
     """A text table; where the first row has more fields than the header, pandas would take the first ones for row names
     and move every column."""
     try:
@@ -202,7 +207,7 @@ def _read_csv(path, **options):
     return pd.read_csv(path, **options)
 
 
-def _load(path):
+def _load(path: Path) -> dict[str, Any]:
     from scipy.io import loadmat, whosmat
 
     try:
@@ -219,7 +224,7 @@ def _load(path):
         raise LapsusError(f"{path}: cannot be read as a MATLAB file: {str(error)[:500]}.") from error
 
 
-def _matlab(path, unit, probe_unit, options):
+def _matlab(path: Path, unit: str | None, probe_unit: str | None, options: dict[str, Any]) -> Trials:
     variables = unpack_structs(_load(path))
     if any(name.startswith("block_") for name in variables):
         _check_unit(path, (unit, probe_unit), "degrees_180", "van den Berg et al. (2012)")
@@ -237,7 +242,8 @@ def _matlab(path, unit, probe_unit, options):
         raise LapsusError(
             f"{path}: holds no columns; save response, target, non_target, … as arrays of one row a trial."
         )
-    trials, columns = max(set(lengths), key=lengths.count), {}
+    trials = max(set(lengths), key=lengths.count)
+    columns: dict[str, np.ndarray] = {}
     for name, values in variables.items():
         if np.ndim(values) == 1 and len(values) == trials:
             columns[name] = values
@@ -255,7 +261,7 @@ def _matlab(path, unit, probe_unit, options):
     return trials_found.name_features("colour", "position") if bays else trials_found
 
 
-def _bays(variables, columns, trials):
+def _bays(variables: dict[str, Any], columns: dict[str, np.ndarray], trials: int) -> dict[str, np.ndarray]:
     """The columns of Bays et al. (2009), with positions as they were meant."""
     columns["exposure"] = columns.pop("delay") if "delay" in columns else np.full(trials, np.nan)
     # The published positions were multiplied by pi/180 once too often: eight steps of 45° end at 0.096.
@@ -266,7 +272,7 @@ def _bays(variables, columns, trials):
     return columns | {name: np.mod(values, 2 * np.pi) for name, values in columns.items() if "_pos" in name}
 
 
-def _check_unit(path, given, own, authors):
+def _check_unit(path: Path, given: tuple[str | None, str | None], own: str, authors: str) -> None:
     """A published layout has a unit of its own; another one is a misunderstanding."""
     for option, unit in zip(("--unit", "--probe-unit"), given, strict=True):
         if unit not in (None, own if option == "--unit" or own != "degrees_180" else "degrees"):
@@ -275,7 +281,7 @@ def _check_unit(path, given, own, authors):
             )
 
 
-def _van_den_berg(variables, path):
+def _van_den_berg(variables: dict[str, Any], path: Path) -> pd.DataFrame:
     """recording1, …: c_array [8 positions, trials] (0 empty, else colour 1–180), test (probed position), sub_picked."""
     recordings = sorted(name for name in variables if name.startswith("recording"))
     if not recordings:
@@ -297,7 +303,11 @@ def _van_den_berg(variables, path):
         order = np.argsort(np.where(cued, 0, np.where(shown, 1, 2)), axis=0, kind="stable")
         colours = np.where(colours > 0, 2 * colours, np.nan)
         angles = np.where(shown, np.arange(positions)[:, None] * 360 / positions, np.nan)
-        table = {"subject": subject, "set_size": recording["set_size"], "response": 2.0 * recording["sub_picked"]}
+        table: dict[str, Any] = {
+            "subject": subject,
+            "set_size": recording["set_size"],
+            "response": 2.0 * recording["sub_picked"],
+        }
         for values, first, others in (
             (colours, "target", "non_target_"),
             (angles, "target_probe", "non_target_probe_"),

@@ -1,11 +1,16 @@
 """Trials: one row a trial, the cued item first, angles in radians in [-pi, pi)."""
 
+from collections.abc import Sequence
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 
 from lapsus.circular import difference, wrap
 from lapsus.errors import LapsusError
-from lapsus.trials.checks import find_problems, raise_problems, warn_of_half_circle
+from lapsus.files import write_text
+from lapsus.trials.checks import Problem, find_problems, raise_problems, warn_of_half_circle
 from lapsus.trials.columns import UNITS, from_errors, infer_unit, item_columns, number_to_angle, rename, select
 
 __all__ = ["Trials"]
@@ -35,7 +40,17 @@ class Trials:
 
     feature_name, probe_name = "report", "probe"
 
-    def __init__(self, response, report, probe=None, *, subject=None, point=None, conditions=None, source="trials"):
+    def __init__(
+        self,
+        response: ArrayLike,
+        report: ArrayLike,
+        probe: ArrayLike | None = None,
+        *,
+        subject: ArrayLike | None = None,
+        point: ArrayLike | None = None,
+        conditions: pd.DataFrame | dict | None = None,
+        source: str = "trials",
+    ) -> None:
         """From arrays in radians; the cued item is column 0 of report and probe."""
         columns = {"response": np.asarray(response, float).reshape(-1)}
         report = np.asarray(report, float)
@@ -62,7 +77,7 @@ class Trials:
         table = pd.DataFrame(columns)
         if conditions is not None:
             table = pd.concat([table, pd.DataFrame(conditions).reset_index(drop=True)], axis=1)
-        self.called = {}
+        self.called: dict[str, str] = {}
         self._set(table, "radians", "radians", source)
 
     @classmethod
@@ -92,7 +107,9 @@ class Trials:
         trials._set(table, unit, probe_unit, source, hint=True)
         return trials
 
-    def _set(self, table, unit, probe_unit, source, hint=False):
+    def _set(
+        self, table: pd.DataFrame, unit: str | None, probe_unit: str | None, source: str, hint: bool = False
+    ) -> None:
         for name in (unit, probe_unit):
             if name is not None and name not in UNITS:
                 raise LapsusError(f"{source}: unit '{name}' is not known; use one of {', '.join(UNITS)}.")
@@ -119,7 +136,7 @@ class Trials:
         if "response" in numbers:
             self.response = wrap(numbers["response"].to_numpy() * UNITS[unit].factor)
         else:
-            self.response = wrap(np.arctan2(self.point[:, 1], self.point[:, 0]))
+            self.response = wrap(np.arctan2(numbers["response_y"].to_numpy(), numbers["response_x"].to_numpy()))
         self.subject = (
             table["subject"].astype(str).to_numpy(object) if "subject" in table else np.full(len(table), "all", object)
         )
@@ -127,10 +144,10 @@ class Trials:
         used = {"subject", "set_size", *names}
         self.conditions = table[[name for name in table if name not in used]].reset_index(drop=True)
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.response)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         sizes = ", ".join(str(n) for n in np.unique(self.set_size))
         probe = "with" if self.probe is not None else "without"
         subjects = len(np.unique(self.subject))
@@ -138,7 +155,7 @@ class Trials:
             f"Trials({len(self)} trials, {subjects} subject{'s' * (subjects != 1)}, set sizes {sizes}, {probe} probe)"
         )
 
-    def __getitem__(self, rows) -> "Trials":
+    def __getitem__(self, rows: np.ndarray | slice | Sequence[int]) -> "Trials":
         """The trials at a mask, slice or list of rows."""
         rows = np.arange(len(self))[rows]
         chosen = Trials.__new__(Trials)
@@ -217,18 +234,19 @@ class Trials:
             columns["response_x"], columns["response_y"] = self.point.T
         return pd.concat([pd.DataFrame(columns), self.conditions], axis=1)
 
-    def to_csv(self, path):
+    def to_csv(self, path: str | Path) -> None:
         """Write the table, in radians."""
-        self.table.to_csv(path, index=False)
+        write_text(path, self.table.to_csv(index=False))
 
 
-def _item_table(values, first, others):
+def _item_table(values: np.ndarray, first: str, others: str) -> dict[str, np.ndarray]:
     return {first if i == 0 else others.format(i): values[:, i] for i in range(values.shape[1])}
 
 
-def _numbers(table, names):
+def _numbers(table: pd.DataFrame, names: list[str]) -> tuple[pd.DataFrame, list[Problem]]:
     """The named columns as floats, infinite where a cell is not a number, and a problem for each such cell."""
-    numbers, problems = {}, []
+    numbers = {}
+    problems: list[Problem] = []
     for name in names:
         column = pd.to_numeric(table[name], errors="coerce").astype(float)
         given = table[name].notna() & (table[name].astype(str).str.strip() != "")
