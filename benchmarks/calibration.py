@@ -5,7 +5,7 @@ Coverage of subjects' rates and of contrasts is in benchmarks/rates.py.
 python benchmarks/calibration.py sbc [--fits 200] [--trials 400] [--items 2]          # ranks f at nine distances
 python benchmarks/calibration.py sbc --subjects 6 --items 2 4 8 --model constant      # ranks every subject's rates
 python benchmarks/calibration.py recovery [--repeats 5]
-python benchmarks/calibration.py speed [--counts 1000 10000 100000] [--by hierarchical]
+python benchmarks/calibration.py speed [--counts 1000 10000 100000] [--by hierarchical] [--anywhere]
 python benchmarks/calibration.py human FOLDER
 """
 
@@ -131,12 +131,18 @@ def recovery(options):
 
 
 def speed(options):
-    """A whole fit, model auto with all swap models and scatters: set sizes 1 to 8, 19 subjects."""
+    """A whole fit, model auto with all swap models and scatters: set sizes 1 to 8, 19 subjects, places on a ring of
+    eight unless they are anywhere."""
     print("| trials | by | models compared | wall s | processor s |\n|---|---|---|---|---|")
     for count in options.counts:
-        trials = answered(design(count, list(range(1, 9)), 0), TRUTHS["probe"])
+        trials = design(count, list(range(1, 9)), 0)
+        probe = trials.probe
+        if not options.anywhere:
+            rng = np.random.default_rng(1)
+            places = np.stack([rng.permutation(8) for _ in range(count)]) * np.pi / 4
+            probe = np.where(np.isfinite(probe), places, np.nan)
         subject = np.array([f"s{number % 19 + 1}" for number in range(count)])
-        trials = Trials(trials.response, trials.report, trials.probe, subject=subject)
+        trials = answered(Trials(trials.response, trials.report, probe, subject=subject), TRUTHS["probe"])
         wall, cpu = time.perf_counter(), time.process_time()
         result = fit(trials, options.model, by=options.by, progress=False)
         compared = 1 if result.candidates is None else len(result.candidates)
@@ -178,6 +184,7 @@ if __name__ == "__main__":
     command.add_argument("--counts", nargs="+", type=int, default=[1000, 10_000, 100_000])
     command.add_argument("--by", choices=["hierarchical", "subject"])
     command.add_argument("--model", default="auto")
+    command.add_argument("--anywhere", action="store_true", help="probe features anywhere on the circle")
     command.set_defaults(run=speed)
     command = commands.add_parser("human")
     command.add_argument("folder")

@@ -55,11 +55,13 @@ def approximate(model: MixtureModel, start: np.ndarray | None = None) -> Laplace
         start = min(tries, key=lambda found: found.fun).x
         if model.likelihood().thinned() is not model.likelihood():
             start = _ascend(rough, start).x
-    found = _ascend(model.log_joint, start)
-    count = found.nfev
     # Joint modes of offsets and of their s.d. lie at small s.d.; in conditional coordinates the offsets are integrated
-    # over, to the same approximation, so the mode there is one of the s.d. alone.
-    for _ in range(2 if model.tiers or model.prior is not None else 1):
+    # over, to the same approximation, so the mode there is one of the s.d. alone. So the way to the joint mode is not
+    # walked to its end, and the expansion is renewed until it hardly moves.
+    nested = bool(model.tiers) or model.prior is not None
+    found = _ascend(model.log_joint, start, iterations=40 if nested else 300)
+    count = found.nfev
+    for turn in range(4 if nested else 1):
         conditional = Conditional(model, Expansion(model, found.x))
         centre = conditional.start(found.x)
         precision = conditional.curvature(centre)
@@ -69,6 +71,8 @@ def approximate(model: MixtureModel, start: np.ndarray | None = None) -> Laplace
         count += better.nfev
         with torch.no_grad():
             found.x = conditional.theta(torch.tensor(better.x)[:, None])[0][:, 0].numpy()
+        if turn and better.nit < 8:
+            break
     return Laplace(conditional, better.x, conditional.curvature(better.x), -float(better.fun), count, restarts)
 
 
