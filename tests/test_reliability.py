@@ -180,14 +180,14 @@ def test_leftovers_of_version_0_1_do_not_block_a_folder(tmp_path):
 
 
 def test_a_page_of_ours_is_replaced(tmp_path):
-    from lapsus.discovery.reports import _place
+    from lapsus.report.page import page_place
 
     page = tmp_path / "report.html"
     page.write_text("<footer>Made by lapsus 0.1</footer>" + "<script>" + "x" * 7000 + "</script>")
-    assert _place(page) == page
+    assert page_place(page) == page
     page.write_text("<footer>Mine</footer>")
     with pytest.raises(LapsusError, match="not a report of ours"):
-        _place(page)
+        page_place(page)
 
 
 @pytest.mark.slow

@@ -214,8 +214,8 @@ def serve(path: str | Path, port: int = 0, ready: Callable[[str], None] | None =
         raise LapsusError(f"Port {port} cannot be used: {error.strerror}; --port 0 takes a free one.") from error
     stop = threading.Event()
     measuring = threading.Thread(target=watch.keep_measuring, args=(stop,), daemon=True)
-    measuring.start()
     try:
+        measuring.start()
         if ready is not None:
             ready(f"http://127.0.0.1:{server.server_address[1]}/")
         server.serve_forever(poll_interval=0.2)
@@ -226,6 +226,7 @@ def serve(path: str | Path, port: int = 0, ready: Callable[[str], None] | None =
         server.server_close()
         # A measurement that is under way is waited for: an interpreter that ends below the kernel's threads aborts.
         try:
-            measuring.join()
+            if measuring.ident is not None:
+                measuring.join()
         except KeyboardInterrupt:
             os._exit(130)
