@@ -68,3 +68,13 @@ def test_orientations_are_in_degrees_of_orientation(tmp_path):
     assert found.unit == "degrees of orientation" and found.set_sizes[0].report_distance[2] <= 90
     said = CliRunner().invoke(app, ["doctor", str(tmp_path / "absent.csv")])
     assert said.exit_code == 2 and "there is no such file" in said.output
+
+
+def test_discover_recommends_the_set_size_with_most_swaps(tmp_path):
+    from lapsus.discovery.stages import _better_size, _of_size
+
+    table = lapsus.read_trials(written(tmp_path, {1: 0.0, 2: 0.05, 3: 0.3}), columns={"response": "resp_ori"})
+    used, notes = _of_size(table, "own.csv", None)
+    assert set(used.set_size) == {2} and "1,000 left out" in notes[0]
+    assert "--set-size 3" in _better_size(table, 2)
+    assert _better_size(table, 3) is None and _better_size(used, 2) is None

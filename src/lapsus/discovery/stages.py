@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -27,6 +28,7 @@ from lapsus.discovery.target import (
 from lapsus.errors import LapsusError
 from lapsus.files import locked, subfolder, write_arrays, write_json, write_text
 from lapsus.inference import fit as fit_trials
+from lapsus.inference.examine import examine
 from lapsus.inference.network_target import fitted_behaviour
 from lapsus.library import Run
 from lapsus.study.evaluation import evaluate, excess
@@ -87,7 +89,8 @@ def discover(
     if cueing not in ("auto", "feature", "index"):
         raise LapsusError(f"--cueing is feature, index or auto, not {cueing}.")
     example = trials is None
-    used, source, notes = _read(trials, subject, set_size, unit, probe_unit)
+    table, source = _read(trials, subject, unit, probe_unit)
+    used, notes = _of_size(table, source, set_size)
     cueing = _cueing(cueing, used)
     settings = {
         "source": source,
@@ -102,6 +105,11 @@ def discover(
     folder = Folder.open(
         output if output is not None else _default_folder(source), fingerprint(used, settings), settings
     )
+    if not folder.done:
+        for note in notes:
+            say(f"      {note}")
+        if set_size is None and (better := _better_size(table, int(used.set_size[0]))):
+            say(f"      {better}")
     with locked(folder.path, "is being worked on"):
         return _stages(folder, used, notes, say, sizes)
 
@@ -146,8 +154,8 @@ def _default_folder(source: str) -> Path:
     return Path("runs") / f"discover-{stem or 'trials'}"
 
 
-def _read(trials, subject, set_size, unit, probe_unit):
-    """The trials to use, where they are from, and what was left out, in sentences."""
+def _read(trials: Any, subject: str | list[str] | None, unit: str | None, probe_unit: str | None) -> tuple[Trials, str]:
+    """The trials of the subjects, and where they are from."""
     if isinstance(trials, Trials):
         table, source = trials, Path(str(trials.source)).name or "trials"
     elif isinstance(trials, pd.DataFrame):
@@ -155,7 +163,6 @@ def _read(trials, subject, set_size, unit, probe_unit):
     else:
         table = read_trials(observer_path() if trials is None else trials, unit, probe_unit)
         source = NAME if trials is None else Path(trials).name
-    notes = []
     if subject is not None:
         wanted = [subject] if isinstance(subject, str) else list(subject)
         known = list(dict.fromkeys(table.subject))
@@ -164,6 +171,12 @@ def _read(trials, subject, set_size, unit, probe_unit):
             listed = ", ".join(k if len(k) <= 40 else k[:40] + "…" for k in known[:20])
             raise LapsusError(f"{source}: there is no subject {missing[0][:80]!r}; the table has {listed}.")
         table = table[np.isin(table.subject.astype(str), wanted)]
+    return table, source
+
+
+def _of_size(table: Trials, source: str, set_size: int | None) -> tuple[Trials, list[str]]:
+    """The trials of one set size, the smallest with something to swap, and what was left out, in sentences."""
+    notes: list[str] = []
     sizes, counts = np.unique(table.set_size, return_counts=True)
     if set_size is None:
         several = sizes[sizes >= 2]
@@ -181,11 +194,25 @@ def _read(trials, subject, set_size, unit, probe_unit):
     if len(sizes) > 1:
         notes.append(
             f"The table has set sizes {', '.join(map(str, sizes))}; the {kept:,} trials with {set_size} items were"
-            " used."
+            f" used, {len(table) - kept:,} left out."
         )
     if kept < _MINIMUM:
         raise LapsusError(f"{source}: {kept} trials with {set_size} items are too few; at least {_MINIMUM} are needed.")
-    return table[table.set_size == set_size], source, notes
+    return table[table.set_size == set_size], notes
+
+
+def _better_size(table: Trials, now: int) -> str | None:
+    """A sentence where another set size has clearly more swaps to learn from than the one that is used now."""
+    if len(np.unique(table.set_size[table.set_size > 1])) < 2:
+        return None
+    found = {size.items: size.swaps or 0.0 for size in examine(table).set_sizes}
+    best = max(found, key=lambda items: found[items])
+    if found[best] < 1.5 * found[now]:
+        return None
+    return (
+        f"Set size {best} has more swaps to learn from, about {found[best]:.0f} where {now} items have"
+        f" {found[now]:.0f}: --set-size {best}."
+    )
 
 
 def _cueing(cueing: str, trials) -> str:
