@@ -60,3 +60,15 @@ def nearest_counts(monkeypatch) -> None:
     """Responses of the networks above walk over the whole plane: the nearest item counts, and nothing is a guess."""
     monkeypatch.setattr("lapsus.analysis.outcomes.scatter_of", lambda *_: 0.02)
     monkeypatch.setattr("lapsus.analysis.outcomes.guess_of", lambda *_: 0.0)
+
+
+class ForgetsUntilCue(_Written):
+    """The response is erased at every step up to cue offset and walks from then on: nothing before the cue counts."""
+
+    def biases(self, steps):
+        return (torch.cat([torch.ones(1, 1), torch.zeros(steps, 1)]),)
+
+    def F(self, r, drive, biases):
+        before = biases[0].flatten()[0]
+        x = torch.tensordot(self.readout.T, torch.tensordot(self.readout, r, 1), 1)
+        return r - before * x / self.alpha

@@ -426,6 +426,19 @@ def test_nothing_is_said_that_a_held_out_decoder_contradicts():
     assert "look like correct ones" not in kind(moved) and "no trace" not in first_answer([moved])
 
 
+def test_a_decoder_does_not_take_the_display_for_a_sign_of_the_coming_swap():
+    """Displays whose colours are close are swapped more often, and memory holds how close they are; noise decides."""
+    data = synthetic_population(trials=1500, swap_probability=0.0)
+    found, rng = items(data), np.random.default_rng(100)
+    close = np.cos(found.report[:, 0] - found.report[:, 1])
+    swap = rng.random(1500) < 1 / (1 + np.exp(1.5 - 2 * close))
+    response = wrap(np.where(swap, found.distractor, found.target) + 0.05 * rng.standard_normal(1500))
+    held = np.outer(close, rng.standard_normal(data.sizes["unit"]))[:, None] + data["activity"]
+    data = data.assign(response=("trial", response), activity=data["activity"].copy(data=held))
+    read = decoding(data, every=24)
+    assert abs(read.auc.mean() - 0.5) < 0.06 and roc_area(close, swap) > 0.7
+
+
 def test_the_first_answer_names_when_what_and_which():
     from lapsus.report.mechanism import asked, first_answer, unasked
 

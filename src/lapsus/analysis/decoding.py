@@ -1,9 +1,10 @@
 """When can the coming swap be read? A decoder of held-out trials at each time.
 
-Colours and cue are taken off by the linear model of correct trials, so that what is left is what differs between trials
-that were shown the same. The decoder is a linear discriminant of that, in units of the noise, and of the places of a
-trial along the lines to the kinds of error: what any of these analyses could use, it may use, too. An answer that it
-contradicts is not given (`lapsus.study.mechanism.Mechanism.contradicted`).
+Colours and cue are taken off by the linear model of correct trials, and so are products of the two colours' waves, so
+that what is left is what differs between trials that were shown the same: where some displays are swapped more often
+than others, a code of the display would else pass for a sign of the coming swap. The decoder is a linear discriminant
+of what is left, in units of the noise, and of the places of a trial along the lines to the kinds of error. An answer
+that it contradicts is not given (`lapsus.study.mechanism.Mechanism.contradicted`).
 """
 
 from dataclasses import dataclass
@@ -91,11 +92,29 @@ def _features(m: np.ndarray, given: tuple[np.ndarray, ...], known: np.ndarray) -
     the errors, [trial, feature]; the model and its noise come from the trials in `known`."""
     model = prediction_model(m[known], *(part[known] for part in given))
     nominal = model.nominal(*given)
-    white = whitener((m - nominal)[known])
-    rest = (m - nominal) @ white
+    rest = m - nominal
+    shown = _products(*given)
+    # As many trials as weights would fit noise: the ridge is one trial's worth of each product.
+    gram = shown[known].T @ shown[known] + np.eye(shown.shape[1])
+    rest = rest - shown @ np.linalg.solve(gram, shown[known].T @ rest[known])
+    white = whitener(rest[known])
+    rest = rest @ white
     errors = [model.exchanged(*given)] if len(given) == 1 else [model.misselected(*given), model.misinterpreted(*given)]
     places = []
     for error in errors:
         line = (error - nominal) @ white
         places.append((rest * line).sum(1) / np.maximum(np.linalg.norm(line, axis=1), 1e-9))
     return np.concatenate([rest, np.stack(places, 1)], 1)
+
+
+def _products(report: np.ndarray, cued: np.ndarray | None = None) -> np.ndarray:
+    """Products of the first two waves of one colour with those of the other, by cue where there is one, centred:
+    [trial, product]."""
+    waves = [np.concatenate([np.cos(k * report)[..., None], np.sin(k * report)[..., None]], -1) for k in (1, 2)]
+    first, second = (np.concatenate([wave[:, item] for wave in waves], -1) for item in (0, 1))
+    both = (first[:, :, None] * second[:, None]).reshape(len(report), -1)
+    alone = np.concatenate([first, second], 1)
+    found = np.concatenate([alone, both], 1)
+    if cued is not None:
+        found = np.concatenate([found * (cued == 0)[:, None], found * (cued == 1)[:, None]], 1)
+    return found - found.mean(0)
