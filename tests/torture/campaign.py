@@ -25,6 +25,9 @@ class Tally:
     def __init__(self) -> None:
         self.tried: dict[tuple[str, str], int] = defaultdict(int)
         self.lost: dict[tuple[str, str], list[str]] = defaultdict(list)
+        # Pairs of a step on disk and a kind of fault, of all commands together: those tried, and those there are.
+        self.pairs: set[tuple[str, str, int]] = set()
+        self.all_pairs = 0
 
     def add(self, part: str, row: str, why: str = "") -> None:
         self.tried[part, row] += 1
@@ -37,17 +40,31 @@ class Tally:
         return sum(map(len, self.lost.values()))
 
     def table(self) -> str:
-        """What was lost, then the counts."""
-        lines = [f"LOST  {part}, {row}: {why}" for (part, row), all_of in self.lost.items() for why in all_of]
-        lines += [""] * bool(lines)
-        lines += ["| what | tried | survived | lost |", "|---|---:|---:|---:|"]
-        total = 0
-        for part, row in self.tried:
-            tried, lost = self.tried[part, row], len(self.lost[part, row])
-            total += tried
-            lines.append(f"| {part}: {row} | {tried:,} | {tried - lost:,} | {lost} |")
-        lines.append(f"| **all** | **{total:,}** | **{total - self.losses:,}** | **{self.losses}** |")
-        return "\n".join(lines)
+        """What was lost; then the counts by command and by reader; then those of the faults by their kind."""
+        lost = [f"LOST  {part}, {row}: {why}" for (part, row), all_of in self.lost.items() for why in all_of]
+        commands = {job.name for job in jobs.JOBS}
+        whats, kinds = Counts(), Counts()
+        for (part, row), tried in self.tried.items():
+            lost_here = len(self.lost[part, row])
+            whats.add(f"faults: {part}" if part in commands else f"{part}: {row}", tried, lost_here)
+            if part in commands:
+                kinds.add(row, tried, lost_here)
+        return "\n".join([*lost, *[""] * bool(lost), whats.table("what", total=True), "", kinds.table("fault")])
+
+
+class Counts(dict[str, tuple[int, int]]):
+    """Tried and lost, by name."""
+
+    def add(self, name: str, tried: int, lost: int) -> None:
+        before = self.get(name, (0, 0))
+        self[name] = before[0] + tried, before[1] + lost
+
+    def table(self, title: str, total: bool = False) -> str:
+        rows = list(self.items())
+        if total:
+            rows.append(("**all**", (sum(tried for tried, _ in self.values()), sum(lost for _, lost in self.values()))))
+        lines = [f"| {name} | {tried:,} | {tried - lost:,} | {lost:,} |" for name, (tried, lost) in rows]
+        return "\n".join([f"| {title} | tried | survived | lost |", "|---|---:|---:|---:|", *lines])
 
 
 def undisturbed(job: jobs.Job, folder: Path) -> tuple[dict, int]:
@@ -168,9 +185,11 @@ def campaign(minutes: float, seed: int = 0, names: tuple[str, ...] = (), least: 
 
 def _faults(tally: Tally, folder: Path, expected: dict, steps: dict, seed: int, seconds: float, least: int) -> None:
     over = deadline(seconds)
+    tally.all_pairs = len(KINDS) * sum(steps.values())
     for number, (job, fault) in enumerate(fault_cases(seed, steps)):
         if over() and number >= least:
             return
+        tally.pairs.add((job.name, fault.kind, fault.at))
         own = Path(tempfile.mkdtemp(dir=folder))
         tally.add(job.name, fault.kind, with_fault(job, own, fault, expected[job.name]))
         shutil.rmtree(own)
@@ -222,6 +241,7 @@ def _hostile(tally: Tally, folder: Path, found: Path | None, seed: int, seconds:
             for one, (outcome, why) in zip(seeds, outcomes):
                 tally.add("hostile", reader.name, f"{why} (seed {one})" if outcome == "lost" else "")
         number += 1
+        print(f"{tried:,} hostile inputs, {tally.losses} lost so far", file=sys.stderr, flush=True)
 
 
 def main() -> None:
@@ -233,7 +253,10 @@ def main() -> None:
     began = time.monotonic()
     tally = campaign(chosen.minutes, chosen.seed, least=Least(inputs=chosen.inputs))
     print(tally.table())
-    print(f"\nSeed {chosen.seed}, {(time.monotonic() - began) / 60:.0f} minutes.")
+    print(
+        f"\nSeed {chosen.seed}, {(time.monotonic() - began) / 60:.0f} minutes; {len(tally.pairs):,} of"
+        f" {tally.all_pairs:,} pairs of a step on disk and a kind of fault."
+    )
     sys.exit(1 if tally.losses else 0)
 
 

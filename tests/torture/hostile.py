@@ -194,7 +194,7 @@ def mutate_tensors(data: bytes, chance: random.Random) -> bytes:
 @dataclass(frozen=True)
 class Reader:
     """A kind of file: a folder with a valid one, its name there, how to mutate it, and what reads it. `slow` readers
-    get a fourth of the inputs."""
+    get an eighth of the inputs."""
 
     name: str
     folder: str
@@ -206,7 +206,7 @@ class Reader:
 
     @property
     def batch(self) -> int:
-        return max(1, BATCH // 4) if self.slow else BATCH
+        return max(1, BATCH // 8) if self.slow else BATCH
 
 
 def _trials(folder: Path, name: str) -> object:

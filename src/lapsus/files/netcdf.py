@@ -6,6 +6,7 @@ Windows), and what it says is not believed where it waits or crashes: locks that
 are held for ever in it. Then a fresh interpreter, which has no such locks, decides.
 """
 
+import importlib
 import os
 import signal
 import subprocess
@@ -35,9 +36,8 @@ def read_netcdf(path: str | Path) -> "xr.Dataset":
     """A netCDF file, all of it in memory. One that unpacks to very much more than it holds is refused unread."""
     path = Path(path)
     size = ordinary_size(path)
-    import h5netcdf  # noqa: F401  (here, so that a fork has nothing to import)
-    import xarray  # noqa: F401
-
+    for name in ("xarray", "h5netcdf"):
+        importlib.import_module(name)  # here, so that a fork has nothing to import
     verdict = _forked(lambda: _load(path, size)) if sys.platform == "linux" else None
     if verdict is None:
         verdict = _in_a_fresh_process(path, size)
