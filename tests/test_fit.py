@@ -246,6 +246,9 @@ def test_subjects_have_their_own_emissions(tmp_path):
     folder = separate.save(tmp_path / "subjects")
     save_all(separate, folder)
     assert Fit.load(folder / "subject-low").name == "constant" and "3 subjects" in separate.summary()
+    for pages, folded in ((shared, 2), (separate, 1)):  # the subjects of one fit are folded, like the summary
+        assert pages._repr_html_().count("<details>") == folded and "middle" in pages._repr_html_()
+    assert "the level of the swap function" in shared.methods().lower() and "separately" in separate.methods()
     assert {path.name for path in folder.glob("*.png")} == {"swap_function.png", "subjects.png"}
     # A shared swap function is known better than each subject's own.
     assert row["high"] - row["low"] < np.mean(

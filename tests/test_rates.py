@@ -165,6 +165,7 @@ def test_heavy_tails_are_not_taken_for_swaps_or_guesses():
     found = fit(trials, models=("none", "constant"), emission="auto", bias=False, progress=False)
     assert found.model.emission.name != "von_mises" and found.name == "none"
     assert found.rates["swap"].max() == 0 and found.expected_swaps["expected"] == 0
+    assert "von Mises" not in found.methods() and "scatter" in found.methods()
     assert "no non-target reports" in found.summary()
 
 

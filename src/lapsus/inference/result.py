@@ -454,6 +454,11 @@ class SubjectFits(dict):
             "subjects": {subject: as_dict(fit) for subject, fit in self.items()},
         }
 
+    def _repr_html_(self) -> str:
+        from lapsus.inference.tables import as_html
+
+        return as_html(self)
+
     def save(self, folder: Path | str, also: Callable[[Path], object] | None = None) -> Path:
         """One folder a subject, and a summary of all."""
         from lapsus.inference.files import save_subjects

@@ -13,7 +13,7 @@ from lapsus.inference.shares import band, group_shares
 from lapsus.trials import Trials
 
 if TYPE_CHECKING:
-    from lapsus.inference.result import Fit
+    from lapsus.inference.result import Fit, SubjectFits
 
 __all__ = ["as_dict", "as_html", "feature_words", "records", "tidy", "to_arviz"]
 
@@ -117,13 +117,23 @@ def _with_degrees(fit: "Fit", set_size: int | None) -> pd.DataFrame:
     return table
 
 
-def as_html(fit: "Fit") -> str:
-    """Summary and rates, for a notebook."""
+def as_html(fit: "Fit | SubjectFits") -> str:
+    """The rates by set size, and folded the subjects' and the summary: for a notebook."""
     first, *rest = fit.summary().split("\n")
-    table = fit.rates.drop(columns=[c for c in fit.rates if c.startswith("swap_apart")])
-    shown = table.to_html(index=False, float_format=lambda value: f"{value:.3f}", border=0)
-    text = html.escape("\n".join(rest))
-    return f"<p><b>{html.escape(first)}</b></p>{shown}<details><summary>Summary</summary><pre>{text}</pre></details>"
+
+    def shown(table):
+        table = table.drop(columns=[c for c in table if c.startswith("swap_apart")])
+        return table.to_html(index=False, float_format=lambda value: f"{value:.3f}", border=0)
+
+    def folded(name, inside):
+        return f"<details><summary>{name}</summary>{inside}</details>"
+
+    by_size = getattr(fit, "mean_rates", None)
+    parts = [shown(fit.rates if by_size is None else by_size)]
+    if by_size is not None and len(by_size) < len(fit.rates):
+        parts.append(folded("Subjects", shown(fit.rates)))
+    parts.append(folded("Summary", f"<pre>{html.escape(chr(10).join(rest))}</pre>"))
+    return f"<p><b>{html.escape(first)}</b></p>{''.join(parts)}"
 
 
 def to_arviz(fit: "Fit") -> Any:

@@ -335,7 +335,9 @@ def methods(fit: "Fit", separate: int | None = None) -> str:
     from lapsus import __version__
 
     model, trials = fit.model, fit.trials
-    levels = "emission parameters" + (", the probability of a guess" if model.uniform else "")
+    pooled = ["the parameters of the scatter", *["the probability of a guess"] * model.uniform]
+    pooled = [*["the level of the swap function"] * (model.name != "none"), *pooled, *["the bias"] * model.bias]
+    listed = " and ".join([", ".join(pooled[:-1])] * (len(pooled) > 1) + pooled[-1:])
     parts = [
         f"Responses were described by a mixture: on each trial one item is reported with {SCATTER[model.emission.name]}"
         f" scatter{', or none (a uniform guess)' if model.uniform else ''}."
@@ -352,11 +354,11 @@ def methods(fit: "Fit", separate: int | None = None) -> str:
         parts.append(f"The {separate} subjects were fitted separately.")
     elif model.hierarchical:
         parts.append(
-            f"Level of the swap function, {levels} had partially pooled offsets of subjects, and of subjects in each"
-            " set size, with learned scales."
+            f"{listed[0].upper()}{listed[1:]} had partially pooled offsets of subjects, and of subjects in each set"
+            " size, with learned scales."
         )
     if model.by:
-        parts.append(f"{model.by} entered as an effect on each of them.")
+        parts.append(f"The values of {model.by} entered as an effect on {listed.removesuffix(' and the bias')}.")
     if model.bias:
         parts.append("A constant response bias was included.")
     if fit.candidates is not None:

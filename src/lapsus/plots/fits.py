@@ -408,7 +408,7 @@ def _forest(ax: Axes, fits: SubjectFits, series: Any, scale: float) -> None:
         ]
         ax.errorbar(middle, at, xerr=np.maximum(spread, 0), fmt="o", ms=3, lw=0.9, color=colour, label=label)
     ax.set(yticks=place, yticklabels=list(_titles(fits).values()))
-    ax.set_xlim(left=0)
+    ax.set_xlim(0, min(ax.get_xlim()[1], scale))  # shares end at one
     ax.set_ylim(-0.7, len(fits) - 0.3)
 
 
