@@ -18,6 +18,7 @@ from lapsus.discovery.result import Discovery
 from lapsus.discovery.target import (
     LEAST_GUESS,
     ROUND_NAME,
+    Start,
     experiment,
     memory_variance,
     starts,
@@ -26,7 +27,7 @@ from lapsus.discovery.target import (
 )
 from lapsus.errors import LapsusError
 from lapsus.files import locked, subfolder, write_arrays, write_json, write_text
-from lapsus.inference import fit as fit_trials
+from lapsus.inference import Fit, fit as fit_trials
 from lapsus.inference.network_target import fitted_behaviour
 from lapsus.library import Run
 from lapsus.study.evaluation import evaluate, excess
@@ -35,7 +36,7 @@ from lapsus.study.match import Match, match
 from lapsus.study.mechanism import ALL, analyse
 from lapsus.study.shown import shown_trials
 from lapsus.study.sizes import FULL, Sizes
-from lapsus.training import train
+from lapsus.training import Model, train
 from lapsus.trials import Trials, read_trials
 from lapsus.trials.observer import NAME, observer_path
 
@@ -50,7 +51,7 @@ class Interrupted(KeyboardInterrupt):
 
 
 def discover(
-    trials=None,
+    trials: Trials | pd.DataFrame | str | Path | None = None,
     *,
     subject: str | list[str] | None = None,
     set_size: int | None = None,
@@ -146,7 +147,13 @@ def _default_folder(source: str) -> Path:
     return Path("runs") / f"discover-{stem or 'trials'}"
 
 
-def _read(trials, subject, set_size, unit, probe_unit):
+def _read(
+    trials: Trials | pd.DataFrame | str | Path | None,
+    subject: str | list[str] | None,
+    set_size: int | None,
+    unit: str | None,
+    probe_unit: str | None,
+) -> tuple[Trials, str, list[str]]:
     """The trials to use, where they are from, and what was left out, in sentences."""
     if isinstance(trials, Trials):
         table, source = trials, Path(str(trials.source)).name or "trials"
@@ -188,7 +195,7 @@ def _read(trials, subject, set_size, unit, probe_unit):
     return table[table.set_size == set_size], source, notes
 
 
-def _cueing(cueing: str, trials) -> str:
+def _cueing(cueing: str, trials: Trials) -> str:
     if cueing == "feature" and trials.probe is None:
         raise LapsusError(
             "--cueing feature needs a probe feature (target_probe, non_target_probe_1, …); the table has none. --cueing"
@@ -221,6 +228,7 @@ class _Work:
 
     def fit(self) -> list[str]:
         found = fit_trials(self.used, seed=self.settings["seed"])
+        assert isinstance(found, Fit)  # of all trials together, not one a subject
         found.save(self.folder / "fit")
         self.discovery.fit = found
         return ["fit/fit.nc", "fit/summary.json"]
@@ -230,7 +238,7 @@ class _Work:
         cueing = settings["cueing"]
         fitted = fitted_behaviour(self.discovery.fit, settings["set_size"], cueing)
         task = task_like(self.used, cueing)
-        family = starts(fitted, task, cueing, settings["start_from"]) or [None]
+        family: list[Start | None] = [*starts(fitted, task, cueing, settings["start_from"])] or [None]
         if family == [None]:
             self.say(
                 "      No trained network ships for this task yet, so training starts from scratch; ten minutes are"
@@ -307,7 +315,7 @@ class _Work:
         write_json(self.folder / "networks" / f"{run.path.name}.json", {"looks": looks})
         return looks
 
-    def _match(self, model) -> Match:
+    def _match(self, model: Model) -> Match:
         fit, fitted, settings = self.discovery.fit, self.discovery.fitted, self.settings
         return match(model, self.used, fit, fitted, settings["cueing"], seed=settings["seed"], sizes=self.sizes)
 
