@@ -8,11 +8,13 @@ import hashlib
 import json
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from lapsus.errors import LapsusError
 from lapsus.files import Damaged, check_place, make_folder, read_bytes, read_json, short, sweep, write_json
+from lapsus.trials import Trials
 
 __all__ = ["STAGES", "Folder", "fingerprint"]
 
@@ -42,7 +44,7 @@ FILES = {
 _SETTINGS = {"source", "example", "set_size", "cueing", "minutes", "networks", "start_from", "seed"}
 
 
-def fingerprint(trials, settings: dict) -> str:
+def fingerprint(trials: Trials, settings: dict) -> str:
     """Of the trials that are used and all settings: the same in a resumed discovery."""
     digest = hashlib.blake2b(digest_size=12)
     for values in (trials.response, trials.report, trials.probe):
@@ -149,6 +151,6 @@ class Folder:
             del self.done[stage]
         return again
 
-    def json(self, name: str, kind: type = dict):
+    def json(self, name: str, kind: type = dict) -> Any:
         """A JSON file of the folder."""
         return read_json(self.check(name), kind)

@@ -2,9 +2,11 @@
 
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from lapsus.behaviour import BNS
 from lapsus.discovery.folder import STAGES, Folder
 from lapsus.errors import LapsusError
 from lapsus.files import from_plain, inside, read_arrays, understood, write_json, write_text
@@ -17,6 +19,8 @@ from lapsus.study.checks import Truth, fit_checks, in_order, match_checks, netwo
 from lapsus.study.findings import NetworkFindings, seconds_trained
 from lapsus.study.match import Match
 from lapsus.study.mechanism import QUESTIONS, Mechanism
+from lapsus.training import Model
+from lapsus.trials import Trials
 from lapsus.trials.observer import observer_f
 
 __all__ = ["Discovery"]
@@ -52,7 +56,7 @@ class Discovery:
             )
         self._folder = Folder(self.path, table)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         state = "done" if "report" in self.done else f"{len(self.done)} of {len(STAGES)} stages done"
         return f"Discovery({self.path}, {state})"
 
@@ -64,7 +68,7 @@ class Discovery:
     def settings(self) -> dict:
         return self._folder.settings
 
-    def _part(self, name: str, stage: str):
+    def _part(self, name: str, stage: str) -> Any:
         if stage not in self.done:
             raise LapsusError(
                 f"{self.path}: the stage “{STAGES[stage]}” is not done yet; the same `lapsus discover` goes on with it."
@@ -72,12 +76,12 @@ class Discovery:
         return self._folder.json(name)
 
     @cached_property
-    def fit(self):
+    def fit(self) -> Fit:
         self._part("fit/summary.json", "fit")
         return Fit.load(self._folder.check("fit/fit.nc"))
 
     @property
-    def trials(self):
+    def trials(self) -> Trials:
         return self.fit.trials
 
     @cached_property
@@ -85,12 +89,12 @@ class Discovery:
         return self._part("target.json", "target")
 
     @cached_property
-    def fitted(self):
+    def fitted(self) -> BNS:
         with understood(self.path / "target.json"):
             return fitted_behaviour(self.fit, self.settings["set_size"], self.plan["cueing"])
 
     @cached_property
-    def runs(self) -> list:
+    def runs(self) -> list[Run]:
         with understood(self.path / "target.json"):
             names = [str(name) for name in self.plan["networks"]]
             if not names or any(Path(name).name != name for name in names):
@@ -98,7 +102,7 @@ class Discovery:
         return [Run(inside(self.path, "networks", name)) for name in names]
 
     @cached_property
-    def models(self) -> list:
+    def models(self) -> list[Model]:
         return [run.model() for run in self.runs]
 
     @cached_property

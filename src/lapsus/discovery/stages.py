@@ -19,6 +19,7 @@ from lapsus.discovery.result import Discovery
 from lapsus.discovery.target import (
     LEAST_GUESS,
     ROUND_NAME,
+    Start,
     experiment,
     memory_variance,
     starts,
@@ -27,7 +28,7 @@ from lapsus.discovery.target import (
 )
 from lapsus.errors import LapsusError
 from lapsus.files import locked, subfolder, write_arrays, write_json, write_text
-from lapsus.inference import fit as fit_trials
+from lapsus.inference import Fit, fit as fit_trials
 from lapsus.inference.examine import examine
 from lapsus.inference.network_target import fitted_behaviour
 from lapsus.library import Run
@@ -37,7 +38,7 @@ from lapsus.study.match import Match, match
 from lapsus.study.mechanism import ALL, analyse
 from lapsus.study.shown import shown_trials
 from lapsus.study.sizes import FULL, Sizes
-from lapsus.training import train
+from lapsus.training import Model, train
 from lapsus.trials import Trials, read_trials
 from lapsus.trials.observer import NAME, observer_path
 
@@ -52,7 +53,7 @@ class Interrupted(KeyboardInterrupt):
 
 
 def discover(
-    trials=None,
+    trials: Trials | pd.DataFrame | str | Path | None = None,
     *,
     subject: str | list[str] | None = None,
     set_size: int | None = None,
@@ -215,7 +216,7 @@ def _better_size(table: Trials, now: int) -> str | None:
     )
 
 
-def _cueing(cueing: str, trials) -> str:
+def _cueing(cueing: str, trials: Trials) -> str:
     if cueing == "feature" and trials.probe is None:
         raise LapsusError(
             "--cueing feature needs a probe feature (target_probe, non_target_probe_1, …); the table has none. --cueing"
@@ -248,6 +249,7 @@ class _Work:
 
     def fit(self) -> list[str]:
         found = fit_trials(self.used, seed=self.settings["seed"])
+        assert isinstance(found, Fit)  # of all trials together, not one a subject
         found.save(self.folder / "fit")
         self.discovery.fit = found
         return ["fit/fit.nc", "fit/summary.json"]
@@ -257,7 +259,7 @@ class _Work:
         cueing = settings["cueing"]
         fitted = fitted_behaviour(self.discovery.fit, settings["set_size"], cueing)
         task = task_like(self.used, cueing)
-        family = starts(fitted, task, cueing, settings["start_from"]) or [None]
+        family: list[Start | None] = [*starts(fitted, task, cueing, settings["start_from"])] or [None]
         if family == [None]:
             self.say(
                 "      No trained network ships for this task yet, so training starts from scratch; ten minutes are"
@@ -334,7 +336,7 @@ class _Work:
         write_json(self.folder / "networks" / f"{run.path.name}.json", {"looks": looks})
         return looks
 
-    def _match(self, model) -> Match:
+    def _match(self, model: Model) -> Match:
         fit, fitted, settings = self.discovery.fit, self.discovery.fitted, self.settings
         return match(model, self.used, fit, fitted, settings["cueing"], seed=settings["seed"], sizes=self.sizes)
 

@@ -18,6 +18,7 @@ from lapsus.training import Experiment, Model
 from lapsus.training.build import build, describe
 from lapsus.training.experiment import SETS
 from lapsus.training.loop import Training
+from lapsus.trials import Trials
 
 __all__ = ["Start", "experiment", "starts", "task_like", "updates_within"]
 
@@ -36,7 +37,7 @@ def _listed(distances: np.ndarray) -> list[float]:
     return [round(float(v), 5) for v in np.quantile(values, levels, method="nearest")]
 
 
-def task_like(trials, cueing: str) -> dict:
+def task_like(trials: Trials, cueing: str) -> dict:
     """The task's table for an experiment: two items with the distances that the trials have between target and
     non-targets."""
     report = trials.distance("report")[:, 1:]

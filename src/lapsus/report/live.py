@@ -14,6 +14,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -52,7 +53,7 @@ class Watch:
     def state(self) -> dict:
         """Everything the page needs, as plain numbers."""
         experiment, lines = self.run.experiment, self.run.metrics()
-        last = lines[-1] if lines else {"update": 0, "stage": 0, "seconds": 0.0}
+        last: dict[str, Any] = lines[-1] if lines else {"update": 0, "stage": 0, "seconds": 0.0}
         stage = experiment.stage[min(last["stage"], len(experiment.stage) - 1)]
         with_excess = [line for line in lines if line.get("excess") is not None]
         series = with_excess or lines
@@ -130,7 +131,7 @@ def _left(lines: list[dict], updates: int) -> float | None:
     return max(0.0, pace * (updates - recent[-1]["update"]))
 
 
-def _handler(watch: Watch):
+def _handler(watch: Watch) -> type[BaseHTTPRequestHandler]:
     page = (Path(__file__).parent / "live.html").read_bytes()
     answers = {
         "/": lambda: (page, "text/html; charset=utf-8"),
@@ -142,7 +143,8 @@ def _handler(watch: Watch):
         timeout = _PATIENCE
 
         def do_GET(self) -> None:
-            port = self.server.server_address[1]
+            assert isinstance(self.server, _Server)
+            port = self.server.server_port
             # A page elsewhere cannot read this one by giving its own name our address.
             if self.headers.get("Host") not in (f"127.0.0.1:{port}", f"localhost:{port}"):
                 self.send_error(403, "This server answers on 127.0.0.1 only")
@@ -161,7 +163,7 @@ def _handler(watch: Watch):
 
         do_HEAD = do_GET
 
-        def log_message(self, *_):
+        def log_message(self, *_: Any) -> None:
             pass
 
     return Handler
@@ -173,18 +175,18 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 128
 
-    def __init__(self, *arguments):
+    def __init__(self, *arguments: Any) -> None:
         self._open: dict[socket.socket, float] = {}
         super().__init__(*arguments)
 
-    def process_request(self, request, client_address) -> None:
+    def process_request(self, request: Any, client_address: Any) -> None:
         self._open[request] = time.monotonic() + _PATIENCE
         super().process_request(request, client_address)
 
-    def verify_request(self, request, client_address) -> bool:
+    def verify_request(self, request: Any, client_address: Any) -> bool:
         return len(self._open) < _MOST_CONNECTIONS
 
-    def shutdown_request(self, request) -> None:
+    def shutdown_request(self, request: Any) -> None:
         self._open.pop(request, None)
         super().shutdown_request(request)
 
@@ -196,7 +198,7 @@ class _Server(ThreadingHTTPServer):
                 with suppress(OSError):
                     request.shutdown(socket.SHUT_RDWR)
 
-    def handle_error(self, request, client_address) -> None:
+    def handle_error(self, request: Any, client_address: Any) -> None:
         """A client that goes away is no error; anything else is told in a line."""
         error = sys.exc_info()[1]
         if not isinstance(error, (ConnectionError, TimeoutError, OSError)):

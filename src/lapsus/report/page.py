@@ -32,8 +32,8 @@ def render(context: dict[str, Any], template: str = "page.html") -> str:
     environment = Environment(
         loader=FileSystemLoader(here), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    own = {"css": Markup((here / "page.css").read_text()), "script": Markup((here / "page.js").read_text())}
-    own |= {"terms": TERMS}
+    css, script = (Markup((here / name).read_text()) for name in ("page.css", "page.js"))
+    own = {"css": css, "script": script, "terms": TERMS}
     return environment.get_template(template).render(context | own)
 
 

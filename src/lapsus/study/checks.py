@@ -65,7 +65,8 @@ def network_checks(networks: list[NetworkFindings]) -> list[Check]:
 
 def _mechanism_checks(network: NetworkFindings, which: str) -> list[Check]:
     """What could not be asked of a network, and whether a held-out decoder of the same trials agrees with the rest."""
-    mechanism, reasons = network.mechanism, {}
+    mechanism = network.mechanism
+    reasons: dict[str, list[str]] = {}
     for part, why in mechanism.left_out.items():
         reasons.setdefault(why, []).append(part)
     # No swaps, or an earlier version, is no failure of an analysis.

@@ -1,6 +1,7 @@
 """When a network decides to swap: replays that share noise up to a time and not after it."""
 
 import numpy as np
+import torch
 
 from lapsus.analysis.commitment import Commitment, commitment_curve
 from lapsus.errors import LapsusError
@@ -47,13 +48,10 @@ def commitment(
     found = []
     for step in steps:
         states = path[step].expand(-1, -1, replays).contiguous()
-        x_T = states if step == steps[-1] else None
-        if x_T is None:
-            x_T, _ = shared.run(states, seed + 1, start=step, threads=threads)
-        else:
-            import torch
-
+        if step == steps[-1]:
             x_T = torch.tensordot(model.network.readout, states, 1)
+        else:
+            x_T, _ = shared.run(states, seed + 1, start=step, threads=threads)
         found.append(shared.swaps(x_T).probability.reshape(conditions, groups, replays))
     times = step_times(model)
     return commitment_curve(

@@ -61,15 +61,15 @@ def ring_design(
 
     both: cue either item, else only the one of fixed colour. `configuration` and `fixed_colour` number the two.
     """
-    reports, colour, configuration = [], [], []
+    reports, colours, numbers = [], [], []
     for k in range(len(probes)):
         for c, fixed in enumerate(fixed_colours):
             others = wrap(fixed + grid(free))
             others = others[distance(others, fixed) >= MARGIN - 1e-9]
             reports.append(np.stack([np.full(len(others), fixed), others], 1))
-            colour.append(np.full(len(others), c))
-            configuration.append(np.full(len(others), k))
-    report, colour, configuration = (np.concatenate(values) for values in (reports, colour, configuration))
+            colours.append(np.full(len(others), c))
+            numbers.append(np.full(len(others), k))
+    report, colour, configuration = (np.concatenate(values) for values in (reports, colours, numbers))
     probe = np.asarray(probes)[configuration]
     if both:
         return _both_cues(wrap(report), wrap(probe), configuration=configuration, fixed_colour=colour)

@@ -11,6 +11,7 @@ from torch import Tensor
 from lapsus.analysis import dynamics as analysis
 from lapsus.analysis.commitment import Commitment, crossing
 from lapsus.circular import embed
+from lapsus.protocols import Network
 from lapsus.study.commitment import decision_steps
 from lapsus.study.replay import Replay, probe_conditions, step_times
 from lapsus.training.model import Model
@@ -62,7 +63,7 @@ def find_slow_points(
     return r, residual.norm(dim=0)
 
 
-def _map(network, drive: Tensor | None, biases: tuple[Tensor, ...], row: int) -> Callable[[Tensor], Tensor]:
+def _map(network: Network, drive: Tensor | None, biases: tuple[Tensor, ...], row: int) -> Callable[[Tensor], Tensor]:
     """One step without noise of states [unit, point]; drive [1, D], the same for all points, or [point, D]."""
     tables = tuple(table[row] for table in biases)
 
@@ -92,7 +93,7 @@ def dynamics(
     A point is fixed where its speed is below a millionth of the median speed of visited states, slow where it would
     move less in the whole of delay 1 than visited states do in one step.
     """
-    network = copy.deepcopy(model.network).double().requires_grad_(False)
+    network = copy.deepcopy(model).double().requires_grad_(False).network
     given = probe_conditions(model, starts, seed, None)
     task = Replay.of(model, given)
     _, path = task.run(task.initial(1, seed), seed, keep=True, threads=threads)
@@ -150,25 +151,35 @@ def dynamics(
     )
 
 
-def _memories(model, network, task: Replay, biases, ends: dict[str, int], count: int) -> tuple[np.ndarray, float]:
+def _memories(
+    model: Model, network: Network, task: Replay, biases: tuple[Tensor, ...], ends: dict[str, int], count: int
+) -> tuple[np.ndarray, float]:
     """Noise-free states of `count` conditions at the cue [condition, unit], and how long their spread lasts."""
     line = model.timeline
     drives = task.drives[:, :count].double()
     r = torch.zeros(network.units, count, dtype=torch.float64)
-    spread, at_cue = [], None
+    spreads, at_cue = [], r
     for s in range(ends["delay"] + 400):
         shown = line.drive_index[s] if s < ends["delay"] else -1
         r = _map(network, None if shown < 0 else drives[shown], biases, 0)(r)
         if s + 1 >= ends["stimulus"]:
-            spread.append(float(r.var(1).sum().sqrt()))
+            spreads.append(float(r.var(1).sum().sqrt()))
         if s + 1 == ends["delay"]:
-            at_cue = r.T.numpy().copy()
-    spread = np.array(spread)
+            at_cue = r
+    spread = np.array(spreads)
     below = np.flatnonzero(spread < spread[0] / np.e)
-    return at_cue, float(below[0]) if len(below) else float("inf")
+    return at_cue.T.numpy().copy(), float(below[0]) if len(below) else float("inf")
 
 
-def _divergence(model, network, biases, trajectories, probe_distance, seed, threads) -> analysis.Divergence:
+def _divergence(
+    model: Model,
+    network: Network,
+    biases: tuple[Tensor, ...],
+    trajectories: int,
+    probe_distance: float | None,
+    seed: int,
+    threads: int | None,
+) -> analysis.Divergence:
     """Jacobians of every step of delay 2 along trajectories, and how the difference of the items is read at its end."""
     given = probe_conditions(model, trajectories, seed + 9, probe_distance)
     task = Replay.of(model, given)

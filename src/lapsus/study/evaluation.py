@@ -2,6 +2,7 @@
 
 import math
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -21,7 +22,7 @@ _CHUNK = 256
 
 
 @torch.no_grad()
-def respond(model: Model, conditions: dict, trials: int, seed: int, **options) -> torch.Tensor:
+def respond(model: Model, conditions: dict, trials: int, seed: int, **options: Any) -> torch.Tensor:
     """Responses x_T [d, C, K] of the free-running network: no teacher forcing, fresh noise."""
     inputs = model.inputs(conditions)
     count = inputs[0].shape[1]
@@ -40,21 +41,21 @@ def respond(model: Model, conditions: dict, trials: int, seed: int, **options) -
 
 
 @torch.no_grad()
-def excess(model: Model, conditions: dict, trials: int, seed: int, **options) -> dict:
+def excess(model: Model, conditions: dict, trials: int, seed: int, **options: Any) -> dict:
     """Denoising loss under teacher forcing, that of the exact Bayes denoiser on the same trials, and their
     difference."""
     inputs = model.inputs(conditions)
     count = inputs[0].shape[1]
     x_T = model.behaviour.sample(conditions, trials, streams.generator(seed, "responses"))
-    loss, floor = [], []
+    losses, floor = [], []
     for start in range(0, count, _CHUNK):
         part = range(start, min(start + _CHUNK, count))
         batch = model.batch(conditions, inputs, x_T, part, seed, forced=True, **options)
-        loss.append(denoising_loss(batch))
+        losses.append(denoising_loss(batch))
         if batch.draws.target is not None:
             floor.append(exact_loss(batch))
-    loss = torch.cat(loss).double()
-    result = {"loss": float(loss.mean())}
+    loss = torch.cat(losses).double()
+    result: dict[str, Any] = {"loss": float(loss.mean())}
     if floor:
         over = loss - torch.cat(floor).double()
         error = 1.959964 * float(over.std()) / math.sqrt(len(over)) if len(over) > 1 else math.nan
@@ -69,7 +70,7 @@ def excess(model: Model, conditions: dict, trials: int, seed: int, **options) ->
 
 @torch.no_grad()
 def evaluate(
-    model: Model | Run | Shipped | str | Path, conditions: int = 4096, trials: int = 16, seed: int = 0, **options
+    model: Model | Run | Shipped | str | Path, conditions: int = 4096, trials: int = 16, seed: int = 0, **options: Any
 ) -> dict:
     """Everything `lapsus evaluate` prints; plain numbers, lists and dictionaries. model: also a run or its folder, or
     the name of a network that ships.
@@ -84,7 +85,7 @@ def evaluate(
     model = load(model)
     drawn = model.task.sample(conditions, streams.generator(seed, "evaluation"))
     measures = model.behaviour.measures
-    result = {"conditions": conditions, "trials": trials, "seed": seed}
+    result: dict[str, Any] = {"conditions": conditions, "trials": trials, "seed": seed}
     result |= excess(model, {k: v[: max(1, conditions // 4)] for k, v in drawn.items()}, trials, seed, **options)
     result |= measures(drawn, respond(model, drawn, trials, seed, **options))
     target = model.behaviour.sample(drawn, trials, streams.generator(seed, "target"))

@@ -94,7 +94,7 @@ def report_cells(
     null = torch.linalg.svd(model.network.readout, full_matrices=True)[2][len(model.network.readout) :]
     found: list[list[Reports]] = []
     for k in range(len(pairs)):
-        row = []
+        row: list[Reports] = []
         for c in range(len(colours)):
             own = np.flatnonzero((label[:, 0] == k) & (label[:, 1] == c))
             part = Replay(task.model, {n: v[own] for n, v in given.items()}, task.drives[:, own], task.biases)

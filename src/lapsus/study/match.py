@@ -157,21 +157,19 @@ def compare(
     distance = rate_by_distance(gap, gap, edges)
     rate, wanted = np.nanmean(of_network.swap, 0), np.nanmean(of_fit.swap, 0)
     off = np.abs(rate - wanted)
-    beside = {
-        name: Beside(
-            float(getattr(of_network, name).mean()),
-            float(getattr(of_fit, name).mean()),
-            None if own is None else float(getattr(own, name)),
-        )
-        for name in ("scatter", "stray")
-    }
-    predictive = {}
-    if own is not None:
-        count = int(np.isfinite(own.swap).sum())
-        for name, responses in (("network", network), ("fit", fitted)):
-            low, high = _interval(_statistics(report, gap, _replicates(responses, rng), edges).swap, count)
-            outside = (own.swap < low - 1e-12) | (own.swap > high + 1e-12)
-            predictive[f"predictive_{name}"] = Predictive(np.clip(low, 0, 1), np.clip(high, 0, 1), outside)
+
+    def beside(name: str) -> Beside:
+        its, fits = (float(getattr(one, name).mean()) for one in (of_network, of_fit))
+        return Beside(its, fits, None if own is None else float(getattr(own, name)))
+
+    def predictive(responses: np.ndarray, observed: np.ndarray) -> Predictive:
+        count = int(np.isfinite(observed).sum())
+        low, high = _interval(_statistics(report, gap, _replicates(responses, rng), edges).swap, count)
+        outside = (observed < low - 1e-12) | (observed > high + 1e-12)
+        return Predictive(np.clip(low, 0, 1), np.clip(high, 0, 1), outside)
+
+    scatter, stray = beside("scatter"), beside("stray")
+    of_network_data, of_fit_data = (None if own is None else predictive(one, own.swap) for one in (network, fitted))
     degrees = lambda k: f"{np.degrees(distance[k]):.0f}°"  # noqa: E731
     problems = []
     if float(np.nanmean(off)) > TOLERANCE:
@@ -180,18 +178,17 @@ def compare(
             f"the swap curve is {np.nanmean(off):.3f} from the fitted one on average, most at {degrees(worst)}"
             f" ({rate[worst]:.3f} where {wanted[worst]:.3f} is due)"
         )
-    ratio = beside["scatter"].network / max(beside["scatter"].fit, 1e-9)
+    ratio = scatter.network / max(scatter.fit, 1e-9)
     if not SCATTER[0] <= ratio <= SCATTER[1]:
         problems.append(f"responses scatter {ratio:.2f} times as much as the fitted model's")
-    stray = beside["stray"]
     if abs(stray.network - stray.fit) > TOLERANCE:
         problems.append(
             f"{100 * stray.network:.1f} % of responses are far from both items, where the fitted model has"
             f" {100 * stray.fit:.1f} %"
         )
     matched_fit = not problems
-    if predictive and predictive["predictive_network"].outside.any():
-        where = ", ".join(degrees(k) for k in np.flatnonzero(predictive["predictive_network"].outside))
+    if of_network_data is not None and of_network_data.outside.any():
+        where = ", ".join(degrees(k) for k in np.flatnonzero(of_network_data.outside))
         problems.append(f"the subject's swap rate lies outside the network's predictive interval at {where}")
     return Match(
         feature=feature,
@@ -202,13 +199,15 @@ def compare(
         trials=np.histogram(gap, edges)[0],
         swap_curve_mad_fit=float(np.nanmean(off)),
         swap_curve_max_fit=float(np.nanmax(off)),
-        **beside,
+        scatter=scatter,
+        stray=stray,
         matched_fit=matched_fit,
         matched=not problems,
         where=tuple(problems),
         data=None if own is None else own.swap,
-        **predictive,
-        fit_explains_data=None if own is None else not predictive["predictive_fit"].outside.any(),
+        predictive_network=of_network_data,
+        predictive_fit=of_fit_data,
+        fit_explains_data=None if of_fit_data is None else not of_fit_data.outside.any(),
     )
 
 
@@ -230,7 +229,7 @@ def match(
         drawn = model.task.sample(sizes.match_conditions, streams.generator(seed, "two items"))
         order = torch.stack([drawn["cued"], 1 - drawn["cued"]], 1)
         report, probe = (drawn[k].gather(1, order).numpy().astype(float) for k in ("report", "probe"))
-    gap = circular.distance(*(report if feature == "report" else probe).T)
+    gap = circular.distance(*(report if feature == "report" or probe is None else probe).T)
     network = network_responses(model, report, probe, sizes.match_repeats, seed)
     samples = 2 * sizes.match_repeats
     if own and cueing == "feature":

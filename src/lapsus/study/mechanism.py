@@ -136,8 +136,8 @@ class Mechanism:
         """The same without every slow point found: thousands of numbers that no page shows."""
         if self.dynamics is None:
             return self
-        none = {"points": self.dynamics.points[:0], "stable": self.dynamics.stable[:0]}
-        return replace(self, dynamics=replace(self.dynamics, **none))
+        few = replace(self.dynamics, points=self.dynamics.points[:0], stable=self.dynamics.stable[:0])
+        return replace(self, dynamics=few)
 
     def to_dict(self) -> dict:
         """Plain numbers, lists and dictionaries, as `lapsus analyse --json` prints them."""
@@ -196,7 +196,7 @@ def analyse(
     if unknown:
         raise LapsusError(f"There is no question {unknown[0]!r}; there are {', '.join(ALL)}.")
     apart = swaps_most_at(source) if probe_distance is None or isinstance(source.task, IndexCued) else probe_distance
-    common = {"seed": seed, "threads": threads, "probe_distance": apart}
+    common: dict[str, Any] = {"seed": seed, "threads": threads, "probe_distance": apart}
     found: dict = {}
     left_out: dict[str, str] = {}
     single = cache(lambda: single_trials(source, sizes.single_trials, apart, seed, threads))

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -19,7 +20,12 @@ DELAYS = (5, 10, 15, 20, 30, 40, 80)
 
 @torch.no_grad()
 def evaluate_delays(
-    model: Model, delays: Sequence[int] = DELAYS, conditions: int = 4096, trials: int = 16, seed: int = 0, **options
+    model: Model,
+    delays: Sequence[int] = DELAYS,
+    conditions: int = 4096,
+    trials: int = 16,
+    seed: int = 0,
+    **options: Any,
 ) -> list[dict]:
     """The single numbers of `evaluate` for one delay after another, the same conditions at each."""
     rows = []
@@ -32,7 +38,7 @@ def evaluate_delays(
 
 @torch.no_grad()
 def norm_course(
-    model: Model, delay: int = 40, conditions: int = 256, trials: int = 8, seed: int = 0, **options
+    model: Model, delay: int = 40, conditions: int = 256, trials: int = 8, seed: int = 0, **options: Any
 ) -> np.ndarray:
     """Norm of the rates from stimulus offset to the end of a delay, mean over trials: [delay + 1]."""
     model = model.at(delay=delay)
@@ -43,7 +49,7 @@ def norm_course(
     return batch.trajectory[start : start + delay + 1].norm(dim=1).mean((1, 2)).numpy()
 
 
-def norm_ratio(model: Model, delay: int = 40, **options) -> float:
+def norm_ratio(model: Model, delay: int = 40, **options: Any) -> float:
     """How much of the norm of the rates at stimulus offset is left at the end of a delay."""
     course = norm_course(model, delay, **options)
     return float(course[-1] / course[0])
@@ -56,7 +62,7 @@ def noiseless_error(
     conditions: int = 256,
     trials: int = 4,
     seed: int = 0,
-    **options,
+    **options: Any,
 ) -> list[dict]:
     """Median error to the nearest item (radians) after long delays when the process noise is switched off: what the
     network's dynamics alone do to its memory."""
@@ -84,11 +90,11 @@ def growth(delays: Sequence[int], errors: Sequence[float]) -> Growth:
     """The least-squares fit to errors (radians) at some delays, relative to their squares; the exponent is found on a
     grid from 0.05 to 4."""
     d, square = np.asarray(delays, float) / 40, np.square(np.asarray(errors, float))
-    best = None
+    least, best = np.inf, Growth(np.nan, np.nan, np.nan)
     for exponent in np.arange(0.05, 4.0001, 0.05):
         design = np.stack([np.ones_like(d), d**exponent], 1) / square[:, None]
         found, rest = nnls(design, np.ones_like(d))
-        if best is None or rest < best[0]:
-            best = rest, found, exponent
-    _, (written, held), exponent = best
-    return Growth(float(np.sqrt(written)), float(np.sqrt(held)), round(float(exponent), 2))
+        if rest < least:
+            written, held = np.sqrt(found)
+            least, best = rest, Growth(float(written), float(held), round(float(exponent), 2))
+    return best

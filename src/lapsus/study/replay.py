@@ -1,6 +1,7 @@
 """A network run on from any state: trials that share their past and not their noise to come."""
 
 from dataclasses import dataclass
+from typing import Literal, overload
 
 import numpy as np
 import torch
@@ -68,6 +69,16 @@ class Replay:
     def initial(self, trials: int, seed: int) -> Tensor:
         """First states r_0 [unit, condition, trial]."""
         return normal(1, self.model.network.units, self.count, trials, key=(seed, 3))[0]
+
+    @overload
+    def run(
+        self, r: Tensor, seed: int, *, start: int = ..., keep: Literal[True], threads: int | None = ...
+    ) -> tuple[Tensor, Tensor]: ...
+
+    @overload
+    def run(
+        self, r: Tensor, seed: int, *, start: int = ..., keep: Literal[False] = ..., threads: int | None = ...
+    ) -> tuple[Tensor, None]: ...
 
     @torch.no_grad()
     def run(

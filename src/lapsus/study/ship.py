@@ -6,6 +6,7 @@ from safetensors.torch import save
 
 from lapsus.errors import LapsusError
 from lapsus.files import write_bytes, write_json
+from lapsus.library import Run
 from lapsus.library.shipped import shipped_name, weights_folder
 from lapsus.study.evaluation import evaluate
 from lapsus.study.memory import evaluate_delays, noiseless_error, norm_ratio
@@ -14,7 +15,7 @@ from lapsus.tasks.durations import varying
 __all__ = ["ship"]
 
 
-def ship(run, folder: Path | None = None, conditions: int = 4096) -> Path:
+def ship(run: Run, folder: Path | None = None, conditions: int = 4096) -> Path:
     """Evaluate a finished run on so many conditions, at several delays if it was trained on delays that vary, and
     export its weights, config, evaluation and learning curve; returns the JSON's path."""
     experiment = run.experiment

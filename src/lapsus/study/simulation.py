@@ -10,6 +10,7 @@ import xarray as xr
 from lapsus import circular, streams
 from lapsus.errors import LapsusError
 from lapsus.library import Run, Shipped, load
+from lapsus.protocols import HasWeights
 from lapsus.study.evaluation import respond
 from lapsus.training.model import Model
 
@@ -136,6 +137,8 @@ def simulate_responses(
     else:
         given, extra = _tensors(conditions), _extra(conditions, trials)
     x_T = respond(model, given, trials, seed, noise_scale=noise_scale).permute(1, 2, 0).flatten(0, 1).numpy()
+    if not isinstance(model.behaviour, HasWeights):
+        raise LapsusError("the target has no swap probability: it does not report one of several items")
     weights = model.behaviour.weights(given)
     probability = 1 - weights.gather(1, given["cued"].long()[:, None])[:, 0].numpy()
     table = model.task.table(given)

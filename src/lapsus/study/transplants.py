@@ -43,7 +43,7 @@ def transplants(
     outcome = many.swaps(x_T)
     swap, correct = (part.reshape(conditions, trials) for part in (outcome.swap, outcome.correct))
     rng = np.random.default_rng(seed)
-    donors, number = [], np.zeros(conditions, dtype=int)
+    chosen, number = [], np.zeros(conditions, dtype=int)
     for c in range(conditions):
         a, b = np.flatnonzero(swap[c]), np.flatnonzero(correct[c])
         if len(a) and len(b) > 1:
@@ -51,10 +51,10 @@ def transplants(
             number[c] = take
             first, second = rng.choice(b, take), rng.choice(b, take)
             second = np.where(first == second, b[(np.searchsorted(b, second) + 1) % len(b)], second)
-            donors.append(c * trials + np.stack([rng.choice(a, take, replace=False), first, second], 1))
-    if not donors:
+            chosen.append(c * trials + np.stack([rng.choice(a, take, replace=False), first, second], 1))
+    if not chosen:
         raise LapsusError("no swap trials" if not swap.any() else "no condition has both a swap and a correct trial")
-    donors = np.concatenate(donors)
+    donors = np.concatenate(chosen)
     readout = model.network.readout
     onto = readout.T @ readout
     pool = Replay(
@@ -78,10 +78,6 @@ def transplants(
             p[name][:, k] = np.bincount(rows, values, conditions) / np.maximum(number, 1)
     used = number > 0
     return transplant_curves(step_times(model)[steps], {k: v[used] for k, v in p.items()}, number[used], seed=seed)
-
-
-def _design(items: dict, after_cue: bool) -> tuple[np.ndarray, np.ndarray]:
-    return items["report"].numpy(), items["cued"].numpy() if after_cue else None
 
 
 def pushes(
@@ -120,14 +116,14 @@ def pushes(
     cued = None if when == "before" else many["cued"].numpy()
     code = prediction_model(m, many["report"].numpy(), cued)
     report = given["report"].numpy()
-    directions = {}
+    in_memory: dict[str, np.ndarray] = {}
     if when == "before":
-        directions["alignment"] = _alignment_direction(m, many["report"].numpy(), report)
-        directions["misbinding"] = code.exchanged(report) - code.nominal(report)
+        in_memory["alignment"] = _alignment_direction(m, many["report"].numpy(), report)
+        in_memory["misbinding"] = code.exchanged(report) - code.nominal(report)
     else:
-        own = given["cued"].numpy()
-        directions["swap axis"] = code.misselected(report, own) - code.nominal(report, own)
-    directions = {name: torch.as_tensor(d, dtype=torch.float32) @ null for name, d in directions.items()}
+        which = given["cued"].numpy()
+        in_memory["swap axis"] = code.misselected(report, which) - code.nominal(report, which)
+    directions = {name: torch.as_tensor(d, dtype=torch.float32) @ null for name, d in in_memory.items()}
     if when == "after":
         own = given["cued"].long()[:, None]
         target, other = (embed(given["report"].gather(1, index)[:, 0]) for index in (own, 1 - own))
@@ -142,7 +138,7 @@ def pushes(
     states = path[step]
     p = {}
 
-    def pushed(direction) -> np.ndarray:
+    def pushed(direction: torch.Tensor) -> np.ndarray:
         direction = direction / direction.norm(dim=1, keepdim=True).clamp(min=1e-12)
         found = []
         for size in sizes:
