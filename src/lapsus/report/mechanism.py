@@ -194,8 +194,8 @@ def decided(found: Mechanism) -> str:
     after = part.half_time
     where = f"{_steps(after)} after the cue" if after >= 0 else f"{_steps(-after)} before cue offset"
     text = (
-        f"When: half of the outcome is fixed {where} [{part.half_low:.0f}, {part.half_high:.0f}]; noise before the cue"
-        f" fixes {_interval((max(before, 0), max(low, 0), max(high, 0)), True)} of it."
+        f"When: half of the outcome is fixed {where} [{part.half_low:.0f}, {part.half_high:.0f}]; what differs"
+        f" between trials before the cue fixes {_interval((max(before, 0), max(low, 0), max(high, 0)), True)} of it."
     )
     if "commitment" in found.contradicted:
         return text + f" But {found.contradicted['commitment']}: trials that are shown the same differ before it."
@@ -289,7 +289,8 @@ def dynamics(found: Mechanism) -> str:
     if part.fixed_points == 1 and part.manifold_dimension == 0:
         points = "one fixed point, to which all decay"
     else:
-        points = f"{part.fixed_points:,} fixed points; slow points fill {part.manifold_dimension:.1f} dimensions"
+        many = f"{part.fixed_points:,} fixed point{'s' * (part.fixed_points != 1)}"
+        points = f"{many}; slow points fill {part.manifold_dimension:.1f} dimensions"
     text = f"Dynamics: before the cue {memory} ({points})."
     if np.isfinite(part.half_time):
         text += f" In delay 2, linear response to noise expects half of the outcome fixed at step {part.half_time:.0f}"
