@@ -307,6 +307,29 @@ def test_a_discovery_with_a_damaged_file_is_read_or_refused(tmp_path, name):
                 assert len(str(error)) < 1000
 
 
+@pytest.mark.parametrize("name", ["x" * 5000, "../../victim", "/etc", "\x00", "\ud83d", "é" * 200])
+def test_a_discovery_names_its_networks_within_its_folder(tmp_path, name):
+    import shutil
+
+    from lapsus import Discovery
+
+    found = shutil.copytree(FOLDERS / "discovery", tmp_path / "found")
+    target = json.loads((found / "target.json").read_text())
+    stages = json.loads((found / "stages.json").read_text())
+    stages.pop("files", None)
+    (found / "stages.json").write_text(json.dumps(stages))
+    (found / "target.json").write_text(json.dumps(target | {"networks": [name]}))
+    with pytest.raises(LapsusError) as raised:
+        Discovery(found).runs
+    assert len(str(raised.value)) < 1000
+
+
+@pytest.mark.parametrize("command", ["train", "resume", "evaluate", "simulate", "report", "fit", "discover", "watch"])
+def test_names_that_no_file_can_have_are_sentences(tmp_path, command):
+    ended = fork(cli(command, "x" * 5000))
+    assert ended.code == 2 and not ended.traceback, ended.text[-500:]
+
+
 # --- netCDF, which is tried in a fork ---
 
 

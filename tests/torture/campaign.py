@@ -17,6 +17,7 @@ from torture.child import Ended, deadline, run
 from torture.faults import ERRORS, KINDS, Count, Fault
 
 MOST_TRIES = 12
+MARK = "<!-- campaign -->"
 
 
 class Tally:
@@ -249,14 +250,18 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=30)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--inputs", type=int, default=0, help="hostile inputs at least")
+    parser.add_argument("--docs", type=Path, help="a page whose lines between two <!-- campaign --> the table replaces")
     chosen = parser.parse_args()
     began = time.monotonic()
     tally = campaign(chosen.minutes, chosen.seed, least=Least(inputs=chosen.inputs))
-    print(tally.table())
-    print(
-        f"\nSeed {chosen.seed}, {(time.monotonic() - began) / 60:.0f} minutes; {len(tally.pairs):,} of"
+    found = (
+        f"{tally.table()}\n\nSeed {chosen.seed}, {(time.monotonic() - began) / 60:.0f} minutes; {len(tally.pairs):,} of"
         f" {tally.all_pairs:,} pairs of a step on disk and a kind of fault."
     )
+    print(found)
+    if chosen.docs is not None:
+        before, _, after = chosen.docs.read_text().split(MARK)
+        chosen.docs.write_text(f"{before}{MARK}\n\n{found}\n\n{MARK}{after}")
     sys.exit(1 if tally.losses else 0)
 
 

@@ -260,16 +260,13 @@ def _discovery(folder: Path) -> object:
     from lapsus import Discovery
 
     found = Discovery(folder)
-    return (
-        found.plan,
-        found.fit,
-        found.runs,
-        found.models,
-        found.evaluations,
-        found.matches,
-        found.mechanisms,
-        found.arrays(),
-    )
+    return found.plan, found.runs, found.models, found.evaluations, found.matches, found.mechanisms, found.arrays()
+
+
+def _discovery_and_fit(folder: Path) -> object:
+    from lapsus import Discovery
+
+    return _discovery(folder), Discovery(folder).fit
 
 
 def _no_hashes(folder: Path) -> None:
@@ -343,21 +340,11 @@ READERS = (
     Reader("run: JSONL", "run", "metrics.jsonl", (mutate_lines, mutate_bytes), _run),
     Reader("fit: netCDF", "fit", "fit.nc", (mutate_bytes,), _fit, slow=True),
     Reader("activity: netCDF", "tables", "activity.nc", (mutate_bytes,), _activity, slow=True),
-    Reader("discovery: stages", "found", "stages.json", (mutate_json, mutate_bytes), _discovery, slow=True),
-    Reader("discovery: target", "found", "target.json", (mutate_json, mutate_bytes), _discovery, _no_hashes, slow=True),
-    Reader(
-        "discovery: evaluation",
-        "found",
-        "evaluation.json",
-        (mutate_json, mutate_bytes),
-        _discovery,
-        _no_hashes,
-        slow=True,
-    ),
-    Reader(
-        "discovery: analysis", "found", "analysis.json", (mutate_json, mutate_bytes), _discovery, _no_hashes, slow=True
-    ),
-    Reader("discovery: arrays", "found", "analysis/network-1.npz", (mutate_bytes,), _discovery, _no_hashes, slow=True),
+    Reader("discovery: stages", "found", "stages.json", (mutate_json, mutate_bytes), _discovery_and_fit, slow=True),
+    Reader("discovery: target", "found", "target.json", (mutate_json, mutate_bytes), _discovery, _no_hashes),
+    Reader("discovery: evaluation", "found", "evaluation.json", (mutate_json, mutate_bytes), _discovery, _no_hashes),
+    Reader("discovery: analysis", "found", "analysis.json", (mutate_json, mutate_bytes), _discovery, _no_hashes),
+    Reader("discovery: arrays", "found", "analysis/network-1.npz", (mutate_bytes,), _discovery, _no_hashes),
 )
 
 

@@ -44,10 +44,13 @@ def make_folder(folder: str | Path) -> Path:
 
 
 def inside(folder: str | Path, *names: str) -> Path:
-    """A path within one of our folders; a link on the way, which would lead elsewhere, is refused."""
+    """A path within one of our folders; a link on the way, which would lead elsewhere, is refused, and so are names
+    that go up or that no file can have."""
     place = Path(folder)
-    for name in names:
-        place = place / name
+    for part in (part for name in names for part in Path(name).parts):
+        if part == ".." or Path(part).anchor or len(part.encode("utf-8", "surrogatepass")) > 255:
+            raise LapsusError(f"{short(place)} names a file that cannot be in it: {short(part)}.")
+        place = place / part
         if place.is_symlink():
             raise LapsusError(f"{short(place)} is a link; nothing is read or written through it.")
     return place

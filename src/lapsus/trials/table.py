@@ -1,5 +1,6 @@
 """Trials: one row a trial, the cued item first, angles in radians in [-pi, pi)."""
 
+import copy
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -173,7 +174,7 @@ class Trials:
 
     def with_responses(self, response: np.ndarray, point: np.ndarray | None = None) -> "Trials":
         """The same trials with other responses [T] (radians), and points [T, 2]."""
-        other = self[:]
+        other = copy.copy(self)  # whatever else they have is shared: predictive data sets come in dozens
         other.response, other.point = wrap(np.asarray(response, float)), point
         return other
 
