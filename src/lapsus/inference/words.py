@@ -173,9 +173,8 @@ def _rates(fit: "Fit") -> list[str]:
         low, high = angles.min(), angles.max()
         shown = f"{low:.0f}°" if high - low < 1 else f"{low:.0f}° to {high:.0f}° (by group)"
         why = "as asked for" if fit.apart is not None else "two circular s.d."
-        lines.append(
-            f"Told apart: non-targets whose {fit.trials.feature_name} is more than {shown} from the target's ({why})."
-        )
+        feature = "reported feature" if fit.trials.feature_name == "report" else fit.trials.feature_name
+        lines.append(f"Told apart: non-targets whose {feature} is more than {shown} from the target's ({why}).")
         count = fit.expected_swaps
         lines.append(
             f"Given the responses, {count['expected']:.0f} [{count['low']:.0f}, {count['high']:.0f}] of"
