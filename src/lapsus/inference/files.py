@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -25,6 +26,9 @@ from lapsus.inference.model import FEATURES, GUESS, MEAN, SCALE, TAU, MixtureMod
 from lapsus.inference.result import FILES, Fit, SubjectFits
 from lapsus.inference.swap_prior import TAU_MIN, SwapPrior
 from lapsus.trials import Trials
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 __all__ = ["check_folder", "load_fit", "save_fit", "save_subjects"]
 
@@ -89,7 +93,7 @@ def _summarise(fit: Fit | SubjectFits, folder: Path) -> None:
     write_text(folder / "estimates.csv", fit.table().to_csv(index=False))
 
 
-def _dataset(fit):
+def _dataset(fit: Fit) -> "xr.Dataset":
     import xarray as xr
 
     model, trials = fit.model, fit.trials
@@ -153,7 +157,7 @@ def load_fit(folder: str | Path) -> Fit:
         return _fit(dataset)
 
 
-def _fit(dataset):
+def _fit(dataset: "xr.Dataset") -> Fit:
     meta = json.loads(dataset.attrs["settings"])
     by = meta.get("by")
     trials = Trials(
@@ -171,30 +175,30 @@ def _fit(dataset):
     return (_second if dataset.attrs["format"] == FORMAT else _first)(dataset, meta, trials)
 
 
-def _model(meta, trials, **options):
+def _model(meta: dict[str, Any], trials: Trials, **options: Any) -> MixtureModel:
     emission = EMISSIONS[meta["emission"]]()
     return MixtureModel(trials, meta["model"], emission, meta["uniform"], meta["even"], meta["hierarchical"], **options)
 
 
-def _second(dataset, meta, trials):
+def _second(dataset: "xr.Dataset", meta: dict[str, Any], trials: Trials) -> Fit:
     import pandas as pd
 
-    def parameters(prefix):
-        if f"{prefix}emission" not in dataset:
-            return None
-        parts = [f"{prefix}{name}" for name in PARTS]
-        return Parameters(*(torch.tensor(dataset[p].to_numpy()) if p in dataset else None for p in parts))
+    def part(name: str) -> torch.Tensor | None:
+        return torch.tensor(dataset[name].to_numpy()) if name in dataset else None
 
+    def parameters(prefix: str) -> Parameters:
+        others = {name: part(prefix + name) for name in PARTS if name != "emission"}
+        return Parameters(emission=torch.tensor(dataset[f"{prefix}emission"].to_numpy()), **others)
+
+    typical = parameters("typical_") if "typical_emission" in dataset else None
     model = _model(meta, trials, sets=meta["sets"], bias=meta["bias"], by=meta["by"])
-    fit = Fit(
-        model, parameters(""), meta["rhat"], meta["accepted"], meta["seed"], parameters("typical_"), meta["apart"]
-    )
+    fit = Fit(model, parameters(""), meta["rhat"], meta["accepted"], meta["seed"], typical, meta["apart"])
     fit.seconds, fit.requested = meta["seconds"], meta["requested"]
     fit.candidates = None if meta["candidates"] is None else pd.DataFrame(meta["candidates"])
     return fit
 
 
-def _first(dataset, meta, trials):
+def _first(dataset: "xr.Dataset", meta: dict[str, Any], trials: Trials) -> Fit:
     """A fit of the first version: one f for all set sizes and subjects, coordinates instead of parameters."""
     import pandas as pd
 
