@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from lapsus import __version__
 from lapsus.inference.candidates import SCATTER
 from lapsus.inference.sampler import RHAT
 
@@ -312,11 +313,7 @@ def describe_subjects(fits: "SubjectFits") -> str:
         f" {SCATTER[first.model.emission.name]}."
     ]
     if fits.candidates is not None:
-        from lapsus.inference.result import Fit
-
-        whole = Fit(first.model, first.parameters, first.rhat, first.accepted, first.seed)
-        whole.candidates = fits.candidates
-        lines += _comparison(whole)
+        lines += _comparison(fits.whole)
     lines += ["", "subject     trials   target        non-target    guess         circular s.d."]
     for subject, fit in fits.items():
         table, total = fit.weights, fit.weights["trials"].sum()
@@ -332,8 +329,6 @@ def describe_subjects(fits: "SubjectFits") -> str:
 
 def methods(fit: "Fit", separate: int | None = None) -> str:
     """One paragraph for a paper's methods."""
-    from lapsus import __version__
-
     model, trials = fit.model, fit.trials
     pooled = ["the parameters of the scatter", *["the probability of a guess"] * model.uniform]
     pooled = [*["the level of the swap function"] * (model.name != "none"), *pooled, *["the bias"] * model.bias]
