@@ -9,7 +9,6 @@ subject in it), which is where offsets by set size and by subject show.
 import time
 import warnings
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -78,10 +77,6 @@ class Calibration:
         return bool((self.coverage["z"].abs() < 3).all() and self.p_values.min() > 0.01 / len(self.p_values))
 
 
-def _thinned(part: torch.Tensor, step: int) -> torch.Tensor:
-    return part[..., ::step][..., :KEPT]
-
-
 def calibrate(
     design: Trials,
     fits: int,
@@ -120,7 +115,7 @@ def calibrate(
         assert isinstance(fitted, Fit)
         failed += not fitted.converged
         # Runs that needed longer chains have more draws; as many are kept of each, from all chains.
-        thin = fitted.parameters.map(partial(_thinned, step=fitted.draws // KEPT))
+        thin = fitted.parameters.at(slice(None, None, fitted.draws // KEPT)).at(slice(KEPT))
         if rates:
             several = np.array([label[0] > 1 for label in prior.labels])
             truths.append(group_shares(prior, truth)["non_target"][several, 0])

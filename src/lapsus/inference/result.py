@@ -229,7 +229,7 @@ class Fit:
         with one_thread_each():
             likelihood, columns = self.model.likelihood(torch.float32), []
             for where in torch.arange(self.draws).split(64):
-                columns.append(likelihood.by_trial(self.parameters.map(lambda part, at=where: part[..., at])))
+                columns.append(likelihood.by_trial(self.parameters.at(where)))
         return np.concatenate(columns, 1)
 
     @cached_property
@@ -254,7 +254,7 @@ class Fit:
             found = []
             for _ in range(count):
                 at = rng.integers(self.draws)
-                found.append(self.model.simulate(self.parameters.map(lambda part, at=at: part[..., at : at + 1]), rng))
+                found.append(self.model.simulate(self.parameters.at(slice(at, at + 1)), rng))
         return found
 
     @cached_property
@@ -305,9 +305,8 @@ class Fit:
             logits = logits.reshape(72, 72)
         values = tuple(map(tuple, logits.tolist())) if logits.ndim == 2 else tuple(logits.tolist())
         table = TabulatedSwap(tuple(axis.tolist()), values)
-        feature: Literal["probe", "report", "both"] = "probe"
-        if self.name == "report" or self.name == "both":
-            feature = self.name
+        features: dict[str, Literal["probe", "report", "both"]] = {"report": "report", "both": "both"}
+        feature = features.get(self.name, "probe")
         return BNS(swap=table, feature=feature, uniform=uniform, radius=radius, spread=spread)
 
     def summary(self) -> str:
