@@ -89,7 +89,7 @@ def asked(fit):
     return conditions, (1 / (1 + np.exp(-fit.f(distances)))).mean(1)
 
 
-@pytest.mark.parametrize("model", ["none", "constant", "probe", "report", "both"])
+@pytest.mark.parametrize("model", ["none", "constant", "probe", "report", pytest.param("both", marks=pytest.mark.slow)])
 def test_the_target_has_the_swap_probabilities_of_the_fit(model):
     trials = read_trials(observer_path())
     fit = fit_trials(trials[np.arange(len(trials)) < 400], model, seed=1)

@@ -8,6 +8,7 @@ from lapsus.report.gallery import gallery_page
 from lapsus.study.sizes import QUICK
 
 
+@pytest.mark.slow
 def test_a_row_a_network_with_its_picture_and_numbers():
     looked_at = []
     names = ["index-swap-10", "feature-optimal-40", "persistent-feature-smooth-2", "cue-combination"]

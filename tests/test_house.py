@@ -110,6 +110,22 @@ def test_the_picture_of_the_house_is_true():
     assert [name.rstrip("/") for name in drawn] == layers()
 
 
+def test_our_own_modules_are_imported_at_the_top():
+    """A lazy import is for a heavy package of others; commands, which must start at once, are what it is for."""
+    late = []
+    for path in sorted(PACKAGE.rglob("*.py")):
+        if path.relative_to(PACKAGE).parts[0] in ("cli", "__init__.py"):
+            continue
+        functions = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.FunctionDef)]
+        for node in (node for function in functions for node in ast.walk(function)):
+            modules = [node.module] if isinstance(node, ast.ImportFrom) else []
+            modules = [name.name for name in node.names] if isinstance(node, ast.Import) else modules
+            late += [
+                f"{path.relative_to(PACKAGE)}:{node.lineno}" for name in modules if f"{name}.".startswith("lapsus.")
+            ]
+    assert not late
+
+
 def test_everything_that_is_offered_is_there():
     for name in lapsus.__all__:
         assert getattr(lapsus, name) is not None, name

@@ -437,6 +437,7 @@ def test_nothing_is_called_that_a_stranger_names(tmp_path, kind):
     assert not (tmp_path / "ran").exists()
 
 
+@pytest.mark.slow
 def test_a_module_in_the_working_folder_needs_no_flag_to_be_trained(tmp_path):
     (tmp_path / "mine.py").write_text(
         "from lapsus.tasks import IndexCued\nclass Mine(IndexCued):\n    pass\nopen('ran', 'w').write('x')\n"

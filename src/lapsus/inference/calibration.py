@@ -115,7 +115,7 @@ def calibrate(
         assert isinstance(fitted, Fit)
         failed += not fitted.converged
         # Runs that needed longer chains have more draws; as many are kept of each, from all chains.
-        thin = fitted.parameters.map(lambda part, step=fitted.draws // KEPT: part[..., ::step][..., :KEPT])
+        thin = fitted.parameters.at(slice(None, None, fitted.draws // KEPT)).at(slice(KEPT))
         if rates:
             several = np.array([label[0] > 1 for label in prior.labels])
             truths.append(group_shares(prior, truth)["non_target"][several, 0])

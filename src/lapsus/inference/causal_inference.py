@@ -74,7 +74,8 @@ def fit_causal_inference(trials: Mapping, level: float = 0.95) -> CausalInferenc
     intervals = {}
     for index, name in enumerate(PARAMETERS):
         ends = [_end(data, best, index, sign, covariance, drop) for sign in (-1, 1)]
-        intervals[name] = tuple(_natural(index, end, scale) for end in ends)
+        low, high = (_natural(index, end, scale) for end in ends)
+        intervals[name] = low, high
     estimates = {name: _natural(index, best.x[index], scale) for index, name in enumerate(PARAMETERS)}
     count = len(data[0])
     return CausalInferenceFit(estimates, intervals, level, -best.fun - count * math.log(scale), count)
@@ -94,7 +95,7 @@ def _columns(trials: Mapping) -> tuple[tuple[Tensor, ...], float]:
         except (TypeError, ValueError) as error:
             raise LapsusError(f"Column {name} has entries that are not numbers.") from error
         if values.ndim != 1 or not np.isfinite(values).all():
-            bad = np.flatnonzero(~np.isfinite(values)) if values.ndim == 1 else []
+            bad = np.flatnonzero(~np.isfinite(values)) if values.ndim == 1 else np.empty(0, dtype=int)
             raise LapsusError(
                 f"Column {name} must be finite numbers, one a trial"
                 + (f"; row {bad[0] + 1} is not." if len(bad) else ".")
@@ -122,11 +123,11 @@ def _negative_log_likelihood(theta: Tensor, data: tuple[Tensor, ...]) -> Tensor:
     return -torch.logsumexp(torch.log(weights) - 0.5 * z**2 - torch.log(scales) - 0.5 * math.log(2 * math.pi), 1).sum()
 
 
-def _minimise(data, start: np.ndarray, fixed: int | None = None):
+def _minimise(data: tuple[Tensor, ...], start: np.ndarray, fixed: int | None = None) -> optimize.OptimizeResult:
     """Best parameters from `start`, one of them held where `fixed` says so."""
     free = [index for index in range(len(start)) if index != fixed]
 
-    def objective(values):
+    def objective(values: np.ndarray) -> tuple[float, np.ndarray]:
         theta = torch.from_numpy(start.copy())
         theta[free] = torch.from_numpy(np.asarray(values, float))
         theta.requires_grad_()
@@ -145,7 +146,7 @@ def _minimise(data, start: np.ndarray, fixed: int | None = None):
     return found
 
 
-def _covariance(data, theta: np.ndarray) -> np.ndarray:
+def _covariance(data: tuple[Tensor, ...], theta: np.ndarray) -> np.ndarray:
     """Inverse curvature at the best parameters: the first guess of how far the interval's ends are and in which
     direction."""
     hessian = torch.autograd.functional.hessian(
@@ -155,7 +156,9 @@ def _covariance(data, theta: np.ndarray) -> np.ndarray:
     return (vectors / np.maximum(values, 0.25)) @ vectors.T
 
 
-def _end(data, best, index: int, sign: int, covariance: np.ndarray, drop: float) -> float:
+def _end(
+    data: tuple[Tensor, ...], best: optimize.OptimizeResult, index: int, sign: int, covariance: np.ndarray, drop: float
+) -> float:
     """Where the profile of the likelihood has fallen by `drop`, on one side; infinite if it never does."""
     direction = sign * covariance[index] / covariance[index, index]
 

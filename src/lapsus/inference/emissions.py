@@ -20,6 +20,7 @@ import torch
 from torch import Tensor
 
 from lapsus.errors import LapsusError
+from lapsus.inference.likelihood import sparse_pair
 from lapsus.trials import Trials
 
 __all__ = ["EMISSIONS", "Plane", "VariablePrecision", "VonMises", "WrappedStable"]
@@ -397,8 +398,6 @@ def _cubic_rows(position, offset, size, count, signed, dtype):
     Tables of `size` values over [0, π] lie one below the other; `offset` says where a point's begins. They are even at
     both ends or, where `signed` gives the angles' signs, odd.
     """
-    from lapsus.inference.likelihood import sparse_pair
-
     position, offset = position.reshape(-1), offset.reshape(-1)
     left = np.clip(np.floor(position).astype(int), 0, size - 2)
     t = position - left

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 import numpy as np
 
 from lapsus.inference.fitting import fit
+from lapsus.inference.result import Fit
 from lapsus.statistics.counts import expected_count
 from lapsus.trials import Trials
 
@@ -142,6 +143,7 @@ def _expected_swaps(trials: Trials) -> dict[int, dict[str, float]]:
         return {}
     looked = several[np.unique(np.linspace(0, len(several) - 1, min(len(several), _MOST)).astype(int))]
     found = fit(looked, "constant", "von_mises", sets="offsets", bias=False, progress=False)
+    assert isinstance(found, Fit)  # of all trials together, not one a subject
     counts = {}
     for items in np.unique(looked.set_size):
         at = looked.set_size == items

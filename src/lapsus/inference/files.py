@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -22,11 +23,31 @@ from lapsus.files import (
 from lapsus.inference.emissions import EMISSIONS
 from lapsus.inference.likelihood import Parameters
 from lapsus.inference.model import FEATURES, GUESS, MEAN, SCALE, TAU, MixtureModel
-from lapsus.inference.result import FILES, Fit, SubjectFits
 from lapsus.inference.swap_prior import TAU_MIN, SwapPrior
 from lapsus.trials import Trials
 
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from lapsus.inference.result import Fit, SubjectFits
+
 __all__ = ["check_folder", "load_fit", "save_fit", "save_subjects"]
+
+# Our own files in a results folder; a folder that holds anything else is somebody's.
+FILES = (
+    "fit.nc",
+    "summary.json",
+    "summary.txt",
+    "methods.txt",
+    "estimates.csv",
+    "swap_function",
+    "errors",
+    "non_target_errors",
+    "predictive",
+    "comparison",
+    "parameters",
+    "subjects",
+)
 
 FORMAT = "lapsus fit 2"
 PARTS = {
@@ -47,7 +68,7 @@ def check_folder(folder: str | Path) -> bool:
     return check_place(folder, "fit", _ours)
 
 
-def save_fit(fit: Fit, folder: str | Path, also: Callable[[Path], object] | None = None) -> Path:
+def save_fit(fit: "Fit", folder: str | Path, also: Callable[[Path], object] | None = None) -> Path:
     """Write a fit as a folder, all of it or nothing; an earlier fit there is replaced when the new one is whole.
 
     also: called with the folder before it takes its place, to add plots.
@@ -60,7 +81,7 @@ def save_fit(fit: Fit, folder: str | Path, also: Callable[[Path], object] | None
     return Path(folder)
 
 
-def save_subjects(fits: SubjectFits, folder: str | Path, also: Callable[[Path], object] | None = None) -> Path:
+def save_subjects(fits: "SubjectFits", folder: str | Path, also: Callable[[Path], object] | None = None) -> Path:
     """Write a fit a subject, each in a folder of its own, and a summary of all; `also` as in `save_fit`."""
     check_folder(folder)
     with new_folder(folder) as place:
@@ -77,19 +98,19 @@ def save_subjects(fits: SubjectFits, folder: str | Path, also: Callable[[Path], 
     return Path(folder)
 
 
-def _fill(fit: Fit, folder: Path) -> None:
+def _fill(fit: "Fit", folder: Path) -> None:
     write_netcdf(folder / "fit.nc", _dataset(fit))
     _summarise(fit, folder)
 
 
-def _summarise(fit: Fit | SubjectFits, folder: Path) -> None:
+def _summarise(fit: "Fit | SubjectFits", folder: Path) -> None:
     write_json(folder / "summary.json", fit.to_dict())
     write_text(folder / "summary.txt", fit.summary() + "\n")
     write_text(folder / "methods.txt", fit.methods() + "\n")
     write_text(folder / "estimates.csv", fit.table().to_csv(index=False))
 
 
-def _dataset(fit):
+def _dataset(fit: "Fit") -> "xr.Dataset":
     import xarray as xr
 
     model, trials = fit.model, fit.trials
@@ -141,8 +162,8 @@ def _dataset(fit):
     return dataset.assign_coords(component=list(responsibilities))
 
 
-def load_fit(folder: str | Path) -> Fit:
-    """The fit in a folder that `save_fit` wrote (or in its fit.nc), of this version or of the first."""
+def load_fit(folder: str | Path, made: type["Fit"]) -> "Fit":
+    """The Fit (`made`) in a folder that `save_fit` wrote (or in its fit.nc), of this version or of the first."""
     path = Path(folder) / "fit.nc" if Path(folder).is_dir() else Path(folder)
     if not path.exists():
         raise LapsusError(f"{path}: there is no such fit; `lapsus fit … -o FOLDER` writes one.")
@@ -150,10 +171,10 @@ def load_fit(folder: str | Path) -> Fit:
     if dataset.attrs.get("format") not in (FORMAT, "lapsus fit 1"):
         raise LapsusError(f"{path}: is not a fit that lapsus wrote.")
     with understood(path):
-        return _fit(dataset)
+        return _fit(dataset, made)
 
 
-def _fit(dataset):
+def _fit(dataset: "xr.Dataset", made: type["Fit"]) -> "Fit":
     meta = json.loads(dataset.attrs["settings"])
     by = meta.get("by")
     trials = Trials(
@@ -168,33 +189,33 @@ def _fit(dataset):
     trials.unit = meta["unit"]
     trials.probe_unit = meta.get("probe_unit", meta["unit"])
     trials.name_features(meta.get("feature_name"), meta.get("probe_name"))
-    return (_second if dataset.attrs["format"] == FORMAT else _first)(dataset, meta, trials)
+    return (_second if dataset.attrs["format"] == FORMAT else _first)(dataset, meta, trials, made)
 
 
-def _model(meta, trials, **options):
+def _model(meta: dict[str, Any], trials: Trials, **options: Any) -> MixtureModel:
     emission = EMISSIONS[meta["emission"]]()
     return MixtureModel(trials, meta["model"], emission, meta["uniform"], meta["even"], meta["hierarchical"], **options)
 
 
-def _second(dataset, meta, trials):
+def _second(dataset: "xr.Dataset", meta: dict[str, Any], trials: Trials, made: type["Fit"]) -> "Fit":
     import pandas as pd
 
-    def parameters(prefix):
-        if f"{prefix}emission" not in dataset:
-            return None
-        parts = [f"{prefix}{name}" for name in PARTS]
-        return Parameters(*(torch.tensor(dataset[p].to_numpy()) if p in dataset else None for p in parts))
+    def part(name: str) -> torch.Tensor | None:
+        return torch.tensor(dataset[name].to_numpy()) if name in dataset else None
 
+    def parameters(prefix: str) -> Parameters:
+        others = {name: part(prefix + name) for name in PARTS if name != "emission"}
+        return Parameters(emission=torch.tensor(dataset[f"{prefix}emission"].to_numpy()), **others)
+
+    typical = parameters("typical_") if "typical_emission" in dataset else None
     model = _model(meta, trials, sets=meta["sets"], bias=meta["bias"], by=meta["by"])
-    fit = Fit(
-        model, parameters(""), meta["rhat"], meta["accepted"], meta["seed"], parameters("typical_"), meta["apart"]
-    )
+    fit = made(model, parameters(""), meta["rhat"], meta["accepted"], meta["seed"], typical, meta["apart"])
     fit.seconds, fit.requested = meta["seconds"], meta["requested"]
     fit.candidates = None if meta["candidates"] is None else pd.DataFrame(meta["candidates"])
     return fit
 
 
-def _first(dataset, meta, trials):
+def _first(dataset: "xr.Dataset", meta: dict[str, Any], trials: Trials, made: type["Fit"]) -> "Fit":
     """A fit of the first version: one f for all set sizes and subjects, coordinates instead of parameters."""
     import pandas as pd
 
@@ -236,7 +257,7 @@ def _first(dataset, meta, trials):
         level = (MEAN[0] + MEAN[1] * parts["mean"]).expand(groups, -1).contiguous()
     guess = values[-1] if meta["uniform"] else None
     parameters = Parameters(coefficients, level, values[: len(emission.names)].contiguous(), None, guess)
-    fit = Fit(model, parameters, meta["rhat"], meta["accepted"], meta["seed"])
+    fit = made(model, parameters, meta["rhat"], meta["accepted"], meta["seed"])
     fit.seconds, fit.requested = meta["seconds"], meta["requested"]
     if meta["comparison"] is not None:
         fit.candidates = pd.DataFrame(meta["comparison"]).assign(emission=meta["emission"])

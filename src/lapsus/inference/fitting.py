@@ -18,7 +18,7 @@ from lapsus.inference.model import FEATURES, SETS, natural_order
 from lapsus.inference.progress import Bar
 from lapsus.inference.result import Fit, SubjectFits, typical
 from lapsus.inference.sampler import sample
-from lapsus.trials import Trials
+from lapsus.trials import Trials, read_trials
 
 __all__ = ["fit"]
 
@@ -127,8 +127,6 @@ def _as_trials(trials: Trials | pd.DataFrame | str | Path) -> Trials:
         return trials
     if isinstance(trials, pd.DataFrame):
         return Trials.from_table(trials)
-    from lapsus.trials import read_trials
-
     return read_trials(Path(trials))
 
 

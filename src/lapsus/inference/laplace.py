@@ -10,7 +10,7 @@ from functools import partial
 
 import numpy as np
 import torch
-from scipy.optimize import minimize
+from scipy.optimize import OptimizeResult, minimize
 from torch import Tensor
 
 from lapsus.inference.conditional import Conditional, Expansion
@@ -76,10 +76,16 @@ def approximate(model: MixtureModel, start: np.ndarray | None = None) -> Laplace
     return Laplace(conditional, better.x, conditional.curvature(better.x), -float(better.fun), count, restarts)
 
 
-def _ascend(log_joint, start, factor=None, tolerance=0.2, iterations=300):
+def _ascend(
+    log_joint: Callable,
+    start: np.ndarray,
+    factor: np.ndarray | None = None,
+    tolerance: float = 0.2,
+    iterations: int = 300,
+) -> OptimizeResult:
     """L-BFGS from start; factor [P, P] is the metric."""
 
-    def objective(y):
+    def objective(y: np.ndarray) -> tuple[float, np.ndarray]:
         point = start + (y if factor is None else factor @ y)
         value, gradient = log_joint(torch.tensor(point)[:, None])
         gradient = gradient[:, 0].numpy()

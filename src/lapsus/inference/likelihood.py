@@ -57,6 +57,10 @@ class Parameters:
         parts = (self.coefficients, self.level, self.emission, self.bias, self.guess)
         return Parameters(*(None if part is None else function(part) for part in parts))
 
+    def at(self, draws: Tensor | slice) -> "Parameters":
+        """Some of the draws."""
+        return self.map(lambda part: part[..., draws])
+
     def dot(self, gradient: "Parameters") -> Tensor:
         """Σ part · gradient: differentiating it carries the likelihood's gradient on to what made these parameters."""
         pairs = (

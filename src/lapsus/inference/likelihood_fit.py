@@ -47,7 +47,7 @@ def maximum_likelihood(
         count = (len(likelihood.sites.points) if likelihood.sites is not None else 1) if swaps else 0
         size = len(kind.names)
 
-        def value_and_gradient(x):
+        def value_and_gradient(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
             columns = x.shape[1]
             rows = [x[i : i + 1].expand(len(sizes), -1) for i in range(count, count + size)]
             level = shape = None
@@ -57,23 +57,28 @@ def maximum_likelihood(
                 shape = x[None, :count] if free else None
             guess = x[-1:].expand(len(sizes), -1) if uniform else None
             value, on = likelihood.total(Parameters(shape, level, torch.stack(rows), None, guess))
-            parts = [] if not swaps else [on.level.sum(0)[None] if shape is None else on.coefficients[0]]
-            parts += [on.emission.sum(1)] + ([on.guess.sum(0)[None]] if uniform else [])
+            parts = []
+            if shape is not None and on.coefficients is not None:
+                parts.append(on.coefficients[0])
+            elif on.level is not None:
+                parts.append(on.level.sum(0)[None])
+            parts.append(on.emission.sum(1))
+            if on.guess is not None:
+                parts.append(on.guess.sum(0)[None])
             return value, torch.cat(parts)
 
-        def objective(x):
+        def objective(x: np.ndarray) -> tuple[float, np.ndarray]:
             value, gradient = value_and_gradient(torch.tensor(x)[:, None])
             return -value.item(), -gradient[:, 0].numpy()
 
-        best = None
+        tried = []
         for start in (-1.0, -3.0):
             x = np.concatenate([np.full(count, start), kind.initial(trials), np.full(int(uniform), start)])
             found = minimize(
                 objective, x, jac=True, method="L-BFGS-B", options={"maxiter": 5000, "ftol": 1e-16, "gtol": 1e-8}
             )
-            if best is None or found.fun < best.fun:
-                best = found
-        x = best.x
+            tried.append(found)
+        x = min(tried, key=lambda one: one.fun).x
         for _ in range(3):  # Newton: the last digits, where the maximum is inside the parameter space
             value, gradient = objective(x)
             step = np.linalg.lstsq(curvature(value_and_gradient, x), -gradient, rcond=1e-10)[0]

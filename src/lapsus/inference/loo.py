@@ -71,7 +71,7 @@ def _log_sum(rows: np.ndarray) -> np.ndarray:
     return torch.logsumexp(torch.from_numpy(rows), 1).numpy()
 
 
-def _log_quantiles(k, sigma, count):
+def _log_quantiles(k: np.ndarray, sigma: np.ndarray, count: int) -> np.ndarray:
     """Log of `count` evenly spaced quantiles [R, count] of generalised Pareto distributions; k may be large."""
     k = np.where(np.abs(k) < 1e-9, 1e-9, k)[:, None]
     kx = -k * np.log1p(-(np.arange(1, count + 1) - 0.5) / count)
@@ -82,12 +82,12 @@ def _log_quantiles(k, sigma, count):
 def leave_one_out(log_likelihood: np.ndarray) -> Loo:
     """From log p(y_t | draw) [T, S]."""
     log_likelihood = np.asarray(log_likelihood)
-    by_trial, ks = [], []
+    parts, ks = [], []
     for part in np.array_split(log_likelihood, max(1, len(log_likelihood) // 2000)):
         weights, k = pareto_smooth(-part)
-        by_trial.append(_log_sum(weights + part))
+        parts.append(_log_sum(weights + part))
         ks.append(k)
-    by_trial, k = np.concatenate(by_trial), np.concatenate(ks)
+    by_trial, k = np.concatenate(parts), np.concatenate(ks)
     return Loo(float(by_trial.sum()), float(np.sqrt(len(by_trial)) * by_trial.std()), by_trial, k)
 
 

@@ -231,6 +231,8 @@ class MixtureModel:
 
     def shape_widths(self, theta: Tensor) -> Tensor:
         """Prior s.d. of the shape's coefficients [K, S]."""
+        if self.prior is None:
+            raise ValueError("a model whose swaps depend on no distance has no shape")
         tau = TAU_MIN + torch.exp(TAU[0] + TAU[1] * theta[self.slices["tau"]])
         return torch.exp(SCALE[0] + SCALE[1] * theta[self.slices["scale"]]) * self.prior.spectrum(tau).sqrt()
 
@@ -304,7 +306,7 @@ def natural_order(names: Iterable) -> list[str]:
     """Names sorted as people sort them: s2 before s10."""
     import re
 
-    def key(name):
+    def key(name: object) -> list[tuple[int, str]]:
         parts = re.split(r"(\d+)", str(name))
         return [(int(part), "") if part.isdigit() else (-1, part) for part in parts]
 

@@ -43,7 +43,7 @@ def planar_scatter(circular_sd: float) -> float:
     """sigma_x / A at which the angle of a response in the plane has this circular s.d. (the projected normal's
     resultant length)."""
 
-    def resultant(scatter):
+    def resultant(scatter: float) -> float:
         x = 1 / (4 * scatter**2)
         return math.sqrt(math.pi / 2 * x) * (ive(0, x) + ive(1, x))
 

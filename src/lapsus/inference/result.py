@@ -4,40 +4,28 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 import torch
 
+from lapsus.behaviour import BNS, NoSwap, TabulatedSwap
 from lapsus.errors import LapsusError
+from lapsus.inference.contrasts import contrasts
+from lapsus.inference.files import load_fit, save_fit, save_subjects
 from lapsus.inference.likelihood import Parameters, one_thread_each
 from lapsus.inference.loo import Loo, leave_one_out
 from lapsus.inference.model import MixtureModel, natural_order
+from lapsus.inference.predictive import predictive_checks
 from lapsus.inference.sampler import RHAT
 from lapsus.inference.shares import band, group_shares, tell_apart
+from lapsus.inference.tables import as_dict, as_html, feature_words, records, tidy, to_arviz
+from lapsus.inference.words import describe, describe_subjects, methods, warning
+from lapsus.statistics.counts import expected_count
 from lapsus.trials import Trials
 
-if TYPE_CHECKING:
-    from lapsus.behaviour import BNS
-
 __all__ = ["Fit", "SubjectFits"]
-
-# Our own files in a results folder; a folder that holds anything else is somebody's.
-FILES = (
-    "fit.nc",
-    "summary.json",
-    "summary.txt",
-    "methods.txt",
-    "estimates.csv",
-    "swap_function",
-    "errors",
-    "non_target_errors",
-    "predictive",
-    "comparison",
-    "parameters",
-    "subjects",
-)
 
 
 class Fit:
@@ -233,8 +221,6 @@ class Fit:
     @cached_property
     def expected_swaps(self) -> dict[str, float]:
         """How many trials were swaps: their expected number given the responses, and its 95 % interval."""
-        from lapsus.statistics.counts import expected_count
-
         return expected_count(self.swap_probability)
 
     @property
@@ -243,7 +229,7 @@ class Fit:
         with one_thread_each():
             likelihood, columns = self.model.likelihood(torch.float32), []
             for where in torch.arange(self.draws).split(64):
-                columns.append(likelihood.by_trial(self.parameters.map(lambda part, at=where: part[..., at])))
+                columns.append(likelihood.by_trial(self.parameters.at(where)))
         return np.concatenate(columns, 1)
 
     @cached_property
@@ -259,8 +245,6 @@ class Fit:
     @property
     def warning(self) -> str | None:
         """What did not converge, what that means and what to do; None where all did."""
-        from lapsus.inference.words import warning
-
         return warning(self)
 
     def predict(self, count: int = 1, seed: int = 0) -> list[Trials]:
@@ -270,7 +254,7 @@ class Fit:
             found = []
             for _ in range(count):
                 at = rng.integers(self.draws)
-                found.append(self.model.simulate(self.parameters.map(lambda part, at=at: part[..., at : at + 1]), rng))
+                found.append(self.model.simulate(self.parameters.at(slice(at, at + 1)), rng))
         return found
 
     @cached_property
@@ -281,28 +265,22 @@ class Fit:
     @cached_property
     def checks(self) -> pd.DataFrame:
         """Predictive checks by set size and by subject (see inference/predictive.py)."""
-        from lapsus.inference.predictive import predictive_checks
-
         return predictive_checks(self)
 
     @cached_property
     def contrasts(self) -> pd.DataFrame | None:
         """Differences between conditions (see inference/contrasts.py); None where the fit is not by a condition."""
-        from lapsus.inference.contrasts import contrasts
-
         return None if self.model.by is None else contrasts(self)
 
     def behaviour(
         self, average: str = "mean", radius: float = 2.5, spread: float | None = None, set_size: int | None = None
-    ) -> "BNS":
+    ) -> BNS:
         """The generative model that training takes: BNS with this swap function.
 
         average "mean" tabulates the posterior mean of f; "posterior" the logit of the posterior mean of p(swap).
         spread is radius times the emission's angular s.d. unless given (the paper's networks use 0.2). f, guesses and
         scatter are those of `set_size`, or averaged over all trials.
         """
-        from lapsus.behaviour import BNS, NoSwap, TabulatedSwap
-
         if average not in ("mean", "posterior"):
             raise LapsusError(f"average '{average}' is not known; use 'mean' or 'posterior'.")
         rows = (
@@ -327,59 +305,42 @@ class Fit:
             logits = logits.reshape(72, 72)
         values = tuple(map(tuple, logits.tolist())) if logits.ndim == 2 else tuple(logits.tolist())
         table = TabulatedSwap(tuple(axis.tolist()), values)
-        feature: Literal["probe", "report", "both"] = "probe"
-        if self.name == "report" or self.name == "both":
-            feature = self.name
+        features: dict[str, Literal["probe", "report", "both"]] = {"report": "report", "both": "both"}
+        feature = features.get(self.name, "probe")
         return BNS(swap=table, feature=feature, uniform=uniform, radius=radius, spread=spread)
 
     def summary(self) -> str:
         """What was found, in plain English."""
-        from lapsus.inference.words import describe
-
         return describe(self)
 
     def methods(self) -> str:
         """One paragraph for a paper's methods."""
-        from lapsus.inference.words import methods
-
         return methods(self)
 
     def table(self) -> pd.DataFrame:
         """Tidy estimates: set_size, subject, condition, parameter, estimate, low, high (95 %), unit."""
-        from lapsus.inference.tables import tidy
-
         return tidy(self)
 
     def to_dict(self) -> dict:
         """What `lapsus fit --json` prints."""
-        from lapsus.inference.tables import as_dict
-
         return as_dict(self)
 
     def to_arviz(self) -> Any:
         """The draws as ArviZ InferenceData with named variables and dimensions (needs lapsus[arviz])."""
-        from lapsus.inference.tables import to_arviz
-
         return to_arviz(self)
 
     def _repr_html_(self) -> str:
-        from lapsus.inference.tables import as_html
-
         return as_html(self)
 
     def save(self, folder: Path | str, also: Callable[[Path], object] | None = None) -> Path:
         """Write fit.nc, estimates.csv, summary.json, summary.txt and methods.txt into a new folder, or one of an
         earlier fit; `also` (`lapsus.plots.fits.save_all` with the fit) adds to it before it takes its place."""
-        from lapsus.inference.files import save_fit
-
         return save_fit(self, folder, also)
 
     @classmethod
     def load(cls, folder: Path | str) -> "Fit":
         """A fit saved by `save`."""
-        from lapsus.inference.files import load_fit
-
-        return load_fit(folder)
+        return load_fit(folder, cls)
 
 
 class SubjectFits(dict):
@@ -401,14 +362,17 @@ class SubjectFits(dict):
         return self._first.name
 
     @property
-    def comparison(self) -> pd.DataFrame | None:
-        """The swap models that were compared, over all subjects; None: only one."""
-        if self.candidates is None:
-            return None
+    def whole(self) -> Fit:
+        """The first subject's fit with the candidates that were compared over all subjects."""
         first = self._first
         whole = Fit(first.model, first.parameters, first.rhat, first.accepted, first.seed)
         whole.candidates = self.candidates
-        return whole.comparison
+        return whole
+
+    @property
+    def comparison(self) -> pd.DataFrame | None:
+        """The swap models that were compared, over all subjects; None: only one."""
+        return None if self.candidates is None else self.whole.comparison
 
     def swap_function(self, distances: np.ndarray | Sequence[float] | None = None) -> pd.DataFrame:
         """Every subject's swap function, one below the other, with a column subject."""
@@ -426,20 +390,14 @@ class SubjectFits(dict):
 
     def summary(self) -> str:
         """What was found, in plain English."""
-        from lapsus.inference.words import describe_subjects
-
         return describe_subjects(self)
 
     def methods(self) -> str:
         """One paragraph for a paper's methods."""
-        from lapsus.inference.words import methods
-
         return methods(self._first, separate=len(self))
 
     def to_dict(self) -> dict:
         """What `lapsus fit --by subject --json` prints."""
-        from lapsus.inference.tables import as_dict, feature_words, records
-
         return {
             "model": self.name,
             "seconds": round(self.seconds, 3),
@@ -455,14 +413,10 @@ class SubjectFits(dict):
         }
 
     def _repr_html_(self) -> str:
-        from lapsus.inference.tables import as_html
-
         return as_html(self)
 
     def save(self, folder: Path | str, also: Callable[[Path], object] | None = None) -> Path:
         """One folder a subject, and a summary of all."""
-        from lapsus.inference.files import save_subjects
-
         return save_subjects(self, folder, also)
 
 

@@ -63,7 +63,9 @@ def sample(
 class _State:
     """Chains side by side: position, gradient and value of each, the metric's factor and the step that they share."""
 
-    def __init__(self, model, centre, factor, rng, chains):
+    def __init__(
+        self, model: Any, centre: np.ndarray, factor: torch.Tensor, rng: np.random.Generator, chains: int
+    ) -> None:
         self.model, self.factor, self.rng = model, factor, rng
         self.position = torch.tensor(centre)[:, None] + factor @ torch.tensor(
             rng.standard_normal((len(centre), chains))
@@ -71,9 +73,12 @@ class _State:
         self.value, self.gradient = model.log_joint(self.position)
         self.step, self.moves = min(0.8, 1.2 / len(centre) ** 0.25), 0
 
-    def run(self, iterations, progress, adapt=False):
+    def run(
+        self, iterations: int, progress: Callable[[], object] | None, adapt: bool = False
+    ) -> tuple[np.ndarray, np.ndarray, float]:
         """Draws [P, chains, iterations], their log joint [chains, iterations], mean acceptance."""
-        draws, values, rates = [], [], []
+        draws: list[np.ndarray] = []
+        values, rates = [], []
         for iteration in range(iterations):
             rate = self.move()
             if adapt:
@@ -88,7 +93,7 @@ class _State:
                 progress()
         return np.stack(draws, -1), np.stack(values, -1), float(np.mean(rates))
 
-    def move(self):
+    def move(self) -> float:
         """One trajectory of every chain; returns the mean acceptance probability."""
         # A little over a quarter of a turn forgets the start in a standard normal; the jitter keeps orbits from
         # closing.
@@ -116,7 +121,7 @@ class _State:
         return rate.mean().item()
 
 
-def _pooled_factor(draws, factor):
+def _pooled_factor(draws: torch.Tensor, factor: torch.Tensor) -> torch.Tensor:
     """Square root of the covariance of draws [P, n] from every chain, leaning on the present one while draws are
     few."""
     share = draws.shape[1] / (draws.shape[1] + 5 * draws.shape[0])

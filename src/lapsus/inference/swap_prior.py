@@ -57,7 +57,7 @@ class SwapPrior:
 
     def spectrum(self, tau: torch.Tensor) -> torch.Tensor:
         """lambda_k for exponents tau [features, S] → [size, S], of sum 1."""
-        values = 1.0
+        values = torch.ones_like(tau[:1])
         for i in range(len(self.features)):
             coefficients = self._transform @ wendland(self._nodes, tau[i : i + 1])
             values = values * coefficients.clamp_min(1e-12)[self._orders[:, i]]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 
 from lapsus.errors import LapsusError
 from lapsus.inference.sampler import CHAINS
@@ -41,7 +42,7 @@ def tidy(fit: "Fit") -> pd.DataFrame:
     """
     rows = []
 
-    def add(label, parameter, value, low, high, unit):
+    def add(label: tuple[int, str, str], parameter: str, value: float, low: float, high: float, unit: str) -> None:
         size, subject, condition = label
         rows.append([size, subject, condition, parameter, value, low, high, unit])
 
@@ -58,12 +59,14 @@ def tidy(fit: "Fit") -> pd.DataFrame:
     if fit.parameters.bias is not None:
         for g, label in enumerate(fit.model.labels):
             values = degrees * fit.parameters.bias[g].numpy()
-            add(label, "bias", values.mean(), *map(float, band(values, "").values()), unit)
+            low, high = map(float, band(values, "").values())
+            add(label, "bias", values.mean(), low, high, unit)
     if fit.parameters.level is not None:
         for g, label in enumerate(fit.model.labels):
             if label[0] > 1:
                 values = fit.parameters.level[g].numpy()
-                add(label, "level", values.mean(), *map(float, band(values, "").values()), "log odds")
+                low, high = map(float, band(values, "").values())
+                add(label, "level", values.mean(), low, high, "log odds")
     columns = ["set_size", "subject", "condition", "parameter", "estimate", "low", "high", "unit"]
     return pd.DataFrame(rows, columns=columns)
 
@@ -121,11 +124,11 @@ def as_html(fit: "Fit | SubjectFits") -> str:
     """The rates by set size, and folded the subjects' and the summary: for a notebook."""
     first, *rest = fit.summary().split("\n")
 
-    def shown(table):
+    def shown(table: pd.DataFrame) -> str:
         table = table.drop(columns=[c for c in table if c.startswith("swap_apart")])
         return table.to_html(index=False, float_format=lambda value: f"{value:.3f}", border=0)
 
-    def folded(name, inside):
+    def folded(name: str, inside: str) -> str:
         return f"<details><summary>{name}</summary>{inside}</details>"
 
     by_size = getattr(fit, "mean_rates", None)
@@ -146,15 +149,16 @@ def to_arviz(fit: "Fit") -> Any:
 
     count = CHAINS if fit.draws % CHAINS == 0 else 1
 
-    def chains(values):  # [..., S] → [chain, draw, ...]
+    def chains(values: ArrayLike) -> np.ndarray:  # [..., S] → [chain, draw, ...]
         values = np.moveaxis(np.asarray(values), -1, 0)
         return values.reshape(count, -1, *values.shape[1:])
 
     model, p = fit.model, fit.parameters
     names = ["/".join(str(part) for part in label if part != "all") for label in model.labels]
-    posterior, dims = {}, {}
+    posterior: dict[str, np.ndarray] = {}
+    dims: dict[str, list[str]] = {}
 
-    def add(name, values, *axes):
+    def add(name: str, values: ArrayLike, *axes: str) -> None:
         posterior[name], dims[name] = chains(values), list(axes)
 
     for i, name in enumerate(model.emission.names):

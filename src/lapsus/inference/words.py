@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from lapsus import __version__
 from lapsus.inference.candidates import SCATTER
 from lapsus.inference.sampler import RHAT
 
@@ -75,7 +76,7 @@ def disagreement(fit: "Fit") -> str | None:
     table = fit.candidates
     if table is None or "swap" not in table or fit.trials.set_size.max() < 2:
         return None
-    own = _own_row(fit)
+    own = _own_row(table, fit)
     near = table[table["elpd_difference"] >= -2 * table["difference_se"] - 1e-9]
     far = near[
         ((near["swap"] < own["swap_low"]) | (near["swap"] > own["swap_high"]))
@@ -95,8 +96,9 @@ def disagreement(fit: "Fit") -> str | None:
     )
 
 
-def _own_row(fit: "Fit") -> pd.Series:
-    table, model = fit.candidates, fit.model
+def _own_row(table: pd.DataFrame, fit: "Fit") -> pd.Series:
+    """The row of the candidates that was kept."""
+    model = fit.model
     same = (table["model"] == model.name) & (table["emission"] == model.emission.name)
     same &= (table["sets"] == model.sets) & (table["bias"] == model.bias)
     rows = table[same]
@@ -109,7 +111,9 @@ def _comparison(fit: "Fit") -> list[str]:
         return []
     if "sets" not in table:  # written by an earlier version
         table = table.assign(emission=fit.model.emission.name, sets="shared", bias=False)
-    own = _own_row(fit) if "sets" in fit.candidates else table[table["model"] == fit.name].iloc[0]
+        own = table[table["model"] == fit.name].iloc[0]
+    else:
+        own = _own_row(table, fit)
     best = table.iloc[0]
     lines = []
     if own["elpd_difference"] == 0:
@@ -240,16 +244,18 @@ def _swap_function(fit: "Fit") -> list[str]:
         at = f"{degrees * row['distance']:.4g}"
         lines.append(f"  {at:>4}°   {_p_swap(row)}   {f}")
     if fit.model.even:
-        f = fit.f(quarter[[0, 3]])
+        values = fit.f(quarter[[0, 3]])
         near, far = (f"{degrees * d:.4g}°" for d in quarter[[0, 3]])
         lines.append(
             f"A non-target at {near} is reported more often than one at {far} with posterior probability"
-            f" {(f[0] > f[1]).mean():.3f}."
+            f" {(values[0] > values[1]).mean():.3f}."
         )
     return lines
 
 
 def _contrasts(fit: "Fit") -> list[str]:
+    if fit.contrasts is None:
+        return []
     lines = [f"Differences between {fit.model.by}s for a typical subject, averaged over set sizes [95 % interval]:"]
     for _, row in fit.contrasts.iterrows():
         if row["unit"] in ("share of responses", "degrees"):
@@ -311,11 +317,7 @@ def describe_subjects(fits: "SubjectFits") -> str:
         f" {SCATTER[first.model.emission.name]}."
     ]
     if fits.candidates is not None:
-        from lapsus.inference.result import Fit
-
-        whole = Fit(first.model, first.parameters, first.rhat, first.accepted, first.seed)
-        whole.candidates = fits.candidates
-        lines += _comparison(whole)
+        lines += _comparison(fits.whole)
     lines += ["", "subject     trials   target        non-target    guess         circular s.d."]
     for subject, fit in fits.items():
         table, total = fit.weights, fit.weights["trials"].sum()
@@ -331,8 +333,6 @@ def describe_subjects(fits: "SubjectFits") -> str:
 
 def methods(fit: "Fit", separate: int | None = None) -> str:
     """One paragraph for a paper's methods."""
-    from lapsus import __version__
-
     model, trials = fit.model, fit.trials
     pooled = ["the parameters of the scatter", *["the probability of a guess"] * model.uniform]
     pooled = [*["the level of the swap function"] * (model.name != "none"), *pooled, *["the bias"] * model.bias]
