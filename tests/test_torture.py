@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_short_campaign_loses_nothing():
     """In a process of its own, which forks before any thread is there."""
     folder = Path(__file__).parent
