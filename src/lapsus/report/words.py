@@ -62,10 +62,6 @@ def _percent(value: float) -> str:
     return f"{100 * value:.1f} %"
 
 
-def _deg(radians: float) -> str:
-    return f"{np.degrees(radians):.0f}°"
-
-
 # --- Five sentences ---
 
 
