@@ -437,3 +437,18 @@ def test_from_scratch_an_index_cued_network_starts_as_the_shipped_ones():
 
     made = experiment(BNS(NoSwap()), {"kind": "index-cued"}, None, seed=1, name="made", updates=200)
     assert made.network == read_experiment("index-preamble").network
+
+
+@pytest.mark.slow
+def test_data_without_swaps_have_none_explained(tmp_path):
+    rows = table(subject="S")
+    rows["response"] = (rows["target"] + np.random.default_rng(0).normal(0, 12, len(rows)) + 180) % 360 - 180
+    start = str(tiny_start(tmp_path))
+    found = discover(rows, minutes=0.1, output=tmp_path / "found", start_from=start, say=lambda t: None, sizes=QUICK)
+    assert found.fit.name == "none"
+    (mechanism,) = found.mechanisms
+    for name in ("commitment", "transplant", "pushes", "swap_axis", "kind", "decoding", "prediction"):
+        assert getattr(mechanism, name) is None and "no swaps in these data" in mechanism.left_out[name]
+    assert mechanism.alignment is not None
+    page = found.report.read_text()
+    assert "there are none to explain" in page and page.count("<figcaption>Share of the outcome") == 0

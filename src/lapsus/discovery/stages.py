@@ -3,6 +3,7 @@
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -50,6 +51,10 @@ _MINIMUM = 30
 
 class Interrupted(KeyboardInterrupt):
     """Ctrl-C while training: all is saved, the same call goes on."""
+
+
+# What can be asked of a network whose target has no swaps.
+_WITHOUT_SWAPS = ("dynamics", "alignment")
 
 
 def discover(
@@ -356,7 +361,13 @@ class _Work:
         for number, (model, found) in enumerate(zip(self.discovery.models, self.discovery.matches), 1):
             apart = _most_swaps(self.discovery.fitted, found)
             seed, sizes = self.settings["seed"], self.sizes
-            mechanism = analyse(model, only=ALL, probe_distance=apart, seed=seed, sizes=sizes)
+            swaps = self.discovery.fit.name != "none"
+            asked = ALL if swaps else _WITHOUT_SWAPS
+            mechanism = analyse(model, only=asked, probe_distance=apart, seed=seed, sizes=sizes)
+            if not swaps:
+                reason = "the fit found no swaps in these data, so there are none to explain"
+                left_out = {name: reason for name in ALL if name not in _WITHOUT_SWAPS}
+                mechanism = replace(mechanism, left_out=mechanism.left_out | left_out)
             write_arrays(place / f"network-{number}.npz", shown_trials(model, mechanism.probe_distance, seed, sizes))
             mechanisms.append(mechanism.without_points)
         write_json(self.folder / "analysis.json", {"mechanisms": mechanisms})

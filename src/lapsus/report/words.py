@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from lapsus.inference.candidates import SCATTER
 from lapsus.inference.words import MEANING
 from lapsus.report.mechanism import axis, carried, decided, kind
 from lapsus.study.checks import Truth
@@ -60,6 +61,12 @@ class Facts:
 
 def _percent(value: float) -> str:
     return f"{100 * value:.1f} %"
+
+
+def _scatter(fit: dict[str, Any]) -> str:
+    """Which scatter was kept; fits of version 0.1 knew one."""
+    emission = fit.get("emission")
+    return SCATTER.get(emission.get("kind", "") if isinstance(emission, dict) else "", SCATTER["von_mises"])
 
 
 # --- Five sentences ---
@@ -211,9 +218,10 @@ def methods(fit: dict[str, Any], networks: list[NetworkFindings], facts: Facts, 
     )
     return (
         f"Responses were analysed with lapsus {version}. The Bayesian non-parametric swap model (Radmard et al. 2025)"
-        f" was fitted to {fit['trials']:,} trials with a Gaussian-process prior on the swap function, von Mises scatter"
-        " and uniform guesses; models without swaps, with constant swaps, and with swaps that depend on the probe"
-        " distance, the report distance or both were compared by leave-one-out predictive density (Vehtari et al."
+        f" was fitted to {fit['trials']:,} trials with a Gaussian-process prior on the swap function,"
+        f" {_scatter(fit)} scatter and uniform guesses; models without swaps, with constant swaps, and with swaps that"
+        " depend on the probe distance, the report distance or both were compared by leave-one-out predictive density"
+        " (Vehtari et al."
         f" 2017), keeping the simplest within one standard error of the best ({fit['model']}). The posterior mean of"
         " the swap probability became the target of"
         f" {'a recurrent network' if len(networks) == 1 else str(len(networks)) + ' recurrent networks'}"
