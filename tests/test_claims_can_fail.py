@@ -2,7 +2,6 @@
 they hold and on others in which they do not."""
 
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -94,13 +93,11 @@ def cues(monkeypatch):
     """How the cue-combination claims come out for responses drawn by a function of behaviour and conditions."""
     from lapsus.library import load
 
-    model = load("cue-combination")
-    grid = cue_combination.cues_on_grid.__wrapped__
-    monkeypatch.setattr(cue_combination, "cues_on_grid", partial(grid, samples=800, size=10))
+    model, sizes = load("cue-combination"), replace(QUICK_FIGURES, cue_grid=10, cue_samples=800)
 
     def verdicts(respond):
         monkeypatch.setattr(cue_combination, "respond", respond)
-        networks = Networks({"cue-combination": lambda: model}, {"cue-combination": "made"}, QUICK_FIGURES)
+        networks = Networks({"cue-combination": lambda: model}, {"cue-combination": "made"}, sizes)
         return {
             "median": judged("cue-combination-median", cue_combination.ks_interval(networks, 0.5)),
             "p95": judged("cue-combination-p95", cue_combination.ks_interval(networks, 0.95)),
