@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 import warnings
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -328,6 +329,27 @@ def test_a_discovery_names_its_networks_within_its_folder(tmp_path, name):
 def test_names_that_no_file_can_have_are_sentences(tmp_path, command):
     ended = fork(cli(command, "x" * 5000))
     assert ended.code == 2 and not ended.traceback, ended.text[-500:]
+
+
+def test_a_sweep_of_an_experiment_that_no_file_can_be_is_a_sentence(tmp_path):
+    from lapsus.sweep import plan_sweep, read_sweep
+
+    for fields in ({}, {"subjects": {"trials": "y" * 5000}}):
+        with pytest.raises(LapsusError) as said:
+            described = read_sweep({"name": "s", "experiment": "x" * 5000} | fields, tmp_path)
+            plan_sweep(described, tmp_path / "out")
+        assert len(str(said.value)) < 2000
+
+
+def test_arrays_with_a_header_that_is_none_are_a_short_sentence(tmp_path):
+    """A header that is no array is printed whole by numpy."""
+    path = tmp_path / "a.npz"
+    with zipfile.ZipFile(path, "w") as archive:
+        header = b"\x01" * 9000  # each four letters when printed
+        archive.writestr("x.npy", b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header)
+    with pytest.raises(LapsusError) as said:
+        files.read_arrays(path)
+    assert len(str(said.value)) < 1000
 
 
 # --- netCDF, which is tried in a fork ---

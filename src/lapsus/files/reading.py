@@ -76,7 +76,8 @@ def read_arrays(path: str | Path) -> "dict[str, np.ndarray]":
         with np.load(io.BytesIO(data), allow_pickle=False) as stored:
             return dict(stored)
     except Exception as error:  # zip, zlib and numpy each have their own
-        raise Damaged(f"{short(path)} is damaged: {str(error).splitlines()[:1]}.") from error
+        reason = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
+        raise Damaged(f"{short(path)} is damaged: {reason[:300]}.") from error
 
 
 def ordinary_size(path: str | Path) -> int:

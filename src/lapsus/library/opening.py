@@ -1,5 +1,6 @@
 """A string becomes a trained network here, and nowhere else."""
 
+import os
 from pathlib import Path
 
 from lapsus.library.runs import Run
@@ -16,7 +17,7 @@ def open_network(source: str | Path, trust: bool = False) -> Run | Shipped:
     >>> lapsus.open_network("index-swap-10").name
     'index-swap-10'
     """
-    return Run(source, trust) if Path(source).is_dir() else Shipped(str(source))
+    return Run(source, trust) if os.path.isdir(source) else Shipped(str(source))
 
 
 def load(source: Model | Run | Shipped | str | Path, trust: bool = False) -> Model:

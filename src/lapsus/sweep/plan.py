@@ -162,7 +162,7 @@ class _Planner:
             start = self.setting(source, carried)
             return start, start
         for path in (self.folder / source, Path(source)):
-            if (path / "config.toml").is_file():
+            if os.path.isfile(path / "config.toml"):
                 return None, Path(os.path.relpath(path, self.run_folder)).as_posix()
         return None, source  # a network that ships
 
@@ -178,7 +178,7 @@ class _Planner:
     def _file(self, source: str) -> str | Path | None:
         """The experiment file of that name: beside the sweep file, in the working folder, or one that ships."""
         for path in (self.folder / source, Path(source)):
-            if path.is_file():
+            if os.path.isfile(path):  # False, too, where no file can have such a name
                 return path
         return source if source in shipped_experiments() else None
 

@@ -4,6 +4,7 @@ Fits are kept in the sweep's folder, so that a sweep that goes on does not fit a
 """
 
 import hashlib
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -29,7 +30,7 @@ def fitted_targets(
     if wanted is None:
         return None
     path = sweep.folder / wanted.trials
-    trials = read_trials(path if path.exists() else wanted.trials, wanted.unit, wanted.probe_unit)
+    trials = read_trials(path if os.path.exists(path) else wanted.trials, wanted.unit, wanted.probe_unit)
     subjects = list(dict.fromkeys(map(str, trials.subject)))
     unknown = [name for name in wanted.only or [] if name not in subjects]
     if unknown:
@@ -47,7 +48,7 @@ def _cueing(sweep: SweepFile) -> str:
     kinds = set()
     for source in sources:
         path = sweep.folder / source
-        task = experiment_table(path if path.is_file() else source).get("task", {})
+        task = experiment_table(path if os.path.isfile(path) else source).get("task", {})
         kinds.add("index" if str(task.get("kind", "")).startswith("index-cued") else "feature")
     if len(kinds) != 1:
         raise LapsusError("Subjects need experiments of one kind: all index-cued, or all feature-cued.")

@@ -1,5 +1,6 @@
 """The sweep file: which experiments, which seeds, and what varies. Unknown keys are errors."""
 
+import os
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any
@@ -93,9 +94,9 @@ def read_sweep(source: str | Path | dict, folder: Path | None = None) -> SweepFi
     if not isinstance(source, dict):
         path = Path(source)
         name, folder = str(source), path.parent
-        if path.is_dir():
+        if os.path.isdir(path):
             raise LapsusError(f"{path} is a folder; a sweep is described by a .toml file.")
-        if not path.exists():
+        if not os.path.exists(path):  # (pathlib would raise where no file can have such a name)
             raise LapsusError(f"There is no sweep file {path}; docs/ensembles.md shows what one looks like.")
         source = read_toml(path)
     if isinstance(source.get("vary"), dict):

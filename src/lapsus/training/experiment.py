@@ -1,6 +1,7 @@
 """The experiment file: everything that makes a network, in one small TOML file. Unknown keys are errors."""
 
 import json
+import os
 from collections.abc import Sequence
 from difflib import get_close_matches
 from pathlib import Path
@@ -10,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from lapsus.errors import LapsusError
 from lapsus.files import from_toml, read_toml
+from lapsus.files.reading import short
 
 __all__ = [
     "SETS",
@@ -205,16 +207,16 @@ def shipped_experiments(which: str | None = None) -> list[str]:
 
 
 def _find(source: str | Path) -> Path:
-    if (path := Path(source)).is_file():
+    if os.path.isfile(path := Path(source)):
         return path
-    if path.is_dir():
+    if os.path.isdir(path):
         raise LapsusError(f"{path} is a folder; an experiment is a .toml file.")
     names = shipped_experiments()
     if str(source) in names:
         return _shipped() / f"{source}.toml"
     close = get_close_matches(str(source), names, 1)
     hint = f"Did you mean {close[0]}?" if close else f"Shipped experiments: {', '.join(names)}."
-    raise LapsusError(f"There is no experiment file {source}. {hint}")
+    raise LapsusError(f"There is no experiment file {short(str(source))}. {hint}")
 
 
 def override(table: dict, assignment: str) -> dict:
