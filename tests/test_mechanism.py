@@ -506,3 +506,20 @@ def test_analyse_command_prints_what_it_promises(tmp_path):
     assert result.exit_code == 0, result.output
     assert json.loads(result.stdout)["kind"]["decision"] == "misselection"
     assert (tmp_path / "out" / "recording-when.png").exists() and (tmp_path / "out" / "mechanism.csv").exists()
+
+
+def test_trials_part_where_a_held_out_decoder_can_tell_them_too():
+    """The regression's onset alone may follow the odds of a display, which are there before the cue."""
+    from types import SimpleNamespace
+
+    from lapsus.report.mechanism import _parting
+
+    times = np.arange(-20.0, 41.0)
+    read = SimpleNamespace(times=times, auc=np.where(times < 12, 0.5, 0.95))
+    early, late = SimpleNamespace(onset=-6.0), SimpleNamespace(onset=15.0)
+    assert _parting(SimpleNamespace(kind=late, decoding=read)) == " They part from correct trials at step 15."
+    said = _parting(SimpleNamespace(kind=early, decoding=read))
+    assert "held-out decoder" in said and "step 12" in said and "-6" not in said
+    blind = SimpleNamespace(times=times, auc=np.full(len(times), 0.5))
+    assert _parting(SimpleNamespace(kind=early, decoding=blind)) == ""
+    assert "step -6" in _parting(SimpleNamespace(kind=early, decoding=None))

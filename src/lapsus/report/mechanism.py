@@ -9,7 +9,7 @@ import numpy as np
 
 from lapsus.analysis.kind import Kind
 from lapsus.analysis.trialwise import AlignmentTest
-from lapsus.study.mechanism import Mechanism
+from lapsus.study.mechanism import TELLS, Mechanism
 
 __all__ = [
     "TITLES",
@@ -252,6 +252,20 @@ def _told_apart(part: Kind) -> str:
     return "swap trials lie between what the two predict"
 
 
+def _parting(found: Mechanism) -> str:
+    """When swap and correct trials part: where the kind's regression says, unless a held-out decoder of the same trials
+    cannot tell them apart there; then from where on it can."""
+    part, held_out = found.kind, found.decoding
+    if part is None or not np.isfinite(part.onset):
+        return ""
+    if held_out is None or np.interp(part.onset, held_out.times, held_out.auc) >= TELLS:
+        return f" They part from correct trials at step {part.onset:.0f}."
+    lasting = np.flatnonzero(np.minimum.accumulate((held_out.auc >= TELLS)[::-1])[::-1])
+    if not len(lasting):
+        return ""
+    return f" A held-out decoder tells them from correct trials from step {held_out.times[lasting[0]]:.0f} on."
+
+
 def kind(found: Mechanism) -> str:
     """Which kind?"""
     part = found.kind
@@ -266,7 +280,7 @@ def kind(found: Mechanism) -> str:
         )
     if part.decision == "no mark":
         return f"Kind: swap trials look like correct ones in memory up to the response ({weights}; {trials})."
-    when = "" if not np.isfinite(part.onset) else f" They part from correct trials at step {part.onset:.0f}."
+    when = _parting(found)
     if part.decision == "cannot tell" and part.weights["misbinding"][2] >= 0.5:
         return f"Kind: which of the three cannot be told from so few swaps ({weights}; {trials}).{when}"
     if part.decision == "cannot tell":
