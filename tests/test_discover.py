@@ -25,6 +25,7 @@ from lapsus.report import words
 from lapsus.report.words import Facts
 from lapsus.study.checks import fit_checks, in_order, match_checks, network_checks
 from lapsus.study.match import compare
+from lapsus.study.mechanism import Mechanism
 from lapsus.study.sizes import QUICK
 from lapsus.tasks import FeatureCuedLike
 from lapsus.training.build import build, describe
@@ -411,7 +412,7 @@ def test_five_sentences_and_failures_first(model):
     assert len(words.five_sentences(fit, networks, facts)) == 5
     found = in_order(fit_checks(fit) + match_checks(networks, 2, False) + network_checks(networks))
     order = [c.status for c in found]
-    assert order == sorted(order, key=["failed", "not checked", "passed"].index)
+    assert order == sorted(order, key=["failed", "not checked", "nearly", "passed"].index)
     few = fit_checks(
         described(model, weights=[{"set_size": 2, "trials": 400, "target": 0.97, "non_target": 0.03, "guess": 0.0}])
     )
@@ -452,3 +453,10 @@ def test_data_without_swaps_have_none_explained(tmp_path):
     assert mechanism.alignment is not None
     page = found.report.read_text()
     assert "there are none to explain" in page and page.count("<figcaption>Share of the outcome") == 0
+
+
+@pytest.mark.parametrize("done, status", [(100, "passed"), (99, "nearly"), (40, "failed")])
+def test_a_time_that_was_up_first_is_not_passed(done, status):
+    network = SimpleNamespace(update=done, updates=100, evaluation={}, mechanism=Mechanism())
+    (check,) = [c for c in network_checks([network]) if c.name == "Training reached its end"]
+    assert check.status == status and ("time was up first" in check.text) == (status != "passed")

@@ -14,6 +14,8 @@ FEW_SWAPS = 50
 LARGEST_EXCESS = 0.2
 LEAST_TRAINED = 0.8
 LEAST_COVERED = 0.9
+# Worst first.
+STATES = ("failed", "not checked", "nearly", "passed")
 # Models that have all that a model has, itself among them.
 CONTAIN = {
     "none": ("none", "constant", "probe", "report", "both"),
@@ -39,7 +41,7 @@ def _check(name: str, passed: bool | None, text: str) -> Check:
 
 def in_order(checks: list[Check]) -> list[Check]:
     """Failures first, then what was not checked."""
-    return sorted(checks, key=lambda check: ("failed", "not checked", "passed").index(check.status))
+    return sorted(checks, key=lambda check: STATES.index(check.status))
 
 
 def _which(number: int, networks: list[NetworkFindings]) -> str:
@@ -52,9 +54,8 @@ def network_checks(networks: list[NetworkFindings]) -> list[Check]:
     for number, network in enumerate(networks, 1):
         which, done, of = _which(number, networks), network.update, network.updates
         early = "" if done >= of else " The time was up first, before the learning rate had fallen to its last value."
-        found.append(
-            _check("Training reached its end", done >= LEAST_TRAINED * of, f"{done:,} of {of:,} updates{which}.{early}")
-        )
+        state = "passed" if done >= of else "nearly" if done >= LEAST_TRAINED * of else "failed"
+        found.append(Check("Training reached its end", state, f"{done:,} of {of:,} updates{which}.{early}"))
         excess = network.evaluation.get("excess")
         if excess is not None:
             text = f"Excess loss over the exact Bayes denoiser {excess:.3f}{which} (0 is perfect; below"

@@ -20,7 +20,7 @@ LEAST_APART = math.pi / 12
 
 @dataclass(frozen=True)
 class Check:
-    """Something that was checked, in words; status is "failed", "not checked" or "passed"."""
+    """Something that was checked, in words; status is "failed", "not checked", "nearly" or "passed"."""
 
     name: str
     status: str
