@@ -30,7 +30,7 @@ from lapsus.discovery.target import (
 from lapsus.errors import LapsusError
 from lapsus.files import locked, subfolder, write_arrays, write_json, write_text
 from lapsus.inference import Fit, fit as fit_trials
-from lapsus.inference.examine import examine
+from lapsus.inference.examine import LEAST_TRIALS, examine
 from lapsus.inference.network_target import fitted_behaviour
 from lapsus.library import Run
 from lapsus.study.evaluation import evaluate, excess
@@ -46,7 +46,6 @@ from lapsus.trials.observer import NAME, observer_path
 __all__ = ["Interrupted", "discover"]
 
 _MOST_NETWORKS = 1000
-_MINIMUM = 30
 
 
 class Interrupted(KeyboardInterrupt):
@@ -202,8 +201,10 @@ def _of_size(table: Trials, source: str, set_size: int | None) -> tuple[Trials, 
             f"The table has set sizes {', '.join(map(str, sizes))}; the {kept:,} trials with {set_size} items were"
             f" used, {len(table) - kept:,} left out."
         )
-    if kept < _MINIMUM:
-        raise LapsusError(f"{source}: {kept} trials with {set_size} items are too few; at least {_MINIMUM} are needed.")
+    if kept < LEAST_TRIALS:
+        raise LapsusError(
+            f"{source}: {kept} trials with {set_size} items are too few; at least {LEAST_TRIALS} are needed."
+        )
     return table[table.set_size == set_size], notes
 
 

@@ -14,8 +14,8 @@ __all__ = ["Examination", "SetSize", "examine"]
 
 # Trials that the quick fit looks at; of larger tables an even sample of the rows.
 _MOST = 4000
-# Below so many trials of a set size `lapsus discover` refuses; below so many swaps their mechanism is a guess.
-LEAST_TRIALS, FEW_SWAPS = 20, 30
+# Below so many trials of a set size `lapsus discover` refuses; below so many swaps a report says that they are few.
+LEAST_TRIALS, FEW_SWAPS = 30, 50
 
 
 @dataclass(frozen=True)

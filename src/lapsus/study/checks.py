@@ -5,12 +5,12 @@ from typing import Any
 
 import numpy as np
 
+from lapsus.inference.examine import FEW_SWAPS
 from lapsus.study.findings import Check, NetworkFindings
 from lapsus.study.match import SCATTER, TOLERANCE, Match
 
 __all__ = ["Truth", "fit_checks", "in_order", "match_checks", "network_checks"]
 
-FEW_SWAPS = 50
 LARGEST_EXCESS = 0.2
 LEAST_TRAINED = 0.8
 LEAST_COVERED = 0.9
