@@ -5,8 +5,8 @@ from matplotlib import colormaps, pyplot as plt
 from matplotlib.axes import Axes
 
 from lapsus.plots.mechanism import commitment_panel
-from lapsus.plots.panels import Picture, picture
-from lapsus.plots.style import BLUE, GREY, VERMILION, mark_epochs, note, style
+from lapsus.plots.panels import Picture, legend_above, picture, swap_curve
+from lapsus.plots.style import GREY, mark_epochs, note, style
 from lapsus.study.mechanism import Mechanism, Planes
 
 __all__ = ["gallery_row"]
@@ -16,7 +16,8 @@ def gallery_row(name: str, evaluation: dict, found: Mechanism) -> Picture:
     """Swap curve beside its target, alignment of the planes over time, commitment curve."""
     with style():
         figure, axes = plt.subplots(1, 3, figsize=(7.4, 1.9), layout="constrained")
-        _swap_curve(axes[0], evaluation)
+        swap_curve(axes[0], evaluation)
+        legend_above(axes[0])
         said = ["swap curve"]
         if found.alignment is not None:
             _planes(axes[1], found.alignment)
@@ -31,24 +32,6 @@ def gallery_row(name: str, evaluation: dict, found: Mechanism) -> Picture:
             note(axes[2], "never swaps:\nnothing to commit to")
             said.append("no swaps to commit to")
     return picture(figure, f"{name}: {'; '.join(said)}.")
-
-
-def _swap_curve(ax: Axes, evaluation: dict) -> None:
-    """As a line, or one dot with its target where all distances are one."""
-    curve = evaluation["swap_curve"]
-    x = np.degrees([point["distance"] for point in curve])
-    rate, target, low, high = (np.array([p[k] for p in curve]) for k in ("rate", "target", "low", "high"))
-    if len(curve) == 1:
-        ax.errorbar([0], rate, [rate - low, high - rate], color=VERMILION, marker="s", ms=4, capsize=2, label="network")
-        ax.plot([0], target, color=BLUE, marker="_", ms=16, mew=2, ls="", label="target")
-        ax.set(xlim=(-1, 1), xticks=[], xlabel="all distances")
-    else:
-        ax.fill_between(x, low, high, color=VERMILION, alpha=0.25, lw=0)
-        ax.plot(x, rate, color=VERMILION, marker="s", ms=2.5, label="network")
-        ax.plot(x, target, color=BLUE, ls=(0, (1, 1.2)), lw=1.6, label="target")
-        ax.set(xticks=[0, 90, 180], xlim=(0, 184), xlabel="probes apart (°)")
-    ax.set(ylabel="swap rate", ylim=(0, max(0.05, 1.6 * float(max(high.max(), target.max())))))
-    ax.legend(loc="upper right", ncols=2)
 
 
 def _planes(ax: Axes, found: Planes) -> None:

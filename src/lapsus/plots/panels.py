@@ -30,9 +30,11 @@ __all__ = [
     "comparison",
     "data_overview",
     "learning",
+    "legend_above",
     "match",
     "picture",
     "question",
+    "swap_curve",
     "swap_target",
 ]
 
@@ -79,7 +81,7 @@ def _dark(svg: str) -> str:
     return turned.replace("<svg ", '<svg fill="#ececec" ', 1)
 
 
-def _legend_above(ax: Axes, title: str = "") -> None:
+def legend_above(ax: Axes, title: str = "") -> None:
     """Where it covers no data."""
     ax.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=2, title=title or None, title_fontsize=7)
 
@@ -164,7 +166,7 @@ def match(found: Match, label: str = "") -> Picture:
             ax.plot(x, found.data, "o", color="k", ms=4, label="data")
         _degrees(ax, f"{found.feature} distance between the items (°)")
         ax.set(ylabel="nearest to the non-target", ylim=(0, None))
-        _legend_above(ax, label)
+        legend_above(ax, label)
     against = "the fitted model and the data" if found.data is not None else "the fitted model"
     return picture(
         figure,
@@ -175,39 +177,41 @@ def match(found: Match, label: str = "") -> Picture:
     )
 
 
+def swap_curve(ax: Axes, evaluation: dict, *, exact: bool = False) -> None:
+    """Swap rate of a network by distance beside its target's (and an exact denoiser's); where all distances are one, a
+    dot with its interval, and a bar where it should be."""
+    curve = evaluation["swap_curve"]
+    perfect = evaluation.get("exact_sampler", {}).get("swap_curve", []) if exact else []
+    rate, target, low, high = (np.array([p[name] for p in curve]) for name in ("rate", "target", "low", "high"))
+    if len(curve) == 1:
+        x, bar = np.zeros(1), {"marker": "_", "ms": 24, "ls": ""}
+        of_target, of_perfect = bar | {"mew": 2}, bar
+        ax.errorbar(x, rate, [rate - low, high - rate], color=VERMILION, marker="s", ms=4, capsize=3, label="network")
+        ax.set(xlim=(-1, 1), xticks=[], xlabel="all distances")
+    else:
+        x = np.degrees([p["distance"] for p in curve])
+        of_target, of_perfect = {"ls": (0, (1, 1.2)), "lw": 1.6}, {"lw": 0.9}
+        ax.fill_between(x, low, high, color=VERMILION, alpha=0.25, lw=0)
+        ax.plot(x, rate, color=VERMILION, marker="s", ms=3, label="network")
+        _degrees(ax, "distance between the items (°)")
+    ax.plot(x, target, color=BLUE, label="target", **of_target)
+    if perfect:
+        ax.plot(x, [p["rate"] for p in perfect], color=GREY, label="exact denoiser", **of_perfect)
+    ax.set(ylabel="swap rate", ylim=(0, max(0.02, 1.15 * float(max(high.max(), target.max())))))
+
+
 def swap_target(evaluation: dict, label: str = "") -> Picture:
     """Swap curve of a network beside its target and what a perfect network would do."""
-    curve, exact = evaluation["swap_curve"], evaluation.get("exact_sampler", {}).get("swap_curve", [])
-    x = np.degrees([p["distance"] for p in curve])
     with style():
         figure, ax = plt.subplots(figsize=(3.3, 2.4), layout="constrained")
-        rate, low, high = (np.array([p[name] for p in curve]) for name in ("rate", "low", "high"))
-        one = len(curve) == 1  # all distances are one: a dot with its interval, and a bar where it should be
-        if one:
-            ax.errorbar([0], rate, [rate - low, high - rate], color=VERMILION, marker="s", ms=4, capsize=3,
-                        label="network, 95 % interval")  # fmt: skip
-        else:
-            ax.fill_between(x, low, high, color=VERMILION, alpha=0.25, lw=0)
-            ax.plot(x, rate, color=VERMILION, marker="s", ms=3, label="network, 95 % interval")
-        at, line = (
-            ([0], {"marker": "_", "ms": 24, "mew": 2, "ls": ""}) if one else (x, {"ls": (0, (1, 1.2)), "lw": 1.6})
-        )
-        ax.plot(at, [p["target"] for p in curve], color=BLUE, label="target", **line)
-        if exact:
-            line = {"marker": "_", "ms": 24, "ls": ""} if one else {"lw": 0.9}
-            ax.plot(at, [p["rate"] for p in exact], color=GREY, label="exact denoiser", **line)
-        if one:
-            ax.set(xlim=(-1, 1), xticks=[], xlabel="all distances")
-        else:
-            _degrees(ax, "distance between the items (°)")
-        ax.set(ylabel="swap rate", ylim=(0, max(0.02, 1.15 * max(max(p["high"], p["target"]) for p in curve))))
-        _legend_above(ax, label)
+        swap_curve(ax, evaluation, exact=True)
+        legend_above(ax, label)
     return picture(
         figure,
         "Swap rate by distance: network beside its target and the exact denoiser; mean deviation"
         f" {evaluation['swap_curve_mad']:.3f}.",
-        f"Swap rate by distance. Mean deviation from the target {evaluation['swap_curve_mad']:.3f}, largest"
-        f" {evaluation['swap_curve_max']:.3f}.",
+        "Swap rate by distance, with its 95 % interval. Mean deviation from the target"
+        f" {evaluation['swap_curve_mad']:.3f}, largest {evaluation['swap_curve_max']:.3f}.",
     )
 
 
