@@ -184,7 +184,7 @@ def swap_curve(ax: Axes, evaluation: dict, *, exact: bool = False) -> None:
     perfect = evaluation.get("exact_sampler", {}).get("swap_curve", []) if exact else []
     rate, target, low, high = (np.array([p[name] for p in curve]) for name in ("rate", "target", "low", "high"))
     if len(curve) == 1:
-        x, bar = np.zeros(1), {"marker": "_", "ms": 24, "ls": ""}
+        x, bar = np.zeros(1), {"marker": "_", "ms": 16, "ls": ""}
         of_target, of_perfect = bar | {"mew": 2}, bar
         ax.errorbar(x, rate, [rate - low, high - rate], color=VERMILION, marker="s", ms=4, capsize=3, label="network")
         ax.set(xlim=(-1, 1), xticks=[], xlabel="all distances")
