@@ -177,3 +177,13 @@ def test_the_check_catches_a_sampler_that_ignores_its_density():
 
     with pytest.raises(LapsusError, match="disagree"):
         check_behaviour(Wrong(), FeatureCued())
+
+
+@pytest.mark.parametrize("uniform", [0.0, 0.1])
+def test_tempered_probabilities_are_those_of_scaled_logits(uniform):
+    conditions = FeatureCued().sample(50, torch.Generator().manual_seed(1))
+    behaviour = BNS(swap=SmoothSwap(), pi_correct=2.0, uniform=uniform)
+    halved = BNS(swap=lambda gap: 0.5 * SmoothSwap()(gap), pi_correct=1.0, uniform=uniform)
+    assert torch.allclose(behaviour.tempered(conditions, 0.5).weights, halved.mixture(conditions).weights, atol=1e-6)
+    never = BNS().tempered(conditions, 0.5).weights
+    assert torch.equal(never, BNS().mixture(conditions).weights)

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import pytest
 import torch
@@ -353,6 +354,32 @@ def test_base_term_is_right_on_average():
         true = mean.square().sum() + (root @ root.T - torch.eye(2)).square().sum()
         assert abs(float(distance.mean() - true)) < 4 * float(distance.std()) / len(distance) ** 0.5
         assert float(distance.std()) / len(distance) ** 0.5 < 0.02
+
+
+def test_rare_responses_are_drawn_more_often_and_what_is_learned_of_them_is_the_same(tiny):
+    model = Model.of(tiny)
+    objective = build("objective", {"kind": "diffusion", "regress": "expectation"})
+    stages = [Stage(updates=1, conditions=200, trials=16, temper=temper) for temper in (1.0, 0.5)]
+    plain, tempered = (next(draw(model, stage, objective, 1, 0)).draws for stage in stages)
+
+    def swaps(draws):
+        cued = draws.conditions["cued"].long()[:, None]
+        means = draws.target.means.gather(1, torch.stack([cued, 1 - cued], 1).expand(-1, -1, 2))  # target, distractor
+        away = (draws.path[-1].permute(1, 2, 0)[:, None] - means[:, :, None]).norm(dim=-1)
+        return float((away[:, 1] < away[:, 0]).float().mean())
+
+    # 0.2 and 0.8 to the power of a half stand as 1 to 2.
+    assert swaps(plain) == pytest.approx(0.2, abs=0.02) and swaps(tempered) == pytest.approx(1 / 3, abs=0.025)
+    assert torch.equal(plain.target.weights, tempered.target.weights)
+    # At one and the same x_t the network is asked for the same.
+    led = replace(tempered, path=plain.path)
+    assert torch.equal(led.aim("expectation"), plain.aim("expectation"))
+
+
+def test_only_the_exact_denoiser_undoes_how_responses_were_drawn(tiny):
+    stage = Stage(updates=1, conditions=4, trials=4, temper=0.5)
+    with pytest.raises(LapsusError, match="expectation"):
+        next(draw(Model.of(tiny), stage, build("objective", {"kind": "diffusion"}), 1, 0))
 
 
 def test_the_hardest_conditions_come_back(tiny):

@@ -13,7 +13,17 @@ from torch import Tensor, nn
 
 from lapsus.diffusion import Mixture
 
-__all__ = ["Behaviour", "Conditions", "HasMixture", "HasOptimum", "HasWeights", "Network", "Objective", "Task"]
+__all__ = [
+    "Behaviour",
+    "Conditions",
+    "HasMixture",
+    "HasOptimum",
+    "HasTempered",
+    "HasWeights",
+    "Network",
+    "Objective",
+    "Task",
+]
 
 Conditions = dict[str, Tensor]
 
@@ -86,6 +96,15 @@ class HasMixture(Protocol):
 
     def mixture(self, conditions: Conditions) -> Mixture:
         """weights [C, M], means [C, M, d], scales [C, M]."""
+        ...
+
+
+@runtime_checkable
+class HasTempered(HasMixture, Protocol):
+    """A behaviour whose rare responses can be drawn more often than they are given (`temper` of a stage)."""
+
+    def tempered(self, conditions: Conditions, power: float) -> Mixture:
+        """The mixture with the items' probabilities raised to a power below 1, and scaled to their sum."""
         ...
 
 

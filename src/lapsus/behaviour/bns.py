@@ -80,7 +80,15 @@ class BNS:
     def mixture(self, conditions: dict[str, Tensor]) -> Mixture:
         """The target density in the plane, exact: one Gaussian an item (and a ring of them for the uniform
         component)."""
-        weights = self.weights(conditions)
+        return self._mixture(conditions, self.weights(conditions))
+
+    def tempered(self, conditions: dict[str, Tensor], power: float) -> Mixture:
+        """The same with the items' probabilities raised to a power and scaled to their sum: below 1, rare swaps are
+        less rare, and what never happens still does not."""
+        weights = self.weights(conditions) ** power
+        return self._mixture(conditions, (1 - self.uniform) * weights / weights.sum(1, keepdim=True))
+
+    def _mixture(self, conditions: dict[str, Tensor], weights: Tensor) -> Mixture:
         means = circular.embed(conditions["report"], self.radius)
         if self.uniform:
             ring = circular.embed(torch.arange(_RING, dtype=means.dtype) * (2 * math.pi / _RING), self.radius)

@@ -74,6 +74,16 @@ class Stage(_Section):
             " before."
         ),
     )
+    temper: float = Field(
+        1.0,
+        gt=0,
+        le=1,
+        description=(
+            "Responses that the network is led through are drawn with the items' probabilities raised to this power,"
+            " so that rare ones are seen more often; what is learned of them stays the target's (regress ="
+            ' "expectation").'
+        ),
+    )
     rate_budget: float | None = Field(
         None,
         gt=0,

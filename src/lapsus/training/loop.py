@@ -19,7 +19,7 @@ from lapsus import streams
 from lapsus.engine.fused import why_not
 from lapsus.engine.threads import resolve, torch_threads
 from lapsus.errors import LapsusError
-from lapsus.protocols import Objective
+from lapsus.protocols import HasTempered, Objective
 from lapsus.tasks.durations import varying
 from lapsus.training.build import build
 from lapsus.training.experiment import Experiment, Stage
@@ -109,13 +109,33 @@ def draw(
         back = {name: values[: _hard_count(stage)] for name, values in hard.items()}
         new -= len(next(iter(back.values())))
         conditions = {name: torch.cat([values[:new], back[name]]) for name, values in conditions.items()}
-    x_T = model.behaviour.sample(conditions, stage.trials, streams.generator(seed, update, "responses"))
+    x_T = _responses(model, stage, objective, conditions, streams.generator(seed, update, "responses"))
     stimuli = model.task.stimuli(conditions)
     for part in _parts(stage, micro_batch):
         draws = model.draw(conditions, x_T, part, streams.seed_of(seed, update), threads=1)
         if hasattr(objective, "goal"):
             objective.goal(draws)  # the draws keep it, for when the objective asks again
         yield Drawn(conditions, new, stimuli, part, draws)
+
+
+def _responses(
+    model: Model, stage: Stage, objective: Objective, conditions: dict[str, Tensor], generator: torch.Generator
+) -> Tensor:
+    """Responses x_T [d, C, K] that the network is led through.
+
+    Drawn more often than the target gives them (`temper`), rare ones are learned as precisely as the others: the exact
+    denoiser is a function of x_t alone, so where x_t is drawn from changes how well it is learned there, not what.
+    """
+    behaviour = model.behaviour
+    if stage.temper == 1:
+        return behaviour.sample(conditions, stage.trials, generator)
+    if not isinstance(behaviour, HasTempered) or getattr(objective, "regress", None) != "expectation":
+        raise LapsusError(
+            "stage.temper draws rare responses more often than the target gives them, which only a regression on the"
+            ' exact denoiser undoes: it needs objective.regress = "expectation" and a behaviour such as bns; leave it'
+            " out."
+        )
+    return behaviour.tempered(conditions, stage.temper).sample(stage.trials, generator)
 
 
 _Item = TypeVar("_Item")
