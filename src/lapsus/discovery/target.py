@@ -144,11 +144,16 @@ def experiment(
     )
     # Regressing on the exact expectation has less noise, but its cost grows with the target's components.
     regress = "sample" if target.uniform else "expectation"
-    diffusion, hard = {"kind": "diffusion", "regress": regress, "rate_penalty": 1e-10}, 0.0
-    # With the exact expectation, the steps that decide between items count for more, and hard conditions come back
-    # (docs/recipe.md). On samples both would follow the luck of the draw; they were not tried there.
+    diffusion, hard, temper = {"kind": "diffusion", "regress": regress, "rate_penalty": 1e-10}, 0.0, 1.0
+    # With the exact expectation, the steps that decide between items count for more, rare swaps are drawn more often,
+    # and hard conditions come back, as in the persistent set (docs/memory.md). On samples the first and the last would
+    # follow the luck of the draw, and the second would change what is learned.
     if regress == "expectation":
-        diffusion, hard = diffusion | {"early_weight": 1.5, "early_floor": 0.035, "base_penalty": 0.1}, 0.25
+        diffusion, hard, temper = (
+            diffusion | {"early_weight": 1.0, "early_floor": 0.035, "base_penalty": 0.1},
+            0.25,
+            0.4,
+        )
     rounds = max(1, round(updates / ROUND))
     each = -(-updates // rounds)
     average = max(0.9, min(0.998, 1 - 8 / max(each, 1)))
@@ -158,6 +163,7 @@ def experiment(
         "conditions": 64,
         "trials": 8,
         "hard": hard,
+        "temper": temper,
         "objective": diffusion,
         "learning_rate": 3e-3,
         "final_learning_rate": 1e-4,
