@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 import torch
@@ -25,7 +25,7 @@ from torch import Tensor
 
 from lapsus.trials import Trials
 
-__all__ = ["Likelihood", "Parameters", "Sites", "in_parallel", "one_thread_each", "sparse_pair"]
+__all__ = ["At", "Likelihood", "Parameters", "Sites", "Total", "in_parallel", "one_thread_each", "sparse_pair"]
 
 CHUNK = 1 << 17  # array elements per piece of work: small enough to stay in the cache
 COLUMNS = {torch.float64: 8, torch.float32: 32}  # parameter vectors that usually come together
@@ -54,8 +54,11 @@ class Parameters:
 
     def map(self, function: Callable[[Tensor], Tensor]) -> "Parameters":
         """The same with every part passed through a function."""
-        parts = (self.coefficients, self.level, self.emission, self.bias, self.guess)
-        return Parameters(*(None if part is None else function(part) for part in parts))
+
+        def of(part: Tensor | None) -> Tensor | None:
+            return None if part is None else function(part)
+
+        return Parameters(of(self.coefficients), of(self.level), function(self.emission), of(self.bias), of(self.guess))
 
     def at(self, draws: Tensor | slice) -> "Parameters":
         """Some of the draws."""
@@ -63,7 +66,7 @@ class Parameters:
 
     def dot(self, gradient: "Parameters") -> Tensor:
         """Σ part · gradient: differentiating it carries the likelihood's gradient on to what made these parameters."""
-        pairs = (
+        pairs: tuple[tuple[Tensor | None, Any], ...] = (
             (self.coefficients, gradient.coefficients),
             (self.level, gradient.level),
             (self.emission, gradient.emission),
@@ -117,7 +120,7 @@ def sparse_pair(
     return first, second
 
 
-class _At:
+class At:
     """at(x [G, S]) → [T, S]: what each trial's group has."""
 
     def __init__(self, groups: np.ndarray):
@@ -126,16 +129,20 @@ class _At:
         self.index = torch.tensor(self.local)
         self.single = int(self.local[-1]) == 0
 
+    @overload
+    def __call__(self, x: Tensor) -> Tensor: ...
+    @overload
+    def __call__(self, x: None) -> None: ...
     def __call__(self, x: Tensor | None) -> Tensor | None:
         if x is None:
             return None
         return x[self.groups] if self.single else x[self.groups].index_select(0, self.index)
 
 
-class _Total:
+class Total:
     """total(x [T, S]) → [groups of the block, S]: sums over the trials of each group."""
 
-    def __init__(self, at: _At, bias: bool, dtype: torch.dtype):
+    def __init__(self, at: At, bias: bool, dtype: torch.dtype):
         self.bias, self.single = bias, at.single
         if not self.single:
             ones = np.ones((len(at.local), 1))
@@ -151,8 +158,8 @@ class _Block:
     def __init__(self, likelihood: "Likelihood", rows: np.ndarray):
         trials, dtype = likelihood.trials[rows], likelihood.dtype
         self.rows, self.others = rows, int(trials.set_size[0]) - 1
-        self.at = _At(likelihood.groups[rows])
-        self.total = _Total(self.at, likelihood.bias, dtype)
+        self.at = At(likelihood.groups[rows])
+        self.total = Total(self.at, likelihood.bias, dtype)
         self.statistics = likelihood.emission.statistics(trials, self.at.local, dtype)
         self.shape = likelihood.shape_of_size.get(self.others + 1, 0)
         if likelihood.sites is not None and self.others:
@@ -211,7 +218,7 @@ def distinct(values: np.ndarray) -> np.ndarray:
     return np.array([part.mean() for part in parts])
 
 
-def _fold(values, even):
+def _fold(values: np.ndarray, even: bool) -> np.ndarray:
     return np.abs(values) if even else values
 
 
@@ -272,8 +279,10 @@ class Likelihood:
         shape = (block.interpolate @ sites[block.shape]).reshape(block.others, len(block.rows), -1)
         return shape * level
 
-    def _of_block(self, block: _Block, p: Parameters, prepared, sites, gradient: bool):
-        """log p [T, S] of a block's trials; with gradient also the sums of each part."""
+    def _of_block(
+        self, block: _Block, p: Parameters, prepared: tuple, sites: list[Tensor] | None, gradient: bool
+    ) -> Any:
+        """log p [T, S] of a block's trials; with gradient its sum over them, and the sums of each part."""
         density, flat, saved = self.emission.densities(block.statistics, prepared, block.at)
         odds = self._odds(block, p, sites)
         if odds is None:
@@ -314,6 +323,7 @@ class Likelihood:
                 on_items = torch.addcmul(responsibility[1:], odds, pull, value=-1)
                 on_level = block.total(on_items.sum(0))
                 # d/d log(site odds): a site's share of an item's odds, which are a weighted sum over sites
+                assert p.level is not None and sites is not None  # else there were no such odds
                 whole = on_items / odds * block.at(p.level.clamp(-40, 40)).exp()
                 on_sites = (block.scatter @ whole.reshape(-1, whole.shape[-1])) * sites[block.shape]
         on_emission = self.emission.pull_back(block.statistics, responsibility, guess, saved, block.total)
@@ -345,7 +355,9 @@ class Likelihood:
         sums = None
         results = in_parallel(lambda b: self._of_block(b, p, prepared, sites, True), self.blocks, columns)
         for block, parts in zip(self.blocks, results):
-            log_p, df, dl, de, dg = (None if x is None else x * self.scale for x in parts) if self.scale != 1 else parts
+            if self.scale != 1:
+                parts = [None if x is None else x * self.scale for x in parts]
+            log_p, df, dl, de, dg = parts
             value += log_p
             if sums is None:
                 sums = torch.zeros(len(de), self.group_count, columns, dtype=torch.float64)
@@ -356,6 +368,7 @@ class Likelihood:
                 on.level[block.at.groups] += dl
             if on.guess is not None:
                 on.guess[block.at.groups] += dg
+        assert sums is not None  # there is a block: no table is empty
         gradient = self.emission.gradient(sums.to(self.dtype), prepared).double()
         count = len(self.emission.names)
         on.emission = gradient[:count]
