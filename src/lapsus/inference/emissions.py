@@ -19,7 +19,8 @@ import torch
 from torch import Tensor
 
 from lapsus.errors import LapsusError
-from lapsus.inference.likelihood import At, Total, sparse_pair
+from lapsus.inference.interpolation import cubic_rows
+from lapsus.inference.likelihood import At, Total
 from lapsus.trials import Trials
 
 __all__ = ["EMISSIONS", "Plane", "VariablePrecision", "VonMises", "WrappedStable"]
@@ -212,7 +213,7 @@ class WrappedStable:
         offset = np.broadcast_to(groups * self.table, deviation.shape)
         count = (int(groups.max()) + 1) * self.table
         position = np.abs(deviation) / math.pi * (self.table - 1)
-        even, odd = (_cubic_rows(position, offset, self.table, count, sign, dtype) for sign in (None, deviation))
+        even, odd = (cubic_rows(position, offset, self.table, count, sign, dtype) for sign in (None, deviation))
         return even, odd, deviation.shape
 
     def initial(self, trials: Trials) -> list[float]:
@@ -388,32 +389,3 @@ def _rough_kappa(trials: Trials) -> float:
     error = np.abs(trials.error)
     spread = np.median(error[error < 1.0]) / 0.6745 if (error < 1.0).any() else 1.0
     return 1 / max(spread, 0.02) ** 2
-
-
-def _cubic_rows(
-    position: np.ndarray, offset: np.ndarray, size: int, count: int, signed: np.ndarray | None, dtype: torch.dtype
-) -> tuple[Tensor, Tensor]:
-    """Sparse matrix [points, count] that interpolates tables by cubics (Lagrange), and its transpose.
-
-    Tables of `size` values over [0, π] lie one below the other; `offset` says where a point's begins. They are even at
-    both ends or, where `signed` gives the angles' signs, odd.
-    """
-    position, offset = position.reshape(-1), offset.reshape(-1)
-    left = np.clip(np.floor(position).astype(int), 0, size - 2)
-    t = position - left
-    index = np.stack([left - 1, left, left + 1, left + 2], 1)
-    beyond = (index < 0) | (index > size - 1)
-    index = np.abs(index)
-    index = np.where(index > size - 1, 2 * (size - 1) - index, index)
-    weight = np.stack(
-        [
-            -t * (t - 1) * (t - 2) / 6,
-            (t + 1) * (t - 1) * (t - 2) / 2,
-            -(t + 1) * t * (t - 2) / 2,
-            (t + 1) * t * (t - 1) / 6,
-        ],
-        1,
-    )
-    if signed is not None:
-        weight = np.where(beyond, -weight, weight) * np.sign(signed.reshape(-1, 1))
-    return sparse_pair(index + offset[:, None], weight, count, dtype)

@@ -10,9 +10,7 @@ exp(shape) is linear.
 """
 
 import copy
-import math
 import os
-import warnings
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -23,16 +21,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from lapsus.inference.interpolation import Sites, sparse_pair
 from lapsus.trials import Trials
 
-__all__ = ["At", "Likelihood", "Parameters", "Sites", "Total", "in_parallel", "one_thread_each", "sparse_pair"]
+__all__ = ["At", "Likelihood", "Parameters", "Total", "in_parallel", "one_thread_each"]
 
 CHUNK = 1 << 17  # array elements per piece of work: small enough to stay in the cache
 COLUMNS = {torch.float64: 8, torch.float32: 32}  # parameter vectors that usually come together
-GRID = {(1, True): 121, (1, False): 240, (2, True): 49, (2, False): 72}  # sites a dimension, by (features, even)
-FEW = 48  # distinct distances that are sites themselves
 THIN = 20_000  # trials from which a search for the mode begins
-SAME = 1e-3  # distances that differ by less are one (radians): 0.06°, what rounding in a table makes
 
 
 @dataclass
@@ -101,25 +97,6 @@ def one_thread_each() -> Iterator[None]:
         torch.set_num_threads(threads)
 
 
-def sparse_pair(
-    index: np.ndarray, weight: np.ndarray, columns: int, dtype: torch.dtype = torch.float64
-) -> tuple[Tensor, Tensor]:
-    """Sparse matrix with `weight` [R, c] at columns `index` [R, c], and its transpose."""
-    from scipy.sparse import csr_array
-
-    rows = np.repeat(np.arange(len(index)), index.shape[1])
-    matrix = csr_array((weight.reshape(-1), (rows, index.reshape(-1))), shape=(len(index), columns))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # torch announces that its sparse layout is young
-        first, second = (
-            torch.sparse_csr_tensor(
-                torch.tensor(m.indptr), torch.tensor(m.indices), torch.tensor(m.data, dtype=dtype), m.shape
-            )
-            for m in (matrix, matrix.T.tocsr())
-        )
-    return first, second
-
-
 class At:
     """at(x [G, S]) → [T, S]: what each trial's group has."""
 
@@ -165,61 +142,6 @@ class _Block:
         if likelihood.sites is not None and self.others:
             index, weight = likelihood.sites.locate(trials)
             self.interpolate, self.scatter = sparse_pair(index, weight, len(likelihood.sites.points), dtype)
-
-
-class Sites:
-    """The distances at which the shape is needed. points [sites] or [sites, 2], radians."""
-
-    def __init__(self, trials: Trials, features: tuple[str, ...], even: bool):
-        self.features, self.even = features, even
-        self.axes, self.exact = [], []
-        for feature in features:
-            values = trials.distance(feature)[:, 1:]
-            unique = distinct(_fold(values[np.isfinite(values)], even))
-            self.exact.append(len(unique) <= FEW)
-            if self.exact[-1]:
-                self.axes.append(unique)
-            elif even:
-                self.axes.append(np.linspace(0, math.pi, GRID[len(features), True]))
-            else:
-                count = GRID[len(features), False]
-                self.axes.append(np.arange(count) * 2 * math.pi / count - math.pi)
-        grid = np.meshgrid(*self.axes, indexing="ij")
-        self.points = np.stack([g.reshape(-1) for g in grid], -1)
-
-    def locate(self, trials: Trials) -> tuple[np.ndarray, np.ndarray]:
-        """index, weight [(N−1)·T, c], item by item: exp(shape) of a distractor is Σ weight · exp(shape(points))."""
-        index, weight = np.zeros((1, 1), int), np.ones((1, 1))
-        for feature, axis, exact in zip(self.features, self.axes, self.exact):
-            values = _fold(trials.distance(feature)[:, 1:], self.even).T.reshape(-1)
-            if exact:
-                right = np.clip(np.searchsorted(axis, values), 0, len(axis) - 1)
-                left = np.maximum(right - 1, 0)
-                i = np.where(np.abs(values - axis[left]) < np.abs(values - axis[right]), left, right)[:, None]
-                w = np.ones_like(i, float)
-            else:
-                position = (values - axis[0]) / (axis[1] - axis[0])
-                left = np.floor(position).astype(int)
-                left = np.minimum(left, len(axis) - 2) if self.even else left % len(axis)
-                right = left + 1 if self.even else (left + 1) % len(axis)
-                share = position - left if self.even else position - np.floor(position)
-                i, w = np.stack([left, right], 1), np.stack([1 - share, share], 1)
-            index = (index[:, :, None] * len(axis) + i[:, None, :]).reshape(len(i), -1)
-            weight = (weight[:, :, None] * w[:, None, :]).reshape(len(w), -1)
-        return index, weight
-
-
-def distinct(values: np.ndarray) -> np.ndarray:
-    """The different values among many, ascending; those closer than rounding makes them (SAME) are one, their mean."""
-    values = np.sort(values)
-    if not len(values):
-        return values
-    parts = np.split(values, np.flatnonzero(np.diff(values) > SAME) + 1)
-    return np.array([part.mean() for part in parts])
-
-
-def _fold(values: np.ndarray, even: bool) -> np.ndarray:
-    return np.abs(values) if even else values
 
 
 class Likelihood:
