@@ -42,6 +42,13 @@ class Sizes:
     ring_colours: int = 48
     ring_trials: int = 16
     shown: int = 320
+    # A look at a network between two rounds of its training, or at one that another may start from; a glimpse of one
+    # that is being trained, with responses to one condition.
+    look_conditions: int = 512
+    look_trials: int = 8
+    glimpse_conditions: int = 256
+    glimpse_trials: int = 4
+    glimpse_cloud: int = 300
 
 
 FULL = Sizes()
