@@ -126,6 +126,30 @@ def test_our_own_modules_are_imported_at_the_top():
     assert not late
 
 
+def test_only_study_joins_a_network_with_analysis():
+    """Above it, no function both simulates and calls an analysis: it takes what study found."""
+    joined = []
+    for room in layers()[layers().index("study") + 1 :]:
+        for path in sorted((PACKAGE / room).rglob("*.py")):
+            tree = ast.parse(path.read_text())
+            imported = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+            analyses = {
+                name.asname or name.name
+                for node in imported
+                if (node.module or "").startswith("lapsus.analysis")
+                for name in node.names
+            }
+            for function in (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)):
+                called = {
+                    node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+                    for node in ast.walk(function)
+                    if isinstance(node, ast.Call)
+                }
+                if called & analyses and called & {"simulate", "responses", "respond", "simulate_design", "rollout"}:
+                    joined.append(f"{path.relative_to(PACKAGE)}: {function.name}")
+    assert not joined
+
+
 def test_everything_that_is_offered_is_there():
     for name in lapsus.__all__:
         assert getattr(lapsus, name) is not None, name

@@ -9,8 +9,9 @@ from scipy.special import i0e, logsumexp
 from lapsus.circular import wrap
 from lapsus.inference.conditional import Conditional, Expansion, expand
 from lapsus.inference.emissions import EMISSIONS
+from lapsus.inference.interpolation import distinct
 from lapsus.inference.laplace import approximate, curvature
-from lapsus.inference.likelihood import Likelihood, Parameters, distinct
+from lapsus.inference.likelihood import Likelihood, Parameters
 from lapsus.inference.likelihood_fit import maximum_likelihood
 from lapsus.inference.loo import leave_one_out, pareto_fit, pareto_smooth
 from lapsus.inference.model import MixtureModel

@@ -281,7 +281,7 @@ class _Work:
         for k in range(settings["networks"]):
             start = family[k % len(family)]
             name = f"network-{k + 1}"
-            memory = 0.0 if start is None else memory_variance(start)
+            memory = 0.0 if start is None else memory_variance(start, self.sizes)
             describe = partial(experiment, fitted, task, start, settings["seed"] + k, name, memory=memory)
             described = describe(updates_within(describe(1000), share))
             path = subfolder(self.folder.path, "networks") / name
@@ -334,8 +334,8 @@ class _Work:
     def _look(self, run: Run, looks: list[dict]) -> list[dict]:
         """See whether the network matches with a margin and its excess no longer falls by more than a twentieth."""
         model, seed = run.model(), self.settings["seed"]
-        conditions = model.task.sample(512, streams.generator(seed, "look"))
-        found = excess(model, conditions, 8, seed)["excess"]
+        conditions = model.task.sample(self.sizes.look_conditions, streams.generator(seed, "look"))
+        found = excess(model, conditions, self.sizes.look_trials, seed)["excess"]
         margin = bool(self._match(model).with_margin)
         level = bool(looks) and found > 0.95 * min(look["excess"] for look in looks)
         looks = [*looks, {"update": run.update, "excess": found, "margin": margin, "settled": margin and level}]

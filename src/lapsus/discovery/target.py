@@ -7,13 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 from torch import Tensor
 
-from lapsus import circular, streams
+from lapsus import streams
 from lapsus.behaviour import BNS
 from lapsus.errors import LapsusError
 from lapsus.inference.network_target import RADIUS
 from lapsus.library import load, open_network
 from lapsus.library.shipped import shipped
-from lapsus.study.evaluation import respond
+from lapsus.study.evaluation import scatter
+from lapsus.study.sizes import Sizes
 from lapsus.training import Experiment, Model
 from lapsus.training.build import build, describe
 from lapsus.training.experiment import SETS
@@ -115,15 +116,11 @@ def _neutral(config: dict, cueing: str) -> bool:
     return tree and never and _trained_by_diffusion(config, cueing)
 
 
-def memory_variance(start: Start) -> float:
+def memory_variance(start: Start, sizes: Sizes) -> float:
     """Variance of the start's responses around the reported item beyond its own target's: what its memory adds
     (rad²)."""
-    model = load(start.source)
-    conditions = model.task.sample(512, streams.generator("memory variance"))
-    response = circular.angle(respond(model, conditions, 8, 0).permute(1, 2, 0))
-    gap = circular.distance(response[:, None], conditions["report"][:, :, None]).amin(1)
-    robust = 1.4826 * float(gap.median())
-    return max(0.0, robust**2 - (start.spread / RADIUS) ** 2)
+    found = scatter(load(start.source), sizes.look_conditions, sizes.look_trials)
+    return max(0.0, found**2 - (start.spread / RADIUS) ** 2)
 
 
 def experiment(

@@ -9,11 +9,13 @@ The expansion treats the parameters of a group (eta) as independent of one anoth
 out the chains' metric takes up.
 """
 
+from typing import Any
+
 import numpy as np
 import torch
 from torch import Tensor
 
-from lapsus.inference.model import MixtureModel
+from lapsus.inference.model import MixtureModel, Tier
 
 __all__ = ["Conditional", "Expansion", "expand"]
 
@@ -24,6 +26,10 @@ class Expansion:
     coefficients [C, K] and eta [F, G] of the point, gradients there, and minus the Hessian: groups [G, F, F], shape
     [C, K, K], cross [C, K, F, G] (a set size's coefficients meet only its own groups).
     """
+
+    shape: Any  # this and the next two are tensors, or None where the swap function has no shape
+    cross: Any
+    shape_gradient: Any
 
     def __init__(self, model: MixtureModel, theta: np.ndarray):
         with torch.no_grad():
@@ -56,9 +62,10 @@ class Expansion:
             self.shape_gradient = on_shape.mean(-1)
 
     @staticmethod
-    def _gradients(model, coefficients, eta):
+    def _gradients(model: MixtureModel, coefficients: Tensor | None, eta: Tensor) -> tuple[Tensor, Tensor | None]:
         """Gradients of the log likelihood in eta and in the coefficients, in parts of 32 columns."""
-        on_eta, on_shape = [], []
+        on_eta: list[Tensor] = []
+        on_shape: list[Any] = []
         for part in torch.arange(eta.shape[-1]).split(32):
             own = None if coefficients is None else coefficients[..., part]
             _, on = model.likelihood().total(model.as_parameters(own, eta[..., part]))
@@ -111,7 +118,7 @@ class Conditional:
             centre, slope = expansion.coefficients, expansion.shape_gradient
             self.pull = torch.einsum("ckl,cl->ck", self.precision, centre) + slope
 
-    def _tier(self, tier, theta, lower, eta):
+    def _tier(self, tier: Tier, theta: Tensor, lower: Tensor, eta: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Conditional mean and root of the precision of a tier's z [R, units, S], given all above (in eta)."""
         sd = tier.spread(theta)[:, None]
         weight = 1 / (1 / self.sharpness[tier.rows] + lower[tier.rows])  # what a group says, with what is below it
@@ -120,7 +127,7 @@ class Conditional:
         precision = 1 + sd**2 * every
         return sd * told / precision, precision.sqrt(), sd
 
-    def _lower(self, theta):
+    def _lower(self, theta: Tensor) -> list[Tensor]:
         """For every tier the variance that the tiers below it add to each group [F, 1, S]."""
         total = torch.zeros(len(self.model.rows), 1, theta.shape[1], dtype=theta.dtype)
         found = []
@@ -131,7 +138,7 @@ class Conditional:
             total = total + more
         return found[::-1]
 
-    def _shape(self, theta):
+    def _shape(self, theta: Tensor) -> tuple[Tensor, Tensor, Tensor | None, Tensor, Tensor]:
         """Conditional mean [C', K, S] and factor [S, C', K, K] of the shape's coordinates: the common one first."""
         model = self.model
         width = model.shape_widths(theta).T  # [S, K]
@@ -233,7 +240,7 @@ class Conditional:
             etas.append(model.as_eta(p))
             shapes.append(p.coefficients)
 
-        def slope(pieces):
+        def slope(pieces: list) -> Tensor:
             whole = torch.cat(pieces, -1)
             return (whole[..., :P] - whole[..., P:]) / (2 * step)
 

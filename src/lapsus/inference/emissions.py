@@ -13,14 +13,14 @@ group first, then what depends on the group. A bias is an angle by which all res
 """
 
 import math
-from collections.abc import Callable
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from lapsus.errors import LapsusError
-from lapsus.inference.likelihood import sparse_pair
+from lapsus.inference.interpolation import cubic_rows
+from lapsus.inference.likelihood import At, Total
 from lapsus.trials import Trials
 
 __all__ = ["EMISSIONS", "Plane", "VariablePrecision", "VonMises", "WrappedStable"]
@@ -29,18 +29,18 @@ __all__ = ["EMISSIONS", "Plane", "VariablePrecision", "VonMises", "WrappedStable
 class _Angles:
     """Cosine (less 1) and sine of response minus item [N, T]: what every density of the circular error needs."""
 
-    def __init__(self, trials, dtype):
+    def __init__(self, trials: Trials, dtype: torch.dtype):
         deviation = trials.deviation.T
         self.cosine = torch.tensor(np.cos(deviation) - 1, dtype=dtype)
         self.sine = torch.tensor(np.sin(deviation), dtype=dtype)
 
-    def shifted(self, cosine, sine):
+    def shifted(self, cosine: Tensor | None, sine: Tensor | None) -> Tensor:
         """cos(δ − bias) − 1 [N, T, S], for the bias' own cosine and sine [T, S]; [N, T, 1] where there is none."""
-        if cosine is None:
+        if cosine is None or sine is None:
             return self.cosine[:, :, None]
         return torch.addcmul(self.cosine[:, :, None] * cosine, self.sine[:, :, None], sine).add_(cosine - 1)
 
-    def turned(self, cosine, sine, weights):
+    def turned(self, cosine: Tensor, sine: Tensor, weights: Tensor) -> Tensor:
         """Σ_items weights · sin(δ − bias) [T, S]."""
         return (self.sine[:, :, None] * weights).sum(0) * cosine - ((self.cosine[:, :, None] + 1) * weights).sum(
             0
@@ -65,7 +65,7 @@ class VonMises:
         kappa = parameters[0].exp()
         return kappa, 1 / (2 * math.pi * torch.special.i0e(kappa)), *_turn(bias)
 
-    def densities(self, angles: _Angles, prepared: tuple, at: Callable) -> tuple:
+    def densities(self, angles: _Angles, prepared: tuple, at: At) -> tuple:
         """Densities [N, T, S] under every item, of a guess (a number or [T, S]), and what pull_back needs.
 
         at(x [G, S]) repeats what a group has for its trials [T, S]."""
@@ -74,7 +74,7 @@ class VonMises:
         return torch.mul(x, kappa).exp_().mul_(norm), 1 / (2 * math.pi), (x, kappa, cosine, sine)
 
     def pull_back(
-        self, angles: _Angles, responsibility: Tensor, guess: Tensor | None, saved: tuple, total: Callable
+        self, angles: _Angles, responsibility: Tensor, guess: Tensor | None, saved: tuple, total: Total
     ) -> Tensor:
         """Sums over the trials of each group [k, G, S]; responsibilities of items [N, T, S] and of a guess [T, S];
         total(x [T, S]) sums over the trials of a group."""
@@ -133,7 +133,7 @@ class VariablePrecision:
         norm = weight / (2 * math.pi * torch.special.i0e(each))
         return kappa, shape, slope, weight, each, norm, *_turn(bias)
 
-    def densities(self, angles: _Angles, prepared: tuple, at: Callable) -> tuple:
+    def densities(self, angles: _Angles, prepared: tuple, at: At) -> tuple:
         """Densities [N, T, S], of a guess, and what pull_back needs."""
         lowest, cosine, sine = at(prepared[4][0]), *map(at, prepared[6:])
         x = angles.shifted(cosine, sine)
@@ -147,7 +147,7 @@ class VariablePrecision:
         return density, 1 / (2 * math.pi), (x, norm, lowest, powers, density.clamp_min(1e-30), cosine, sine)
 
     def pull_back(
-        self, angles: _Angles, responsibility: Tensor, guess: Tensor | None, saved: tuple, total: Callable
+        self, angles: _Angles, responsibility: Tensor, guess: Tensor | None, saved: tuple, total: Total
     ) -> Tensor:
         """Sums over the trials of each group [k, G, S]."""
         x, norm, lowest, powers, density, cosine, sine = saved
@@ -179,7 +179,7 @@ class VariablePrecision:
         each = kappa[..., None] * np.exp(self._x)
         return {"kappa": kappa, "shape": shape, "circular_sd": _circular_sd((weight * _resultant(each)).sum(-1))}
 
-    def _weights(self, shape):
+    def _weights(self, shape: np.ndarray) -> np.ndarray:
         logits = shape[..., None] * (self._x - np.exp(self._x))
         weight = np.exp(logits - logits.max(-1, keepdims=True))
         return weight / weight.sum(-1, keepdims=True)
@@ -213,7 +213,7 @@ class WrappedStable:
         offset = np.broadcast_to(groups * self.table, deviation.shape)
         count = (int(groups.max()) + 1) * self.table
         position = np.abs(deviation) / math.pi * (self.table - 1)
-        even, odd = (_cubic_rows(position, offset, self.table, count, sign, dtype) for sign in (None, deviation))
+        even, odd = (cubic_rows(position, offset, self.table, count, sign, dtype) for sign in (None, deviation))
         return even, odd, deviation.shape
 
     def initial(self, trials: Trials) -> list[float]:
@@ -240,7 +240,7 @@ class WrappedStable:
             odd = odd.transpose(0, 1).contiguous()
         return even, odd, (alpha, gamma, k, power, damping, turn, cosines, sines)
 
-    def densities(self, statistics: tuple, prepared: tuple, at: Callable) -> tuple:
+    def densities(self, statistics: tuple, prepared: tuple, at: At) -> tuple:
         """Densities [N, T, S], of a guess, and what pull_back needs."""
         (rows, _), (signed, _), shape = statistics
         even, odd, _ = prepared
@@ -254,7 +254,7 @@ class WrappedStable:
         return values, 1 / (2 * math.pi), positive / values
 
     def pull_back(
-        self, statistics: tuple, responsibility: Tensor, guess: Tensor | None, inverse: Tensor, total: Callable
+        self, statistics: tuple, responsibility: Tensor, guess: Tensor | None, inverse: Tensor, total: Total
     ) -> Tensor:
         """The gradient in the tables [table (twice with a bias), G, S]."""
         (_, columns), (_, signed), _ = statistics
@@ -303,27 +303,26 @@ class Plane:
 
     def statistics(self, trials: Trials, groups: np.ndarray, dtype: torch.dtype) -> tuple:
         """Length of the response and its angles to the items."""
-        self._need_points(trials)
-        return torch.tensor(np.hypot(*trials.point.T), dtype=dtype)[:, None], _Angles(trials, dtype)
+        return torch.tensor(np.hypot(*self._points(trials).T), dtype=dtype)[:, None], _Angles(trials, dtype)
 
-    def _need_points(self, trials):
+    def _points(self, trials: Trials) -> np.ndarray:
         if trials.point is None:
             raise LapsusError(
                 f"{trials.source}: emission 'plane' needs the responses as points; add columns response_x and"
                 " response_y."
             )
+        return trials.point
 
     def initial(self, trials: Trials) -> list[float]:
         """Parameters to start from, read off the central errors."""
-        self._need_points(trials)
-        radius = np.median(np.hypot(*trials.point.T))
+        radius = np.median(np.hypot(*self._points(trials).T))
         return [math.log(radius), math.log(radius / math.sqrt(_rough_kappa(trials)))]
 
     def prepare(self, parameters: Tensor, bias: Tensor | None) -> tuple:
         """From parameters [2, G, S] and bias [G, S]."""
         return parameters[0].exp(), parameters[1].exp(), *_turn(bias)
 
-    def densities(self, statistics: tuple, prepared: tuple, at: Callable) -> tuple:
+    def densities(self, statistics: tuple, prepared: tuple, at: At) -> tuple:
         """Densities [N, T, S], of a guess [T, S], and what pull_back needs."""
         length, angles = statistics
         radius, spread, cosine, sine = map(at, prepared)
@@ -334,7 +333,7 @@ class Plane:
         return values, torch.exp(ring) * torch.special.i0e(pull), (radius, spread, pull, x, cosine, sine)
 
     def pull_back(
-        self, statistics: tuple, responsibility: Tensor, guess: Tensor | None, saved: tuple, total: Callable
+        self, statistics: tuple, responsibility: Tensor, guess: Tensor | None, saved: tuple, total: Total
     ) -> Tensor:
         """Sums over the trials of each group: the gradient itself [k, G, S]."""
         length, angles = statistics
@@ -371,49 +370,22 @@ class Plane:
 EMISSIONS = {kind.name: kind for kind in (VonMises, VariablePrecision, WrappedStable, Plane)}
 
 
-def _turn(bias):
+def _turn(bias: Tensor | None) -> tuple[Tensor | None, Tensor | None]:
     return (None, None) if bias is None else (torch.cos(bias), torch.sin(bias))
 
 
-def _resultant(kappa):
+def _resultant(kappa: np.ndarray) -> np.ndarray:
     from scipy.special import i0e, i1e
 
     return i1e(kappa) / i0e(kappa)
 
 
-def _circular_sd(resultant):
+def _circular_sd(resultant: np.ndarray) -> np.ndarray:
     return np.sqrt(-2 * np.log(resultant))
 
 
-def _rough_kappa(trials):
+def _rough_kappa(trials: Trials) -> float:
     """Concentration of the responses that are near their target; a starting point only."""
     error = np.abs(trials.error)
     spread = np.median(error[error < 1.0]) / 0.6745 if (error < 1.0).any() else 1.0
     return 1 / max(spread, 0.02) ** 2
-
-
-def _cubic_rows(position, offset, size, count, signed, dtype):
-    """Sparse matrix [points, count] that interpolates tables by cubics (Lagrange), and its transpose.
-
-    Tables of `size` values over [0, π] lie one below the other; `offset` says where a point's begins. They are even at
-    both ends or, where `signed` gives the angles' signs, odd.
-    """
-    position, offset = position.reshape(-1), offset.reshape(-1)
-    left = np.clip(np.floor(position).astype(int), 0, size - 2)
-    t = position - left
-    index = np.stack([left - 1, left, left + 1, left + 2], 1)
-    beyond = (index < 0) | (index > size - 1)
-    index = np.abs(index)
-    index = np.where(index > size - 1, 2 * (size - 1) - index, index)
-    weight = np.stack(
-        [
-            -t * (t - 1) * (t - 2) / 6,
-            (t + 1) * (t - 1) * (t - 2) / 2,
-            -(t + 1) * t * (t - 2) / 2,
-            (t + 1) * t * (t - 1) / 6,
-        ],
-        1,
-    )
-    if signed is not None:
-        weight = np.where(beyond, -weight, weight) * np.sign(signed.reshape(-1, 1))
-    return sparse_pair(index + offset[:, None], weight, count, dtype)

@@ -10,29 +10,25 @@ exp(shape) is linear.
 """
 
 import copy
-import math
 import os
-import warnings
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from lapsus.inference.interpolation import Sites, sparse_pair
 from lapsus.trials import Trials
 
-__all__ = ["Likelihood", "Parameters", "Sites", "in_parallel", "one_thread_each", "sparse_pair"]
+__all__ = ["At", "Likelihood", "Parameters", "Total", "in_parallel", "one_thread_each"]
 
 CHUNK = 1 << 17  # array elements per piece of work: small enough to stay in the cache
 COLUMNS = {torch.float64: 8, torch.float32: 32}  # parameter vectors that usually come together
-GRID = {(1, True): 121, (1, False): 240, (2, True): 49, (2, False): 72}  # sites a dimension, by (features, even)
-FEW = 48  # distinct distances that are sites themselves
 THIN = 20_000  # trials from which a search for the mode begins
-SAME = 1e-3  # distances that differ by less are one (radians): 0.06°, what rounding in a table makes
 
 
 @dataclass
@@ -54,8 +50,11 @@ class Parameters:
 
     def map(self, function: Callable[[Tensor], Tensor]) -> "Parameters":
         """The same with every part passed through a function."""
-        parts = (self.coefficients, self.level, self.emission, self.bias, self.guess)
-        return Parameters(*(None if part is None else function(part) for part in parts))
+
+        def of(part: Tensor | None) -> Tensor | None:
+            return None if part is None else function(part)
+
+        return Parameters(of(self.coefficients), of(self.level), function(self.emission), of(self.bias), of(self.guess))
 
     def at(self, draws: Tensor | slice) -> "Parameters":
         """Some of the draws."""
@@ -63,7 +62,7 @@ class Parameters:
 
     def dot(self, gradient: "Parameters") -> Tensor:
         """Σ part · gradient: differentiating it carries the likelihood's gradient on to what made these parameters."""
-        pairs = (
+        pairs: tuple[tuple[Tensor | None, Any], ...] = (
             (self.coefficients, gradient.coefficients),
             (self.level, gradient.level),
             (self.emission, gradient.emission),
@@ -98,26 +97,7 @@ def one_thread_each() -> Iterator[None]:
         torch.set_num_threads(threads)
 
 
-def sparse_pair(
-    index: np.ndarray, weight: np.ndarray, columns: int, dtype: torch.dtype = torch.float64
-) -> tuple[Tensor, Tensor]:
-    """Sparse matrix with `weight` [R, c] at columns `index` [R, c], and its transpose."""
-    from scipy.sparse import csr_array
-
-    rows = np.repeat(np.arange(len(index)), index.shape[1])
-    matrix = csr_array((weight.reshape(-1), (rows, index.reshape(-1))), shape=(len(index), columns))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # torch announces that its sparse layout is young
-        first, second = (
-            torch.sparse_csr_tensor(
-                torch.tensor(m.indptr), torch.tensor(m.indices), torch.tensor(m.data, dtype=dtype), m.shape
-            )
-            for m in (matrix, matrix.T.tocsr())
-        )
-    return first, second
-
-
-class _At:
+class At:
     """at(x [G, S]) → [T, S]: what each trial's group has."""
 
     def __init__(self, groups: np.ndarray):
@@ -126,16 +106,20 @@ class _At:
         self.index = torch.tensor(self.local)
         self.single = int(self.local[-1]) == 0
 
+    @overload
+    def __call__(self, x: Tensor) -> Tensor: ...
+    @overload
+    def __call__(self, x: None) -> None: ...
     def __call__(self, x: Tensor | None) -> Tensor | None:
         if x is None:
             return None
         return x[self.groups] if self.single else x[self.groups].index_select(0, self.index)
 
 
-class _Total:
+class Total:
     """total(x [T, S]) → [groups of the block, S]: sums over the trials of each group."""
 
-    def __init__(self, at: _At, bias: bool, dtype: torch.dtype):
+    def __init__(self, at: At, bias: bool, dtype: torch.dtype):
         self.bias, self.single = bias, at.single
         if not self.single:
             ones = np.ones((len(at.local), 1))
@@ -151,68 +135,13 @@ class _Block:
     def __init__(self, likelihood: "Likelihood", rows: np.ndarray):
         trials, dtype = likelihood.trials[rows], likelihood.dtype
         self.rows, self.others = rows, int(trials.set_size[0]) - 1
-        self.at = _At(likelihood.groups[rows])
-        self.total = _Total(self.at, likelihood.bias, dtype)
+        self.at = At(likelihood.groups[rows])
+        self.total = Total(self.at, likelihood.bias, dtype)
         self.statistics = likelihood.emission.statistics(trials, self.at.local, dtype)
         self.shape = likelihood.shape_of_size.get(self.others + 1, 0)
         if likelihood.sites is not None and self.others:
             index, weight = likelihood.sites.locate(trials)
             self.interpolate, self.scatter = sparse_pair(index, weight, len(likelihood.sites.points), dtype)
-
-
-class Sites:
-    """The distances at which the shape is needed. points [sites] or [sites, 2], radians."""
-
-    def __init__(self, trials: Trials, features: tuple[str, ...], even: bool):
-        self.features, self.even = features, even
-        self.axes, self.exact = [], []
-        for feature in features:
-            values = trials.distance(feature)[:, 1:]
-            unique = distinct(_fold(values[np.isfinite(values)], even))
-            self.exact.append(len(unique) <= FEW)
-            if self.exact[-1]:
-                self.axes.append(unique)
-            elif even:
-                self.axes.append(np.linspace(0, math.pi, GRID[len(features), True]))
-            else:
-                count = GRID[len(features), False]
-                self.axes.append(np.arange(count) * 2 * math.pi / count - math.pi)
-        grid = np.meshgrid(*self.axes, indexing="ij")
-        self.points = np.stack([g.reshape(-1) for g in grid], -1)
-
-    def locate(self, trials: Trials) -> tuple[np.ndarray, np.ndarray]:
-        """index, weight [(N−1)·T, c], item by item: exp(shape) of a distractor is Σ weight · exp(shape(points))."""
-        index, weight = np.zeros((1, 1), int), np.ones((1, 1))
-        for feature, axis, exact in zip(self.features, self.axes, self.exact):
-            values = _fold(trials.distance(feature)[:, 1:], self.even).T.reshape(-1)
-            if exact:
-                right = np.clip(np.searchsorted(axis, values), 0, len(axis) - 1)
-                left = np.maximum(right - 1, 0)
-                i = np.where(np.abs(values - axis[left]) < np.abs(values - axis[right]), left, right)[:, None]
-                w = np.ones_like(i, float)
-            else:
-                position = (values - axis[0]) / (axis[1] - axis[0])
-                left = np.floor(position).astype(int)
-                left = np.minimum(left, len(axis) - 2) if self.even else left % len(axis)
-                right = left + 1 if self.even else (left + 1) % len(axis)
-                share = position - left if self.even else position - np.floor(position)
-                i, w = np.stack([left, right], 1), np.stack([1 - share, share], 1)
-            index = (index[:, :, None] * len(axis) + i[:, None, :]).reshape(len(i), -1)
-            weight = (weight[:, :, None] * w[:, None, :]).reshape(len(w), -1)
-        return index, weight
-
-
-def distinct(values: np.ndarray) -> np.ndarray:
-    """The different values among many, ascending; those closer than rounding makes them (SAME) are one, their mean."""
-    values = np.sort(values)
-    if not len(values):
-        return values
-    parts = np.split(values, np.flatnonzero(np.diff(values) > SAME) + 1)
-    return np.array([part.mean() for part in parts])
-
-
-def _fold(values, even):
-    return np.abs(values) if even else values
 
 
 class Likelihood:
@@ -272,8 +201,10 @@ class Likelihood:
         shape = (block.interpolate @ sites[block.shape]).reshape(block.others, len(block.rows), -1)
         return shape * level
 
-    def _of_block(self, block: _Block, p: Parameters, prepared, sites, gradient: bool):
-        """log p [T, S] of a block's trials; with gradient also the sums of each part."""
+    def _of_block(
+        self, block: _Block, p: Parameters, prepared: tuple, sites: list[Tensor] | None, gradient: bool
+    ) -> Any:
+        """log p [T, S] of a block's trials; with gradient its sum over them, and the sums of each part."""
         density, flat, saved = self.emission.densities(block.statistics, prepared, block.at)
         odds = self._odds(block, p, sites)
         if odds is None:
@@ -314,6 +245,7 @@ class Likelihood:
                 on_items = torch.addcmul(responsibility[1:], odds, pull, value=-1)
                 on_level = block.total(on_items.sum(0))
                 # d/d log(site odds): a site's share of an item's odds, which are a weighted sum over sites
+                assert p.level is not None and sites is not None  # else there were no such odds
                 whole = on_items / odds * block.at(p.level.clamp(-40, 40)).exp()
                 on_sites = (block.scatter @ whole.reshape(-1, whole.shape[-1])) * sites[block.shape]
         on_emission = self.emission.pull_back(block.statistics, responsibility, guess, saved, block.total)
@@ -345,7 +277,9 @@ class Likelihood:
         sums = None
         results = in_parallel(lambda b: self._of_block(b, p, prepared, sites, True), self.blocks, columns)
         for block, parts in zip(self.blocks, results):
-            log_p, df, dl, de, dg = (None if x is None else x * self.scale for x in parts) if self.scale != 1 else parts
+            if self.scale != 1:
+                parts = [None if x is None else x * self.scale for x in parts]
+            log_p, df, dl, de, dg = parts
             value += log_p
             if sums is None:
                 sums = torch.zeros(len(de), self.group_count, columns, dtype=torch.float64)
@@ -356,6 +290,7 @@ class Likelihood:
                 on.level[block.at.groups] += dl
             if on.guess is not None:
                 on.guess[block.at.groups] += dg
+        assert sums is not None  # there is a block: no table is empty
         gradient = self.emission.gradient(sums.to(self.dtype), prepared).double()
         count = len(self.emission.names)
         on.emission = gradient[:count]

@@ -8,18 +8,16 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from lapsus.analysis.activity import items
 from lapsus.analysis.alignment import SigmoidFit, sigmoid, sigmoid_against_flat, sigmoid_bootstrap
-from lapsus.analysis.modes import averaging
 from lapsus.analysis.rings import cyclic_alignment
 from lapsus.behaviour import BNS
-from lapsus.circular import embed
 from lapsus.errors import LapsusError
 from lapsus.paper.fig2 import cloud
 from lapsus.paper.fig3 import FEATURE_NETWORKS, alignment_by_distance, feature_alignment
 from lapsus.paper.fig4 import normals
 from lapsus.paper.roles import LABELS, Networks
 from lapsus.plots.style import COLUMN_WIDTH, GREY, TEXT_WIDTH, colour_of, mark_epochs, panel, style, wheel
+from lapsus.study import responses
 from lapsus.study.designs import pair
 
 __all__ = [
@@ -172,27 +170,18 @@ def windows_table(networks: Networks) -> pd.DataFrame:
 
 
 @lru_cache(maxsize=2)
-def averaging_by_condition(
-    networks: Networks, role: str = "feature-sample-mse", *, conditions: int = 512, trials: int = 64
-) -> pd.DataFrame:
+def averaging_by_condition(networks: Networks, role: str = "feature-sample-mse") -> pd.DataFrame:
     """One row a condition: target swap probability, mean and s.d. over trials of the place between the two modes."""
-    dataset = networks.responses(role, conditions, trials, seed=31)
-    found = items(dataset)
-    target = networks.model(role).behaviour
+    target, sizes = networks.model(role).behaviour, networks.sizes
     if not isinstance(target, BNS):
         raise LapsusError(f"the target of {role} has no modes at items")
-    modes = embed(found.target, target.radius), embed(found.distractor, target.radius)
-    place = averaging(dataset["x_T"].to_numpy(), *modes)
-    frame = pd.DataFrame({"condition": dataset["condition"], "probability": dataset["probability"], "place": place})
-    return (
-        frame.groupby("condition")
-        .agg(probability=("probability", "first"), mean=("place", "mean"), sd=("place", "std"))
-        .reset_index()
+    return responses.averaging_by_condition(
+        networks.answers(role), target.radius, sizes.averaged_conditions, sizes.averaged_trials
     )
 
 
 def _control_panel(ax: Axes, networks: Networks, gap: float) -> Axes:
-    dataset = networks.responses("feature-sample-mse", pair(gap), 512, seed=3)
+    dataset = networks.responses("feature-sample-mse", pair(gap), networks.sizes.shown_samples, seed=3)
     cloud(ax, dataset["x_T"].to_numpy())
     ax.axis("off")
     ax.set_title(
@@ -209,9 +198,8 @@ def unimodal_figure(networks: Networks) -> Figure:
         fig, axes = plt.subplots(1, len(CONTROL_DISTANCES), figsize=(TEXT_WIDTH, 2.0), layout="constrained")
         for ax, gap in zip(axes, CONTROL_DISTANCES, strict=True):
             panel(ax, _control_panel, networks, gap)
-        fig.supxlabel(
-            "512 responses each; ○ cued colour, □ the other; both lie at the radius of the target (grey)", fontsize=6
-        )
+        shown = f"{networks.sizes.shown_samples} responses each; ○ cued colour, □ the other;"
+        fig.supxlabel(f"{shown} both lie at the radius of the target (grey)", fontsize=6)
     return fig
 
 

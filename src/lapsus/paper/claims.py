@@ -7,7 +7,7 @@ import numpy as np
 import xarray as xr
 from scipy import stats
 
-from lapsus.analysis.activity import cue_onset, items
+from lapsus.analysis.activity import cue_onset
 from lapsus.analysis.alignment import pre_and_post_cue
 from lapsus.analysis.swap_axis import random_cosine
 from lapsus.circular import distance
@@ -16,8 +16,8 @@ from lapsus.paper import appendix, cue_combination, fig2, fig3, fig4, prediction
 from lapsus.paper.roles import Networks
 from lapsus.paper.verdicts import Claim, criteria, judge_networks, not_computed
 from lapsus.statistics.intervals import rate_interval, resampled_interval
+from lapsus.study import responses
 from lapsus.study.commitment import commitment
-from lapsus.study.designs import MARGIN
 from lapsus.study.transplants import pushes
 
 __all__ = ["CLAIMS", "evaluate_claims"]
@@ -35,15 +35,12 @@ def _quantiles(value: float, drawn: np.ndarray) -> Interval:
 # --- Figure 2 ---
 
 
-def swap_deviation(networks: Networks, role: str, *, bins: int = 9) -> Interval:
+def swap_deviation(networks: Networks, role: str) -> Interval:
     """Mean |rate - target| over bins of probe distance; interval by resampling conditions (basic bootstrap, for the
     absolute value)."""
-    dataset = networks.responses(role, networks.sizes.swap_conditions, networks.sizes.swap_trials, seed=2)
-    found, condition = items(dataset), dataset["condition"].to_numpy()
-    first = np.unique(condition, return_index=True)[1]
-    rate = np.bincount(condition, found.swap) / np.bincount(condition)
-    residual = rate - dataset["probability"].to_numpy()[first]
-    place = np.searchsorted(np.linspace(MARGIN - 1e-6, np.pi + 1e-6, bins + 1), found.probe_distance[first]) - 1
+    sizes, edges = networks.sizes, responses.distance_bins()
+    residual, gap = responses.swap_residuals(networks.answers(role), sizes.swap_conditions, sizes.swap_trials)
+    place, bins = np.searchsorted(edges, gap) - 1, len(edges) - 1
     members = [residual[place == k] for k in range(bins) if (place == k).any()]
     value = np.mean([abs(own.mean()) for own in members])
     rng = np.random.default_rng(0)
@@ -54,8 +51,8 @@ def swap_deviation(networks: Networks, role: str, *, bins: int = 9) -> Interval:
 
 
 def _swap_share(networks: Networks, role: str, noise_scale: float = 1.0) -> Interval:
-    swap = items(networks.responses(role, 2048, 8, seed=51, noise_scale=noise_scale)).swap
-    return rate_interval(swap)
+    sizes = networks.sizes
+    return responses.swap_share(networks.answers(role), sizes.share_conditions, sizes.share_trials, noise_scale)
 
 
 def optimal_swaps(networks: Networks) -> Interval:
@@ -288,7 +285,10 @@ def alignment_follows_swaps(networks: Networks, role: str) -> Interval:
 
 
 def alignment_push(networks: Networks, role: str) -> Interval:
-    found = pushes(networks.model(role), when="before", conditions=48, trials=48, probe_distance=np.pi / 4)
+    model, sizes = networks.model(role), networks.sizes
+    found = pushes(
+        model, when="before", conditions=sizes.push_conditions, trials=sizes.push_trials, probe_distance=np.pi / 4
+    )
     return found.against_random["alignment"]
 
 

@@ -4,7 +4,7 @@ all cues.
 Paper: appendix "Extension to cue combination tasks" and its three figures.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -16,18 +16,12 @@ from matplotlib.collections import QuadMesh
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle, FancyArrowPatch, Rectangle
 
-from lapsus import streams
 from lapsus.behaviour import CausalInference
-from lapsus.diffusion import reverse_sample
-from lapsus.engine import normal
-from lapsus.errors import LapsusError
 from lapsus.paper.roles import Networks
 from lapsus.plots.style import GREEN, ORANGE, PURPLE, SKY, TEXT_WIDTH, VERMILION, letter, panel, style
 from lapsus.statistics.intervals import rate_interval, resampled_interval
-from lapsus.statistics.ks import bimodal, both_modes, ks_distance, ks_over_cues, mode_mass
-from lapsus.study.evaluation import respond
+from lapsus.study import cues as study
 from lapsus.tasks import CueCombination
-from lapsus.training.model import Model
 
 __all__ = [
     "ROLE",
@@ -45,92 +39,23 @@ __all__ = [
 ]
 
 ROLE = "cue-combination"
-LIMIT = 3.0
 SLICES = (-2.5, -1.2, 0.0, 0.9, 1.6)
 SLICE_COLOURS = (SKY, GREEN, PURPLE, ORANGE, VERMILION)
-# Trials a condition that are simulated at a time: with 400 conditions about 100 MB of noise.
-_AT_ONCE = 100
-# Where densities are compared, in units of the prior's standard deviation, and how near a mode counts as at it.
-_X = np.linspace(-4, 4, 801)
-_MODE_WIDTH = 0.2
 
 
 # --- Numbers ---
 
 
-def _network(networks: Networks) -> tuple[Model, CueCombination, CausalInference]:
-    """The network with its task and target, which its role says it has."""
-    model = networks.model(ROLE)
-    if not isinstance(model.task, CueCombination) or not isinstance(model.behaviour, CausalInference):
-        raise LapsusError(f"the network of the role {ROLE} does not combine cues")
-    return model, model.task, model.behaviour
-
-
-def _responses(model: Model, conditions: dict, samples: int, seed: int) -> np.ndarray:
-    """Free-running responses [condition, sample]."""
-    parts = [
-        respond(model, conditions, min(_AT_ONCE, samples - start), seed + start)[0].numpy()
-        for start in range(0, samples, _AT_ONCE)
-    ]
-    return np.concatenate(parts, axis=1)
-
-
-def _of_target(function: Callable[..., torch.Tensor], values: np.ndarray, conditions: dict) -> np.ndarray:
-    """behaviour.density or behaviour.cdf at values [condition, X] (or [X], the same for all), in float64."""
-    conditions = {name: cue.double() for name, cue in conditions.items()}
-    values = np.broadcast_to(values, (len(conditions["s_v"]), np.shape(values)[-1]))
-    return function(torch.tensor(values, dtype=torch.float64), conditions).numpy()
+@lru_cache(maxsize=4)
+def cues_on_grid(networks: Networks) -> xr.Dataset:
+    """The network on a grid of cues (study.cues)."""
+    return study.cues_on_grid(networks.model(ROLE), networks.sizes.cue_grid, networks.sizes.cue_samples)
 
 
 @lru_cache(maxsize=4)
-def cues_on_grid(networks: Networks, seed: int = 100_000) -> xr.Dataset:
-    """The network's responses[s_v, s_a, sample] on the grid, their ks[s_v, s_a], whether the target is `bimodal`
-    there and whether the network has `both_modes`, and the `mode_mass` at the rarer of them relative to the target's;
-    `target_both_modes` is the same for as many samples of the target, and
-    `exact_ks` the distance of the exact denoiser run through the network's schedule: what a perfect network would
-    have."""
-    model, task, behaviour = _network(networks)
-    size, samples = networks.sizes.cue_grid, networks.sizes.cue_samples
-    conditions = task.grid(size, LIMIT)
-    x = _responses(model, conditions, samples, seed)
-    on_grid = lambda values: values.reshape(size, size, *values.shape[1:])  # noqa: E731
-    cues = np.linspace(-LIMIT, LIMIT, size)
-    found = ks_over_cues(
-        on_grid(x), lambda x: on_grid(_of_target(behaviour.cdf, x.reshape(size**2, -1), conditions)), cues, cues
-    )
-    places = bimodal(_X, _of_target(behaviour.density, _X, conditions))
-    drawn = behaviour.sample(conditions, samples, streams.generator(seed, "target"))[0].numpy()
-    part, schedule = range(size**2), model.schedule
-    x_0, noise = normal(1, 1, part, samples, key=(seed, 11))[0], normal(schedule.T, 1, part, samples, key=(seed, 12))
-    perfect = reverse_sample(x_0, schedule, behaviour.mixture(conditions), noise)[0].numpy()
-    cells = ("s_v", "s_a")
-    return found.assign(
-        exact_ks=(cells, on_grid(ks_distance(_of_target(behaviour.cdf, perfect, conditions)))),
-        responses=((*cells, "sample"), on_grid(x)),
-        bimodal=(cells, on_grid(np.isfinite(places[:, 0]))),
-        both_modes=(cells, on_grid(both_modes(x, places, _MODE_WIDTH))),
-        mode_mass=(
-            cells,
-            on_grid(mode_mass(x, places, _MODE_WIDTH, lambda z: _of_target(behaviour.cdf, z, conditions))),
-        ),
-        target_both_modes=(cells, on_grid(both_modes(drawn, places, _MODE_WIDTH))),
-    )
-
-
-@lru_cache(maxsize=4)
-def along_vision(networks: Networks, seed: int = 200_000) -> xr.Dataset:
-    """Responses[s_v, sample] for s_a = 0, and the target's density[s_v, z_a]."""
-    model, _, behaviour = _network(networks)
-    points, samples = networks.sizes.cue_points, networks.sizes.cue_samples
-    s_v = np.linspace(-LIMIT, LIMIT, points)
-    conditions = {"s_v": torch.tensor(s_v, dtype=torch.float32), "s_a": torch.zeros(points)}
-    return xr.Dataset(
-        {
-            "responses": (("s_v", "sample"), _responses(model, conditions, samples, seed)),
-            "density": (("s_v", "z_a"), _of_target(behaviour.density, _X, conditions)),
-        },
-        coords={"s_v": s_v, "z_a": _X},
-    )
+def along_vision(networks: Networks) -> xr.Dataset:
+    """The network along visual cues, the auditory one at 0 (study.cues)."""
+    return study.along_vision(networks.model(ROLE), networks.sizes.cue_points, networks.sizes.cue_samples)
 
 
 def ks_interval(networks: Networks, quantile: float) -> tuple[float, float, float]:
@@ -304,9 +229,9 @@ def example_cdfs(axes: list[Axes], found: xr.Dataset, behaviour: CausalInference
         x = np.sort(found["responses"].to_numpy()[i, j])
         conditions = {"s_v": torch.tensor(cues[i : i + 1]), "s_a": torch.tensor(cues[j : j + 1])}
         steps = np.arange(1, len(x) + 1) / len(x)
-        target = _of_target(behaviour.cdf, x, conditions)[0]
+        target = study.of_target(behaviour.cdf, x, conditions)[0]
         far = int(np.argmax(np.abs(steps - target)))
-        ax.plot(_X, _of_target(behaviour.cdf, _X, conditions)[0], color="k", lw=0.9)
+        ax.plot(study.X, study.of_target(behaviour.cdf, study.X, conditions)[0], color="k", lw=0.9)
         ax.plot(x, steps, color=colour)
         ax.plot([x[far], x[far]], sorted((steps[far], target[far])), color="red", lw=1.5)
         ax.set(xlim=(-3.5, 3.5), ylim=(0, 1), xticks=[-3, 0, 3], yticks=[])
@@ -347,7 +272,7 @@ def _network_panels(ax: Axes, networks: Networks) -> Axes:
     letter(a, "E")
     row = right.subgridspec(1, 5, wspace=0.12)
     axes = [fig.add_subplot(row[k]) for k in range(5)]
-    example_cdfs(axes, found, _network(networks)[2])
+    example_cdfs(axes, found, study.task_and_target(networks.model(ROLE))[1])
     axes[0].set(ylabel="cumulative probability", yticks=[0, 0.5, 1])
     axes[2].set_xlabel(
         f"auditory source $z_a$ ($\\sigma_p$); coloured: network (n = {found.attrs['samples']:,}), black: ideal"

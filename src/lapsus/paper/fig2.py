@@ -8,16 +8,13 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from lapsus.analysis.activity import behaviour, items
-from lapsus.analysis.modes import two_modes
-from lapsus.circular import wrap
 from lapsus.errors import LapsusError
 from lapsus.inference import fit
 from lapsus.paper.roles import LABELS, Networks
 from lapsus.plots.axes import cloud
 from lapsus.plots.style import TEXT_WIDTH, colour_of, letter, note, panel, style, wheel_key
 from lapsus.statistics.intervals import proportion_interval
-from lapsus.statistics.swaps import rate_by_distance, swap_curve
+from lapsus.study import responses
 from lapsus.study.designs import MARGIN, pair
 
 __all__ = ["ablations", "figure", "fitted_swap_function", "swap_curves", "swap_function", "tables"]
@@ -34,22 +31,16 @@ CLOUD_NETWORKS = ("feature-optimal", "feature-none", "feature-constant-05", "fea
 DISTANCES = {"π/6": np.pi / 6, "π/20": np.pi / 20, "π/50": np.pi / 50, "π/100": np.pi / 100}
 NOISES = (2, 5, 10, 15)
 SNAPSHOTS = (0, 8, 16, 24, 32, 40)
-SAMPLES = 512
 
 
 # --- Numbers ---
 
 
 @lru_cache(maxsize=64)
-def swap_function(networks: Networks, role: str, *, bins: int = 9) -> pd.DataFrame:
+def swap_function(networks: Networks, role: str) -> pd.DataFrame:
     """Swap rate by probe distance of a network, with `target`, the mean of its target's probability over the same
     trials."""
-    dataset = networks.responses(role, networks.sizes.swap_conditions, networks.sizes.swap_trials, seed=2)
-    edges = np.linspace(MARGIN - 1e-6, np.pi + 1e-6, bins + 1)
-    found, gap = items(dataset), items(dataset).probe_distance
-    curve = swap_curve(found.swap, gap, edges, dataset["condition"].to_numpy())
-    chance = rate_by_distance(dataset["probability"].to_numpy(), gap, edges)[curve.bin]
-    return pd.DataFrame(curve.rows()).rename(columns={"pairs": "trials"}).assign(target=chance)
+    return responses.swap_function(networks.answers(role), networks.sizes.swap_conditions, networks.sizes.swap_trials)
 
 
 @lru_cache(maxsize=64)
@@ -64,8 +55,8 @@ def fitted_swap_function(networks: Networks, role: str) -> pd.DataFrame:
 
 @lru_cache(maxsize=64)
 def samples(networks: Networks, role: str, probe_distance: float, noise_scale: float = 1.0) -> xr.Dataset:
-    """512 final samples of one condition: target at (0, 0), distractor's report at -2 pi / 3."""
-    return networks.responses(role, pair(probe_distance), SAMPLES, seed=3, noise_scale=noise_scale)
+    """Final samples of one condition: target at (0, 0), distractor's report at -2 pi / 3."""
+    return networks.responses(role, pair(probe_distance), networks.sizes.shown_samples, seed=3, noise_scale=noise_scale)
 
 
 def modes_by_condition(
@@ -75,23 +66,10 @@ def modes_by_condition(
 
     probe_distance None: conditions as the task draws them.
     """
-    count, trials = networks.sizes.ablated_conditions, networks.sizes.ablated_trials
-    conditions: int | dict[str, np.ndarray] = count
-    if probe_distance is not None:
-        rng = np.random.default_rng(11)
-        first, place = rng.uniform(-np.pi, np.pi, (2, count))
-        second = first + rng.uniform(np.pi / 2, 3 * np.pi / 2, count)
-        sign = np.where(np.arange(count) % 2, 1.0, -1.0)
-        conditions = {
-            "report": wrap(np.stack([first, second], 1)),
-            "probe": wrap(np.stack([place, place + sign * probe_distance], 1)),
-            "cued": np.zeros(count, dtype=int),
-        }
-    dataset = networks.responses(role, conditions, trials, seed=3, noise_scale=noise_scale)
-    found = items(dataset)
-    by_condition = [values.reshape(-1, trials) for values in (found.response, found.target, found.distractor)]
-    two = [two_modes(r, t[0], d[0]) for r, t, d in zip(*by_condition)]
-    return np.array(two), float(found.swap.mean())
+    sizes = networks.sizes
+    return responses.modes_by_condition(
+        networks.answers(role), sizes.ablated_conditions, sizes.ablated_trials, probe_distance, noise_scale
+    )
 
 
 @lru_cache(maxsize=8)
@@ -195,11 +173,10 @@ def _snapshots(axes: list[Axes], networks: Networks, role: str = "feature-smooth
         for ax in axes:
             note(ax, f"no network {role}")
         return
-    dataset = networks.simulate(role, pair(np.pi / 4), SAMPLES, seed=3)
-    x, time = behaviour(dataset), dataset["time"].to_numpy()
+    x, time, response = responses.paths(networks.of(role), pair(np.pi / 4), networks.sizes.shown_samples)
     for ax, t in zip(axes, SNAPSHOTS, strict=True):
         step = int(np.abs(time - t * time[-1] / SNAPSHOTS[-1]).argmin())
-        cloud(ax, x[:, step], colours=items(dataset).response)
+        cloud(ax, x[:, step], colours=response)
         ax.set_title(f"t = {time[step]}")
         _frame(ax, role)
 
@@ -222,7 +199,7 @@ def figure(networks: Networks) -> Figure:
         key.text(
             0.57,
             0.08,
-            f"○ cued item   □ distractor\nn = {SAMPLES} samples a panel",
+            f"○ cued item   □ distractor\nn = {networks.sizes.shown_samples} samples a panel",
             transform=key.transAxes,
             ha="center",
             va="top",

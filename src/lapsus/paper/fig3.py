@@ -10,12 +10,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from lapsus.analysis.activity import cue_onset
-from lapsus.analysis.alignment import bin_means, bootstrap_alignment, plane_alignment
 from lapsus.errors import LapsusError
 from lapsus.paper.roles import LABELS, Networks
 from lapsus.plots.style import COLOURS, TEXT_WIDTH, colour_of, letter, mark_epochs, note, panel, style, wheel, wheel_key
-from lapsus.study.designs import alignment_grid
-from lapsus.study.sizes import FULL_FIGURES
+from lapsus.study import planes
 
 __all__ = [
     "alignment_by_distance",
@@ -35,45 +33,22 @@ FEATURE_NETWORKS = ("feature-optimal", "feature-none", "feature-constant-05", "f
 
 
 @lru_cache(maxsize=16)
-def index_alignment(networks: Networks, role: str, *, adjust: bool = False) -> xr.Dataset:
+def index_alignment(networks: Networks, role: str) -> xr.Dataset:
     """Alignment over time of an index-cued network: `alignment [time]` and its bootstrap samples `resampled [repeat,
     time]`."""
-    dataset = _from_stimulus(networks.simulate(role, alignment_grid(), networks.sizes.index_trials, seed=5))
-    return with_bootstrap(dataset, adjust=adjust, repeats=networks.sizes.alignment_repeats)
-
-
-def with_bootstrap(
-    dataset: xr.Dataset, *, adjust: bool = False, repeats: int = FULL_FIGURES.alignment_repeats
-) -> xr.Dataset:
-    """`alignment [time]` of any recording or simulation, and its bootstrap samples `resampled [repeat, time]`."""
-    alignment = plane_alignment(dataset, adjust=adjust).isel(group=0, drop=True)
-    resampled = bootstrap_alignment(dataset, repeats=repeats, adjust=adjust)
-    return xr.Dataset({"alignment": alignment, "resampled": resampled}, attrs={"trials": dataset.sizes["trial"]})
+    return planes.alignment_at_places(networks.of(role), networks.sizes.index_trials, networks.sizes.alignment_repeats)
 
 
 @lru_cache(maxsize=16)
-def feature_alignment(networks: Networks, role: str, *, adjust: bool = False) -> xr.DataArray:
+def feature_alignment(networks: Networks, role: str) -> xr.DataArray:
     """Alignment over time of a feature-cued network: [distance (degrees), rotation, time]."""
-    found, sizes = [], networks.sizes
-    for k, degrees in enumerate(sizes.degrees):
-        conditions = alignment_grid(np.radians(degrees), sizes.rotations)
-        dataset = _from_stimulus(networks.simulate(role, conditions, 1, seed=6 + k))
-        found.append(plane_alignment(dataset, groups="configuration", adjust=adjust).rename(group="rotation"))
-    return xr.concat(found, pd.Index(sizes.degrees, name="distance"), coords="minimal", compat="override").assign_attrs(
-        trials=len(conditions["cued"]) // sizes.rotations
-    )
-
-
-def _from_stimulus(dataset: xr.Dataset) -> xr.Dataset:
-    """Without the steps before anything is shown: there is no plane yet."""
-    return dataset.isel(time=np.flatnonzero(~np.isin(dataset["epoch"].to_numpy(), ("initial", "prestimulus"))))
+    return planes.alignment_by_distance(networks.of(role), networks.sizes.degrees, networks.sizes.rotations)
 
 
 @lru_cache(maxsize=8)
-def plane_points(networks: Networks, role: str, degrees: float | None, time: float) -> xr.DataArray:
+def plane_points(networks: Networks, role: str, degrees: float, time: float) -> xr.DataArray:
     """Mean activity for each cued item and reported colour in three components (Fig 3A): [item, bin, component]."""
-    conditions = alignment_grid() if degrees is None else alignment_grid(np.radians(degrees), 1)
-    return bin_means(networks.simulate(role, conditions, 16, seed=12), time)
+    return planes.plane_points(networks.of(role), degrees, time, networks.sizes.plane_trials)
 
 
 def tables(networks: Networks) -> dict[str, pd.DataFrame]:
@@ -176,7 +151,7 @@ def figure(networks: Networks, recording: xr.Dataset | None = None) -> Figure:
     from matplotlib import pyplot as plt
 
     if recording is not None:
-        recording = with_bootstrap(recording, repeats=networks.sizes.alignment_repeats)
+        recording = planes.with_bootstrap(recording, networks.sizes.alignment_repeats)
     with style():
         fig = plt.figure(figsize=(TEXT_WIDTH, 6.2))
         top, middle, bottom = fig.add_gridspec(

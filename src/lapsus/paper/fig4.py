@@ -1,6 +1,5 @@
 """Figure 4: when swaps arise, and the two rings of the report subspace."""
 
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -9,20 +8,18 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from lapsus.analysis.activity import memory, two_items
-from lapsus.analysis.kind import Kind, kind_of_swaps
-from lapsus.analysis.ring_fit import RingPair, fit_ring_pair
-from lapsus.analysis.rings import RingProjection, fit_rings, random_alignment, ring_geometry
-from lapsus.analysis.swap_axis import discriminant_scores, effective_dimension, pairwise_cosine, roc_area, roc_curve
+from lapsus.analysis.kind import Kind
+from lapsus.analysis.rings import RingProjection, random_alignment
+from lapsus.analysis.swap_axis import pairwise_cosine, roc_area, roc_curve
 from lapsus.errors import LapsusError
 from lapsus.paper.roles import LABELS, Networks
 from lapsus.paper.schematics import error_schematic
 from lapsus.plots.mechanism import kind_panel
 from lapsus.plots.style import CORRECT, GREY, SWAP, TEXT_WIDTH, letter, note, panel, style, wheel, wheel_key
-from lapsus.study.designs import grid, ring_design
+from lapsus.study.mechanism import kind_of_trials
+from lapsus.study.rings import FIXED, Normals, axis_areas as areas_along_axis, normals as ring_normals, projected_rings
 
 __all__ = [
-    "Normals",
     "axis_areas",
     "figure",
     "kinds",
@@ -35,9 +32,6 @@ __all__ = [
 ]
 
 DECODED, RINGS = "index-constant-10", "feature-smooth-0"
-FIXED = -np.pi / 2
-# Trials on a ring, at least.
-LEAST = 20
 CONFIGURATIONS = {"close, 45°": (0.0, np.pi / 4), "far, 180°": (0.0, np.pi)}
 
 
@@ -47,116 +41,27 @@ CONFIGURATIONS = {"close, 45°": (0.0, np.pi / 4), "far, 180°": (0.0, np.pi)}
 @lru_cache(maxsize=4)
 def kinds(networks: Networks, role: str = DECODED) -> Kind:
     """Weights of the three errors' predictions in single trials, each of its own condition."""
-    return kind_of_swaps(networks.simulate(role, networks.sizes.decoded_trials, 1, seed=21))
+    return kind_of_trials(networks.of(role), networks.sizes.decoded_trials)
 
 
 @lru_cache(maxsize=8)
 def rings(networks: Networks, probes: tuple[float, float], role: str = RINGS) -> tuple[RingProjection, int]:
     """Trials of one pair of locations and one fixed colour in their components, and how many there are."""
-    design = ring_design(np.array([FIXED]), np.array([probes]), free=48)
-    dataset = networks.simulate(role, design, networks.sizes.ring_trials, seed=22)
-    return ring_geometry(dataset)[1], dataset.sizes["trial"]
-
-
-@dataclass(frozen=True)
-class Normals:
-    """Rings by location pair and fixed colour; NaN where one had fewer than twenty trials.
-
-    cued, uncued: normals [configuration, colour, unit] of trials with the fixed item cued, and with the other cued;
-    planes [configuration, colour, 2, unit]: PC1 and PC2; colours [colour]; distance, explained [configuration, colour];
-    area [configuration]: held-out ROC area along the normal; scores, swap [trial]: held-out coordinates along it, and
-    which trials were swaps; dimension: in how many directions memory varies at the response.
-    """
-
-    cued: np.ndarray
-    uncued: np.ndarray
-    planes: np.ndarray
-    colours: np.ndarray
-    distance: np.ndarray
-    explained: np.ndarray
-    area: np.ndarray
-    scores: np.ndarray
-    swap: np.ndarray
-    dimension: float
-
-
-def _ring_pair(m: np.ndarray, free: np.ndarray, recalled: np.ndarray) -> RingPair | None:
-    if min(recalled.sum(), (~recalled).sum()) < LEAST:
-        return None
-    return fit_ring_pair(m, free, recalled, count=False)
+    sizes = networks.sizes
+    return projected_rings(networks.of(role), probes, sizes.shown_colours, sizes.ring_trials)
 
 
 @lru_cache(maxsize=4)
 def normals(networks: Networks, role: str = RINGS) -> Normals:
     """Rings fitted for each fixed colour and location pair (five distances in some rotations)."""
     sizes = networks.sizes
-    starts, distances = grid(sizes.ring_rotations), np.radians([45, 75, 105, 135, 165])
-    probes = np.array([(start, start + gap) for gap in distances for start in starts])
-    fixed = grid(sizes.ring_colours)
-    units, rows = 0, []
-    area, scores, swaps, spread = [], [], [], []
-    for k, pair in enumerate(probes):
-        dataset = networks.simulate(role, ring_design(fixed, pair[None]), sizes.ring_trials, seed=100 + k)
-        items, m = two_items(dataset), memory(dataset.isel(time=[-1]))[:, 0]
-        label, units = dataset["fixed_colour"].to_numpy(), m.shape[1]
-        spread.append(effective_dimension(m))
-        row, score = [], np.full(len(m), np.nan)
-        half = np.arange(len(m)) % 2
-        for colour in range(len(fixed)):
-            found = []
-            for cued in (True, False):
-                own = (label == colour) & ((items.cued == 0) == cued)
-                found.append(_ring_pair(m[own], items.report[own, 1], items.recalled[own] == 0))
-            own = (label == colour) & (items.cued == 0)
-            row.append((*found, fit_rings(m[own]).components[:2]))
-            for side in (0, 1):
-                train, test = own & (half != side), own & (half == side)
-                part = _ring_pair(m[train], items.report[train, 1], items.recalled[train] == 0)
-                if part is not None:
-                    height = m @ part.normal
-                    score[test] = (height[test] - height[train].mean()) / height[train].std()
-        known = np.isfinite(score)
-        swap = items.swap[known]
-        area.append(roc_area(score[known], swap) if 0 < swap.sum() < len(swap) else np.nan)
-        scores.append(score[known])
-        swaps.append(swap)
-        rows.append(row)
-    blank = np.full(units, np.nan)
-    of = lambda k, get, other: np.array([[other if c[k] is None else get(c[k]) for c in row] for row in rows])  # noqa: E731
-    return Normals(
-        cued=of(0, lambda r: r.normal, blank),
-        uncued=of(1, lambda r: r.normal, blank),
-        planes=np.array([[c[2] for c in row] for row in rows]),
-        colours=fixed,
-        distance=of(0, lambda r: r.distance, np.nan),
-        explained=of(0, lambda r: r.explained, np.nan),
-        area=np.array(area),
-        scores=np.concatenate(scores),
-        swap=np.concatenate(swaps),
-        dimension=float(np.mean(spread)),
-    )
+    return ring_normals(networks.of(role), sizes.ring_colours, sizes.ring_rotations, sizes.ring_trials)
 
 
 @lru_cache(maxsize=4)
 def axis_areas(networks: Networks, role: str = RINGS) -> np.ndarray:
-    """Held-out area of the swap axis with the reported colour held fixed, [rotation]; items 45 degrees apart.
-
-    The fixed colour is shown at either place of a pair, so that neither place nor cue alone tells swaps.
-    """
-    found = []
-    for k, start in enumerate(grid(networks.sizes.ring_rotations)):
-        pairs = np.array([(start, start + np.pi / 4), (start + np.pi / 4, start)])
-        dataset = networks.simulate(role, ring_design(grid(4), pairs), networks.sizes.ring_trials, seed=300 + k)
-        items, m = two_items(dataset), memory(dataset.isel(time=[-1]))[:, 0]
-        label, areas = dataset["fixed_colour"].to_numpy(), []
-        for colour in range(4):
-            own = (label == colour) & (items.recalled == 0)
-            if items.swap[own].sum() < LEAST:
-                raise LapsusError("no swap trials" if not items.swap.any() else "too few swap trials")
-            free = items.report[own, 1]
-            areas.append(roc_area(discriminant_scores(m[own], items.swap[own], free), items.swap[own]))
-        found.append(np.mean(areas))
-    return np.array(found)
+    """Held-out area of the swap axis with the reported colour held fixed, [rotation]; items 45 degrees apart."""
+    return areas_along_axis(networks.of(role), networks.sizes.ring_rotations, networks.sizes.ring_trials)
 
 
 def tables(networks: Networks) -> dict[str, pd.DataFrame]:

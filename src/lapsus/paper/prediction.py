@@ -7,11 +7,11 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from lapsus.analysis.trialwise import AlignmentTest, alignment_predicts_swaps, swap_rate_by_alignment, trial_alignment
+from lapsus.analysis.trialwise import AlignmentTest, swap_rate_by_alignment
 from lapsus.errors import LapsusError
 from lapsus.paper.roles import LABELS, Networks
 from lapsus.plots.style import TEXT_WIDTH, panel, style
-from lapsus.study.designs import alignment_grid
+from lapsus.study import planes
 
 __all__ = ["alignment_and_swaps", "figure", "prediction_panel", "tables"]
 
@@ -21,17 +21,12 @@ TESTED = ("feature-smooth-2", "feature-smooth-0", "index-constant-10")
 @lru_cache(maxsize=8)
 def alignment_and_swaps(networks: Networks, role: str) -> tuple[pd.DataFrame, AlignmentTest]:
     """Trial-wise alignment of simulated trials, and the regression of swaps on it."""
-    rotations, trials = networks.sizes.prediction_rotations, networks.sizes.prediction_trials
+    sizes = networks.sizes
     if role.startswith("index"):
-        table = trial_alignment(networks.simulate(role, alignment_grid(), 8 * trials, seed=41))
-    else:
-        parts = []
-        for k, degrees in enumerate(networks.sizes.degrees):
-            dataset = networks.simulate(role, alignment_grid(np.radians(degrees), rotations), trials, seed=42 + k)
-            part = trial_alignment(dataset, groups="configuration")
-            parts.append(part.assign(group=part["group"] + k * rotations))
-        table = pd.concat(parts, ignore_index=True)
-    return table, alignment_predicts_swaps(table)
+        return planes.alignment_and_swaps(networks.of(role), None, 1, 8 * sizes.prediction_trials)
+    return planes.alignment_and_swaps(
+        networks.of(role), sizes.degrees, sizes.prediction_rotations, sizes.prediction_trials
+    )
 
 
 def prediction_panel(ax: Axes, table: pd.DataFrame, test: AlignmentTest) -> Axes:

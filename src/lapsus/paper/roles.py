@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ import xarray as xr
 from lapsus.errors import LapsusError
 from lapsus.library import Run
 from lapsus.library.shipped import load_shipped, shipped
-from lapsus.study.simulation import simulate_design, simulate_responses
+from lapsus.study.simulation import Simulated, simulate_design, simulate_responses
 from lapsus.study.sizes import FULL_FIGURES, FigureSizes
 from lapsus.training.model import Model
 
@@ -153,6 +153,14 @@ class Networks:
         if role not in self.loaders:
             raise LapsusError(f"no network {role}")
         return self.loaders[role]()
+
+    def of(self, role: str) -> Simulated:
+        """What studies take of a network: simulated trials on conditions that they give it."""
+        return partial(self.simulate, role)
+
+    def answers(self, role: str) -> Simulated:
+        """The same without activity."""
+        return partial(self.responses, role)
 
     def simulate(
         self,

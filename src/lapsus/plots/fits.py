@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from lapsus.circular import difference
 from lapsus.files import write_figure
-from lapsus.inference.likelihood import distinct
+from lapsus.inference.interpolation import distinct
 from lapsus.inference.result import Fit, SubjectFits
 from lapsus.inference.shares import BAND
 from lapsus.plots.style import BLUE, GREY, ORANGE, TEXT_WIDTH, VERMILION, letter, note, style

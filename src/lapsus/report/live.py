@@ -17,18 +17,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
-from lapsus import streams
 from lapsus.errors import LapsusError
 from lapsus.files import to_plain
 from lapsus.library import Run
-from lapsus.study.evaluation import respond
+from lapsus.study.shown import glimpse
 
 __all__ = ["Watch", "serve"]
 
 _POINTS = 400
-_CONDITIONS, _TRIALS, _CLOUD = 256, 4, 300
 # Seconds that a connection may take, and connections at a time.
 _PATIENCE, _MOST_CONNECTIONS = 8.0, 500
 _HEADERS = {
@@ -85,27 +82,7 @@ class Watch:
             return
         model = self.run.model()
         model = model.at_stage(self.run.experiment.stage[self.run.experiment.stage_at(max(0, update - 1))[0]])
-        conditions = model.task.sample(_CONDITIONS, streams.generator("watch"))
-        found = model.behaviour.measures(conditions, respond(model, conditions, _TRIALS, 0, threads=1))
-        shown = {"update": update, "curve": found.get("swap_curve", []), "cloud": [], "items": []}
-        if set(conditions) == {"report", "probe", "cued"} and model.behaviour.response_size == 2:
-            two = conditions["report"].shape[1] == 2
-            one = (
-                {
-                    "report": torch.tensor([[0.0, -2 * np.pi / 3]]),
-                    "probe": torch.tensor([[0.0, np.pi / 4]]),
-                    "cued": torch.tensor([0]),
-                }
-                if two
-                else {k: v[:1] for k, v in conditions.items()}
-            )
-            x = respond(model, one, _CLOUD, 1, threads=1)[:, 0].T
-            shown |= {
-                "cloud": np.round(x.numpy(), 3).tolist(),
-                "items": one["report"][0].tolist(),
-                "radius": float(getattr(model.behaviour, "radius", 2.5)),
-            }
-        self.measured = shown
+        self.measured = {"update": update} | vars(glimpse(model))
 
     def keep_measuring(self, stop: threading.Event, every: float = 15.0) -> None:
         """Measure whenever there is a new checkpoint; at low priority, so that the training hardly feels it."""

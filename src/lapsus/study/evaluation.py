@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from lapsus import streams
+from lapsus import circular, streams
 from lapsus.diffusion import reverse_sample
 from lapsus.engine import normal
 from lapsus.errors import LapsusError
@@ -15,7 +15,7 @@ from lapsus.protocols import HasMixture
 from lapsus.training.model import Model
 from lapsus.training.objectives import denoising_loss, exact_loss
 
-__all__ = ["evaluate", "excess", "respond"]
+__all__ = ["evaluate", "excess", "respond", "scatter"]
 
 # Conditions simulated at a time: 256 × 16 trials of 68 steps are about 40 MB.
 _CHUNK = 256
@@ -38,6 +38,14 @@ def respond(model: Model, conditions: dict, trials: int, seed: int, **options: A
             "The network's responses are not finite numbers: its weights are damaged or its rates explode."
         )
     return x_T
+
+
+def scatter(model: Model, conditions: int, trials: int) -> float:
+    """Robust s.d. of the responses around the nearest item, in radians."""
+    drawn = model.task.sample(conditions, streams.generator("memory variance"))
+    response = circular.angle(respond(model, drawn, trials, 0).permute(1, 2, 0))
+    gap = circular.distance(response[:, None], drawn["report"][:, :, None]).amin(1)
+    return 1.4826 * float(gap.median())
 
 
 @torch.no_grad()

@@ -32,7 +32,7 @@ from lapsus.study.designs import alignment_grid
 from lapsus.study.dynamics import dynamics
 from lapsus.study.geometry import Geometry, geometry
 from lapsus.study.replay import probe_conditions
-from lapsus.study.simulation import simulate, simulate_design
+from lapsus.study.simulation import Simulated, simulate, simulate_design
 from lapsus.study.sizes import FULL, Sizes
 from lapsus.study.transplants import pushes, transplants
 from lapsus.tasks import IndexCued
@@ -240,6 +240,11 @@ def single_trials(model: Model, count: int, apart: float, seed: int = 0, threads
     if type(model.task).__name__.startswith("FeatureCued"):
         conditions["probe"] = torch.tensor([[-apart / 2, apart / 2]]).expand(count, 2).clone()
     return simulate(model, conditions, 1, seed + 40, threads=threads)
+
+
+def kind_of_trials(simulated: Simulated, count: int) -> Kind:
+    """Which kind of error, from so many single trials, each of its own condition as the task draws it."""
+    return kind_of_swaps(simulated(count, 1, seed=21))
 
 
 def planes(model: Model, sizes: Sizes = FULL, seed: int = 0) -> Planes:

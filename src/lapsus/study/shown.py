@@ -1,10 +1,12 @@
 """Trials that a page shows one by one: clouds of responses, and memory activity on its way to the rings."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
 
+from lapsus import streams
 from lapsus.analysis.activity import memory, two_items
 from lapsus.analysis.outcomes import outcomes
 from lapsus.analysis.ring_fit import fit_ring_pair
@@ -15,7 +17,7 @@ from lapsus.study.simulation import simulate_design
 from lapsus.study.sizes import FULL, Sizes
 from lapsus.training.model import Model
 
-__all__ = ["Arrays", "shown_trials"]
+__all__ = ["Arrays", "Glimpse", "glimpse", "shown_trials"]
 
 FIXED = -np.pi / 2
 Arrays = dict[str, np.ndarray]
@@ -26,13 +28,42 @@ def shown_trials(model: Model, probe_distance: float, seed: int = 0, sizes: Size
     return _clouds(model, probe_distance, sizes) | _rings(model, probe_distance, seed, sizes)
 
 
+@dataclass(frozen=True)
+class Glimpse:
+    """What a network does on a few trials. curve: its swap curve, where its target has one; cloud: responses (x, y) to
+    one condition with items at these angles, of a target at this radius; empty where responses are no points."""
+
+    curve: list[dict]
+    cloud: list[list[float]]
+    items: list[float]
+    radius: float
+
+
+def glimpse(model: Model, sizes: Sizes = FULL) -> Glimpse:
+    """A cheap look at a network that is being trained, on one thread."""
+    conditions = model.task.sample(sizes.glimpse_conditions, streams.generator("watch"))
+    answers = respond(model, conditions, sizes.glimpse_trials, 0, threads=1)
+    curve = model.behaviour.measures(conditions, answers).get("swap_curve", [])
+    radius = float(getattr(model.behaviour, "radius", 2.5))
+    if set(conditions) != {"report", "probe", "cued"} or model.behaviour.response_size != 2:
+        return Glimpse(curve, [], [], radius)
+    one = _tensors(pair(np.pi / 4))
+    if conditions["report"].shape[1] != 2:
+        one = {name: values[:1] for name, values in conditions.items()}
+    x = respond(model, one, sizes.glimpse_cloud, 1, threads=1)[:, 0].T
+    return Glimpse(curve, np.round(x.numpy(), 3).tolist(), one["report"][0].tolist(), radius)
+
+
+def _tensors(conditions: dict[str, np.ndarray]) -> dict[str, torch.Tensor]:
+    given = {name: torch.as_tensor(values) for name, values in conditions.items()}
+    return {name: v.float() if v.is_floating_point() else v for name, v in given.items()}
+
+
 def _clouds(model: Model, near: float, sizes: Sizes) -> Arrays:
     """Responses x_T [trial, 2] to one condition with close items and one with far ones."""
     found = {}
     for name, gap in (("near", near), ("far", np.pi)):
-        conditions = {key: torch.as_tensor(values) for key, values in pair(gap).items()}
-        conditions = {key: v.float() if v.is_floating_point() else v for key, v in conditions.items()}
-        found[f"cloud_{name}"] = respond(model, conditions, sizes.cloud, 0)[:, 0].T.numpy()
+        found[f"cloud_{name}"] = respond(model, _tensors(pair(gap)), sizes.cloud, 0)[:, 0].T.numpy()
     return found
 
 

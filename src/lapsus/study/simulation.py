@@ -1,6 +1,7 @@
 """Activity of a trained network, in the form that every analysis takes."""
 
 import math
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,10 @@ from lapsus.protocols import HasWeights
 from lapsus.study.evaluation import respond
 from lapsus.training.model import Model
 
-__all__ = ["simulate", "simulate_design", "simulate_responses"]
+__all__ = ["Simulated", "simulate", "simulate_design", "simulate_responses"]
+
+# A network as the designed studies take it: (conditions, trials, *, seed) → what simulate_design gives of it.
+Simulated = Callable[..., xr.Dataset]
 
 
 @torch.no_grad()

@@ -42,6 +42,13 @@ class Sizes:
     ring_colours: int = 48
     ring_trials: int = 16
     shown: int = 320
+    # A look at a network between two rounds of its training, or at one that another may start from; a glimpse of one
+    # that is being trained, with responses to one condition.
+    look_conditions: int = 512
+    look_trials: int = 8
+    glimpse_conditions: int = 256
+    glimpse_trials: int = 4
+    glimpse_cloud: int = 300
 
 
 FULL = Sizes()
@@ -82,21 +89,34 @@ class FigureSizes:
     fitted_trials: int = 2048
     ablated_conditions: int = 128
     ablated_trials: int = 256
-    # Figure 3: probe distances (degrees), rotations of each, trials a condition of index-cued networks, resamplings.
+    # Conditions and trials of each behind a share of swaps; samples of one condition that are shown.
+    share_conditions: int = 2048
+    share_trials: int = 8
+    shown_samples: int = 512
+    # Conditions and trials of each of the network that averages.
+    averaged_conditions: int = 512
+    averaged_trials: int = 64
+    # Figure 3: probe distances (degrees), rotations of each, trials a condition of index-cued networks, resamplings;
+    # trials a condition of the points that are shown.
     degrees: tuple[int, ...] = (45, 75, 105, 135, 165)
     rotations: int = 24
     index_trials: int = 8
     alignment_repeats: int = 100
+    plane_trials: int = 16
     # Table 1: fits of a sigmoid to resampled rotations.
     sigmoid_repeats: int = 200
-    # Figure 4: one-trial conditions for the decoders; fixed colours, rotations and trials a condition of the rings.
+    # Figure 4: one-trial conditions for the decoders; fixed colours, rotations and trials a condition of the rings;
+    # colours of the rings that are shown.
     decoded_trials: int = 4096
     ring_colours: int = 8
     ring_rotations: int = 4
     ring_trials: int = 16
-    # The prediction: rotations of each probe distance and trials a condition.
+    shown_colours: int = 48
+    # The prediction: rotations of each probe distance and trials a condition; conditions and trials that are pushed.
     prediction_rotations: int = 6
     prediction_trials: int = 2
+    push_conditions: int = 48
+    push_trials: int = 48
     # When swaps are decided (study.commitment).
     commitment_conditions: int = 32
     commitment_groups: int = 48
