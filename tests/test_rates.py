@@ -18,6 +18,7 @@ from lapsus.inference import Fit, fit
 from lapsus.inference.candidates import Candidate, Choice, search
 from lapsus.inference.loo import Loo
 from lapsus.inference.power import power, simulate_experiment
+from lapsus.inference.result import SubjectFits
 from lapsus.statistics.counts import expected_count
 from lapsus.trials import Trials
 
@@ -194,6 +195,8 @@ def test_disagreeing_models_are_the_first_line(by_size, monkeypatch):
     other = by_size.candidates.iloc[[0]].assign(model="report", swap=0.9, swap_low=0.85, swap_high=0.95)
     monkeypatch.setattr(by_size, "candidates", pd.concat([by_size.candidates, other], ignore_index=True))
     assert by_size.summary().startswith("Models that predict about equally well disagree about swaps: constant")
+    separate = SubjectFits({"s1": by_size}, by_size.candidates)
+    assert separate.summary().startswith("Models that predict about equally well disagree about swaps: constant")
 
 
 def test_search_keeps_the_simplest_within_a_standard_error():
@@ -213,13 +216,28 @@ def test_search_keeps_the_simplest_within_a_standard_error():
 
 
 def test_expected_counts():
-    p = np.array([0.9, 0.1, 0.5, 0.0, 1.0])
+    rng = np.random.default_rng(0)
+    p = np.concatenate([rng.beta(0.2, 1.5, 200), np.zeros(30), np.ones(5)])
+    draws = (rng.uniform(size=(20000, len(p))) < p).sum(1)
     found = expected_count(p)
-    draws = (np.random.default_rng(0).uniform(size=(20000, 5)) < p).sum(1)
-    assert found["expected"] == pytest.approx(2.5)
-    assert [found["low"], found["high"]] == np.quantile(draws, (0.025, 0.975)).tolist()
+    assert found["expected"] == pytest.approx(p.sum())
+    assert [found["low"], found["high"]] == pytest.approx(np.quantile(draws, (0.025, 0.975)), abs=1)
     large = expected_count(np.full(5000, 0.2))
     assert large["high"] - large["low"] == pytest.approx(2 * 1.96 * np.sqrt(5000 * 0.16), rel=0.01)
+    assert expected_count(np.zeros(50)) == {"expected": 0.0, "low": 0.0, "high": 0.0}
+    assert expected_count(np.ones(50)) == {"expected": 50.0, "low": 50.0, "high": 50.0}
+
+
+def test_expected_counts_are_as_uncertain_as_the_parameters():
+    """Draws that disagree by more than chance widen the interval to their own spread."""
+    rng = np.random.default_rng(1)
+    share = np.clip(0.3 + 0.05 * rng.standard_normal(400), 0.05, 0.9)
+    found = expected_count(np.broadcast_to(share, (1000, 400)))
+    counts = rng.binomial(1000, np.tile(share, 50))
+    low, high = np.quantile(counts, (0.025, 0.975))
+    assert [found["low"], found["high"]] == pytest.approx([low, high], abs=3)
+    alone = expected_count(np.full(1000, share.mean()))
+    assert found["high"] - found["low"] > 3 * (alone["high"] - alone["low"])
 
 
 def test_responsibilities_of_networks_tell_swaps_from_guesses():

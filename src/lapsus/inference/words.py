@@ -312,7 +312,9 @@ def warning(fit: "Fit") -> str | None:
 def describe_subjects(fits: "SubjectFits") -> str:
     """The summary of separate fits."""
     first = next(iter(fits.values()))
-    lines = [
+    doubt = None if fits.candidates is None else disagreement(fits.whole)
+    lines = [doubt] if doubt else []
+    lines += [
         f"{len(fits)} subject{'s' * (len(fits) != 1)} fitted separately; model {fits.name} ({meaning(first)}), scatter"
         f" {SCATTER[first.model.emission.name]}."
     ]
