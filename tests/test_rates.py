@@ -19,6 +19,7 @@ from lapsus.inference.candidates import Candidate, Choice, search
 from lapsus.inference.loo import Loo
 from lapsus.inference.power import power, simulate_experiment
 from lapsus.inference.result import SubjectFits
+from lapsus.inference.words import disagreement
 from lapsus.statistics.counts import expected_count
 from lapsus.trials import Trials
 
@@ -129,6 +130,10 @@ def test_a_difference_between_conditions_is_found_and_none_is_not():
         assert row["low"] < difference < row["high"]
         assert {"subject", "condition"} <= set(found.rates)
     assert "Differences between conditions" in found.summary()
+    lines = found.summary().split("\n")
+    at = next(i for i, line in enumerate(lines) if line.startswith("subject     condition   set size"))
+    assert [line.split()[:3] for line in lines[at + 1 : at + 3]] == [["s1", "a", "3"], ["s1", "b", "3"]]
+    assert "offsets of subjects, and of subjects in each condition, with" in found.methods()
 
 
 @pytest.mark.parametrize("by, text", [("block", "block"), ("few", "2 to 12"), ("gaps", "empty in some rows")])
@@ -196,6 +201,13 @@ def test_disagreeing_models_are_the_first_line(by_size, monkeypatch):
     monkeypatch.setattr(by_size, "candidates", pd.concat([by_size.candidates, other], ignore_index=True))
     assert by_size.summary().startswith("Models that predict about equally well disagree about swaps: constant")
     separate = SubjectFits({"s1": by_size}, by_size.candidates)
+    # Against a model without swaps a band that all but reaches 0 is no disagreement, one far from it is.
+    for low, swap, high, doubt in ((0.002, 0.013, 0.042, False), (0.04, 0.08, 0.12, True)):
+        own = by_size.candidates.iloc[[0]].assign(swap=swap, swap_low=low, swap_high=high)
+        none = own.assign(model="none", swap=0.0, swap_low=0.0, swap_high=0.0)
+        with monkeypatch.context() as patch:
+            patch.setattr(by_size, "candidates", pd.concat([own, none], ignore_index=True))
+            assert (disagreement(by_size) is not None) == doubt
     assert separate.summary().startswith("Models that predict about equally well disagree about swaps: constant")
 
 
@@ -288,6 +300,8 @@ def test_tables_and_pages(by_size, tmp_path):
     swap = table[(table["parameter"] == "swap") & (table["set_size"] == 5)].iloc[0]
     assert swap["estimate"] == pytest.approx(by_size.rates["swap"].iloc[1])
     assert "<table" in by_size._repr_html_() and "Hamiltonian" in by_size.methods()
+    # One swap model and one scatter: no rule about choosing among them, but those for set sizes and bias.
+    assert "offsets of set sizes was kept unless" in by_size.methods() and "simplest" not in by_size.methods()
     folder = by_size.save(tmp_path / "out")
     assert (folder / "estimates.csv").read_text().startswith("set_size,subject,condition,parameter")
     again = Fit.load(folder)
