@@ -3,7 +3,7 @@
 Coverage of subjects' rates and of contrasts is in benchmarks/rates.py.
 
 python benchmarks/calibration.py sbc [--fits 200] [--trials 400] [--items 2]          # ranks f at nine distances
-python benchmarks/calibration.py sbc --subjects 6 --items 2 4 8 --model constant      # ranks every subject's rates
+python benchmarks/calibration.py sbc --subjects 6 --items 2 4 8 --model constant      # subjects' rates, offsets
 python benchmarks/calibration.py recovery [--repeats 5]
 python benchmarks/calibration.py speed [--counts 1000 10000 100000] [--by hierarchical] [--anywhere]
 python benchmarks/calibration.py human FOLDER
@@ -53,6 +53,13 @@ TRUTHS = {
 }
 
 
+KINDS = {
+    "rate": "swap rate of a subject at a set size",
+    "set size": "offset of a set size",
+    "subject": "offset of a subject",
+}
+
+
 def sbc(options):
     """In pieces, so that a run that is cut short still tells something."""
     done, rates = None, options.subjects > 0
@@ -82,24 +89,28 @@ def sbc(options):
                 done.not_converged + piece.not_converged,
             )
         done = piece
-        what = f"{len(done.distances)} {'rates' if rates else 'distances'}"
         print(
             f"\n{len(done.truth)} fits of {len(items):,} trials, model {options.model}, set sizes {options.items},"
             f" {options.subjects or 'no'} subjects, in {done.seconds:.0f} s; {done.not_converged} did not converge",
             flush=True,
         )
-        print(
-            f"| posterior | 50 % | 80 % | 95 % | smallest p of uniform ranks, {what} | verdict |"
-            "\n|---|---|---|---|---|---|"
-        )
-        for name, result in (("as fitted", done), ("spread halved", done.overconfident(2.0))):
-            cover = [f"{100 * r.coverage:.1f} ± {100 * r.se:.1f}" for r in result.coverage.itertuples()]
-            print(
-                f"| {name} | {' | '.join(cover)} | {result.p_values.min():.2g} |"
-                f" {'passes' if result.passed else 'flagged'} |",
-                flush=True,
-            )
-        print("ranks in ten bins:", np.histogram(done.position, 10, (0, 1))[0].tolist(), flush=True)
+        print("| ranked | posterior | 50 % | 80 % | 95 % | smallest p of uniform ranks | verdict |")
+        print("|---|---|---|---|---|---|---|")
+        bins = []
+        for kind in KINDS if rates else ["f"]:
+            part = done.only(kind) if rates else done
+            if not len(part.distances):
+                continue
+            for name, result in (("as fitted", part), ("spread halved", part.overconfident(2.0))):
+                cover = [f"{100 * r.coverage:.1f} ± {100 * r.se:.1f}" for r in result.coverage.itertuples()]
+                print(
+                    f"| {len(part.distances)} × {KINDS.get(kind, kind)} | {name} | {' | '.join(cover)} |"
+                    f" {result.p_values.min():.2g} | {'passes' if result.passed else 'flagged'} |",
+                    flush=True,
+                )
+            counts = np.histogram(part.position, 10, (0, 1))[0].tolist()
+            bins.append(f"ranks of {KINDS.get(kind, kind)} in ten bins: {counts}")
+        print("", *bins, sep="\n", flush=True)
 
 
 def recovery(options):

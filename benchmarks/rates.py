@@ -25,7 +25,8 @@ POPULATION = {"level": 0.6, "deviation": 0.2, "kappa": 0.3, "guess": 0.5}  # s.d
 
 
 def observer(rng, subject, size, count, level, kappa, guess, depends):
-    """Trials of one subject at one set size, and its true swap rate over them: arrays and a number."""
+    """Trials of one subject at one set size (response, report, probe, subject, which were swaps) and its true swap
+    rate over them."""
     report = rng.uniform(-np.pi, np.pi, (count, PLACES))
     probe = 2 * np.pi / PLACES * np.stack([rng.permutation(PLACES) for _ in range(count)])
     report[:, size:] = probe[:, size:] = np.nan
@@ -36,12 +37,15 @@ def observer(rng, subject, size, count, level, kappa, guess, depends):
     weights /= weights.sum(1, keepdims=True)
     item = (rng.uniform(size=(count, 1)) > np.cumsum(weights, 1)).sum(1)
     response = report[np.arange(count), item] + rng.vonmises(0, kappa, count)
-    response = np.where(rng.uniform(size=count) < guess, rng.uniform(-np.pi, np.pi, count), response)
-    return (wrap(response), report, probe, [subject] * count), (1 - guess) * (1 - weights[:, 0]).mean()
+    guessed = rng.uniform(size=count) < guess
+    response = np.where(guessed, rng.uniform(-np.pi, np.pi, count), response)
+    swapped = (item > 0) & ~guessed
+    return (wrap(response), report, probe, [subject] * count, swapped), (1 - guess) * (1 - weights[:, 0]).mean()
 
 
 def experiment(rng, subjects, sizes, count, depends=lambda d: 0 * d, effect=None):
-    """Trials of subjects that differ, and the true rates {(set size, subject, condition): rate}."""
+    """Trials of subjects that differ, and the true rates {(set size, subject, condition): rate}; how many trials were
+    swaps is truth["swaps"]."""
     parts, conditions, truth = [], [], {}
     sd = POPULATION
     for number in range(1, subjects + 1):
@@ -60,6 +64,7 @@ def experiment(rng, subjects, sizes, count, depends=lambda d: 0 * d, effect=None
                 truth[size, f"s{number}", condition] = rate
     response, report, probe = (np.concatenate([part[i] for part in parts]) for i in range(3))
     subject = [name for part in parts for name in part[3]]
+    truth["swaps"] = sum(part[4].sum() for part in parts)
     return Trials(response, report, probe, subject=subject, conditions={"condition": conditions}), truth
 
 
@@ -68,13 +73,15 @@ SHAPES = {"constant": lambda d: 0 * d, "probe": lambda d: 0.8 - d**2 / 4}
 
 def coverage(options):
     """Share of bands that hold the truth; the same bands at half their width must be flagged."""
-    rows, start = [], time.process_time()
+    rows, counts, start = [], [], time.process_time()
     for number in range(options.experiments):
         rng = np.random.default_rng([options.seed, number])
         trials, truth = experiment(rng, options.subjects, options.sizes, options.trials, SHAPES[options.model])
         result = fit(
             trials, options.model, by="hierarchical", seed=number, progress=False, sets=options.sets, bias=False
         )
+        found = result.expected_swaps
+        counts.append(found["low"] <= truth["swaps"] <= found["high"])
         for row in result.rates.itertuples():
             true = truth[row.set_size, row.subject, "a"]
             half = 0.25 * (row.swap_high - row.swap_low)
@@ -91,6 +98,7 @@ def coverage(options):
             )
         if (options.every and (number + 1) % options.every == 0) or number + 1 == options.experiments:
             _print_coverage(np.array(rows, float), options, time.process_time() - start)
+            print(f"The number of swaps lies in its 95 % interval in {sum(counts)} of {len(counts)} experiments.")
 
 
 def _print_coverage(rows, options, seconds):
@@ -121,14 +129,20 @@ def contrasts(options):
         trials, _ = experiment(rng, options.subjects, options.sizes, options.trials, effect=options.effect)
         result = fit(trials, "constant", by="condition", seed=number, progress=False, sets="offsets", bias=False)
         row = result.contrasts.set_index("measure").loc["log odds of a swap"]
-        rows.append([row["low"] <= options.effect <= row["high"], not row["low"] <= 0 <= row["high"]])
+        off = row["difference"] - options.effect
+        spread = (row["high"] - row["low"]) / (2 * 1.96)
+        rows.append(
+            [row["low"] <= options.effect <= row["high"], not row["low"] <= 0 <= row["high"], off, off / spread]
+        )
         if (options.every and (number + 1) % options.every == 0) or number + 1 == options.experiments:
             share, n = np.mean(rows, 0), len(rows)
-            error = np.sqrt(share * (1 - share) / n)
+            error = np.std(rows, 0) / np.sqrt(n)
+            root = np.sqrt(np.mean(np.square(rows), 0))[3]  # 1 where the intervals are as wide as they should be
             print(
                 f"{n} experiments, {options.subjects} subjects, {options.trials} trials a cell, true effect"
                 f" {options.effect}: the 95 % interval holds it in {100 * share[0]:.1f} ± {100 * error[0]:.1f} %,"
-                f" leaves out 0 in {100 * share[1]:.1f} ± {100 * error[1]:.1f} %;"
+                f" leaves out 0 in {100 * share[1]:.1f} ± {100 * error[1]:.1f} %; mean error {share[2]:+.3f} ±"
+                f" {error[2]:.3f}, root mean square of error over spread {root:.2f} ± {root / np.sqrt(2 * n):.2f};"
                 f" {(time.process_time() - start) / n:.1f} s of processor time each",
                 flush=True,
             )
@@ -145,7 +159,7 @@ def together(options):
     print("| set size | truth | one at a time | all together | all together, one f for all |\n|---|---|---|---|---|")
     for size in sizes:
         alone = fit(trials[trials.set_size == size], "constant", progress=False).rates.iloc[0]
-        true = np.mean([rate for key, rate in truth.items() if key[0] == size])
+        true = np.mean([truth[size, f"s{n + 1}", "a"] for n in range(options.subjects)])
         cells = [alone] + [fits[k].rates.set_index("set_size").loc[size] for k in ("offsets", "one f for all")]
         shown = [f"{100 * r['swap']:.1f} [{100 * r['swap_low']:.1f}, {100 * r['swap_high']:.1f}]" for r in cells]
         print(f"| {size} | {100 * true:.1f} % | " + " | ".join(shown) + " |", flush=True)

@@ -61,7 +61,7 @@ def heavy_tails():
 def bias():
     """Responses shifted by 5 degrees: 600 trials of two items, one in ten a swap."""
     rng = np.random.default_rng(3)
-    (response, report, probe, _), rate = observer(rng, "s1", 2, 600, -2.2, 20.0, 0.03, lambda d: 0 * d)
+    (response, report, probe, *_), rate = observer(rng, "s1", 2, 600, -2.2, 20.0, 0.03, lambda d: 0 * d)
     found = fit(Trials(wrap(response + np.radians(5)), report, probe), "constant", progress=False)
     shown = {name: round(float(np.degrees(value)), 1) for name, value in (found.bias or {}).items()}
     print(f"Bias (truth 5°): {shown}; swaps (truth {100 * rate:.1f} %): {percent(found.rates.iloc[0])}.", flush=True)
@@ -70,7 +70,7 @@ def bias():
 def guesses():
     """15 % guesses and no swap at all: 800 trials of four items."""
     rng = np.random.default_rng(4)
-    (response, report, probe, _), _ = observer(rng, "s1", 4, 800, -np.inf, 15.0, 0.15, lambda d: 0 * d)
+    (response, report, probe, *_), _ = observer(rng, "s1", 4, 800, -np.inf, 15.0, 0.15, lambda d: 0 * d)
     trials = Trials(response, report, probe)
     found = fit(trials, progress=False)
     nearest = (np.nanargmin(np.abs(trials.deviation), 1) > 0).mean()

@@ -18,6 +18,8 @@ from lapsus.inference import Fit, fit
 from lapsus.inference.candidates import Candidate, Choice, search
 from lapsus.inference.loo import Loo
 from lapsus.inference.power import power, simulate_experiment
+from lapsus.inference.result import SubjectFits
+from lapsus.inference.words import disagreement
 from lapsus.statistics.counts import expected_count
 from lapsus.trials import Trials
 
@@ -128,6 +130,10 @@ def test_a_difference_between_conditions_is_found_and_none_is_not():
         assert row["low"] < difference < row["high"]
         assert {"subject", "condition"} <= set(found.rates)
     assert "Differences between conditions" in found.summary()
+    lines = found.summary().split("\n")
+    at = next(i for i, line in enumerate(lines) if line.startswith("subject     condition   set size"))
+    assert [line.split()[:3] for line in lines[at + 1 : at + 3]] == [["s1", "a", "3"], ["s1", "b", "3"]]
+    assert "offsets of subjects, and of subjects in each condition, with" in found.methods()
 
 
 @pytest.mark.parametrize("by, text", [("block", "block"), ("few", "2 to 12"), ("gaps", "empty in some rows")])
@@ -194,6 +200,15 @@ def test_disagreeing_models_are_the_first_line(by_size, monkeypatch):
     other = by_size.candidates.iloc[[0]].assign(model="report", swap=0.9, swap_low=0.85, swap_high=0.95)
     monkeypatch.setattr(by_size, "candidates", pd.concat([by_size.candidates, other], ignore_index=True))
     assert by_size.summary().startswith("Models that predict about equally well disagree about swaps: constant")
+    separate = SubjectFits({"s1": by_size}, by_size.candidates)
+    # Against a model without swaps a band that all but reaches 0 is no disagreement, one far from it is.
+    for low, swap, high, doubt in ((0.002, 0.013, 0.042, False), (0.04, 0.08, 0.12, True)):
+        own = by_size.candidates.iloc[[0]].assign(swap=swap, swap_low=low, swap_high=high)
+        none = own.assign(model="none", swap=0.0, swap_low=0.0, swap_high=0.0)
+        with monkeypatch.context() as patch:
+            patch.setattr(by_size, "candidates", pd.concat([own, none], ignore_index=True))
+            assert (disagreement(by_size) is not None) == doubt
+    assert separate.summary().startswith("Models that predict about equally well disagree about swaps: constant")
 
 
 def test_search_keeps_the_simplest_within_a_standard_error():
@@ -213,13 +228,28 @@ def test_search_keeps_the_simplest_within_a_standard_error():
 
 
 def test_expected_counts():
-    p = np.array([0.9, 0.1, 0.5, 0.0, 1.0])
+    rng = np.random.default_rng(0)
+    p = np.concatenate([rng.beta(0.2, 1.5, 200), np.zeros(30), np.ones(5)])
+    draws = (rng.uniform(size=(20000, len(p))) < p).sum(1)
     found = expected_count(p)
-    draws = (np.random.default_rng(0).uniform(size=(20000, 5)) < p).sum(1)
-    assert found["expected"] == pytest.approx(2.5)
-    assert [found["low"], found["high"]] == np.quantile(draws, (0.025, 0.975)).tolist()
+    assert found["expected"] == pytest.approx(p.sum())
+    assert [found["low"], found["high"]] == pytest.approx(np.quantile(draws, (0.025, 0.975)), abs=1)
     large = expected_count(np.full(5000, 0.2))
     assert large["high"] - large["low"] == pytest.approx(2 * 1.96 * np.sqrt(5000 * 0.16), rel=0.01)
+    assert expected_count(np.zeros(50)) == {"expected": 0.0, "low": 0.0, "high": 0.0}
+    assert expected_count(np.ones(50)) == {"expected": 50.0, "low": 50.0, "high": 50.0}
+
+
+def test_expected_counts_are_as_uncertain_as_the_parameters():
+    """Draws that disagree by more than chance widen the interval to their own spread."""
+    rng = np.random.default_rng(1)
+    share = np.clip(0.3 + 0.05 * rng.standard_normal(400), 0.05, 0.9)
+    found = expected_count(np.broadcast_to(share, (1000, 400)))
+    counts = rng.binomial(1000, np.tile(share, 50))
+    low, high = np.quantile(counts, (0.025, 0.975))
+    assert [found["low"], found["high"]] == pytest.approx([low, high], abs=3)
+    alone = expected_count(np.full(1000, share.mean()))
+    assert found["high"] - found["low"] > 3 * (alone["high"] - alone["low"])
 
 
 def test_responsibilities_of_networks_tell_swaps_from_guesses():
@@ -270,6 +300,8 @@ def test_tables_and_pages(by_size, tmp_path):
     swap = table[(table["parameter"] == "swap") & (table["set_size"] == 5)].iloc[0]
     assert swap["estimate"] == pytest.approx(by_size.rates["swap"].iloc[1])
     assert "<table" in by_size._repr_html_() and "Hamiltonian" in by_size.methods()
+    # One swap model and one scatter: no rule about choosing among them, but those for set sizes and bias.
+    assert "offsets of set sizes was kept unless" in by_size.methods() and "simplest" not in by_size.methods()
     folder = by_size.save(tmp_path / "out")
     assert (folder / "estimates.csv").read_text().startswith("set_size,subject,condition,parameter")
     again = Fit.load(folder)

@@ -66,6 +66,12 @@ def test_probes_in_another_unit_are_one_sentence():
     text = problems(frame, "degrees")
     assert text.count("\n") == 0 and "--probe-unit radians" in text
     Trials.from_table(frame, "degrees", "radians")
+    # In half degrees opposite places fall together, which is no second problem.
+    frame[places] = [[0.0, 180.0, 270.0], [270.0, 315.0, 90.0]] * 15
+    items = [name for name in frame if "target" in name or name == "response"]
+    halves = frame.assign(**{name: frame[name] / 2 for name in items if name not in places})
+    text = problems(halves, "degrees_180")
+    assert text.count("\n") == 0 and "--probe-unit degrees." in text
     frame[places] = [[1, 2, 3], [4, 5, 8]] * 15
     assert (
         "numbered positions" in problems(frame, "degrees")

@@ -2,13 +2,13 @@
 
 Parameters are drawn from the prior, responses from them, and each data set is fitted. Where the posterior is right, the
 rank of the truth among its posterior draws is uniform, and a band of 50, 80 or 95 % contains it as often. What is
-ranked: f at several distances, averaged over set sizes, and with `rates` the swap rate of every group (a set size, or a
-subject in it), which is where offsets by set size and by subject show.
+ranked: f at several distances, averaged over set sizes, or with `rates` the swap rate of every group (a set size, or a
+subject in it) and the offsets of set sizes and of subjects from their mean.
 """
 
 import time
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -17,6 +17,7 @@ import torch
 from lapsus.errors import LapsusWarning
 from lapsus.inference.emissions import EMISSIONS
 from lapsus.inference.fitting import fit
+from lapsus.inference.likelihood import Parameters
 from lapsus.inference.model import MixtureModel
 from lapsus.inference.result import Fit
 from lapsus.inference.shares import group_shares
@@ -30,7 +31,7 @@ KEPT = 384
 
 @dataclass
 class Calibration:
-    """distances [grid] (radians; or the groups' labels), the truth [fits, grid], posterior draws [fits, grid, S]."""
+    """distances [grid] (radians; or what else was ranked), the truth [fits, grid], posterior draws [fits, grid, S]."""
 
     distances: np.ndarray
     truth: np.ndarray
@@ -46,9 +47,12 @@ class Calibration:
     def overconfident(self, factor: float) -> "Calibration":
         """The same fits with the posterior's spread divided by factor: what the check must flag."""
         centre = self.draws.mean(-1, keepdims=True)
-        return Calibration(
-            self.distances, self.truth, centre + (self.draws - centre) / factor, self.seconds, self.not_converged
-        )
+        return replace(self, draws=centre + (self.draws - centre) / factor)
+
+    def only(self, kind: str) -> "Calibration":
+        """Of what was ranked that whose name begins with `kind` (rate, set size, subject)."""
+        mine = np.array([str(name).startswith(kind) for name in self.distances])
+        return replace(self, distances=self.distances[mine], truth=self.truth[:, mine], draws=self.draws[:, mine])
 
     @property
     def coverage(self) -> pd.DataFrame:
@@ -90,12 +94,13 @@ def calibrate(
     rates: bool = False,
 ) -> Calibration:
     """Simulate and fit `fits` data sets with the items (and subjects) of `design` (a Trials), and keep truth and
-    posterior of f at `distances`, or with `rates` of every group's swap rate."""
+    posterior of f at `distances`, or with `rates` of every group's swap rate and of the offsets."""
     from tqdm import tqdm
 
     distances = np.linspace(0, np.pi, 9) if distances is None else np.asarray(distances)
     prior = MixtureModel(design, model, EMISSIONS[emission](), uniform, hierarchical=hierarchical)
     start, truths, draws, failed = time.perf_counter(), [], [], 0
+    names: list[str] = []
     for number in tqdm(range(fits), desc="calibration", disable=None if progress else True):
         rng = np.random.default_rng([seed, number])
         truth = prior.unpack(torch.tensor(rng.standard_normal((prior.dimension, 1))))
@@ -117,11 +122,29 @@ def calibrate(
         # Runs that needed longer chains have more draws; as many are kept of each, from all chains.
         thin = fitted.parameters.at(slice(None, None, fitted.draws // KEPT)).at(slice(KEPT))
         if rates:
-            several = np.array([label[0] > 1 for label in prior.labels])
-            truths.append(group_shares(prior, truth)["non_target"][several, 0])
-            draws.append(group_shares(fitted.model, thin)["non_target"][several])
+            names, values = _rates(prior, truth)
+            truths.append(values[:, 0])
+            draws.append(_rates(fitted.model, thin)[1])
         else:
             truths.append(Fit(prior, truth, 1.0, 1.0, 0).f(distances)[:, 0])
             draws.append(Fit(fitted.model, thin, 1.0, 1.0, 0).f(distances))
-    labels = np.array([str(label) for label in prior.labels if label[0] > 1]) if rates else distances
-    return Calibration(labels, np.array(truths), np.array(draws), time.perf_counter() - start, failed)
+    return Calibration(
+        np.array(names) if rates else distances, np.array(truths), np.array(draws), time.perf_counter() - start, failed
+    )
+
+
+def _rates(model: MixtureModel, p: Parameters) -> tuple[list[str], np.ndarray]:
+    """Names and draws [., S] of the swap rate of every group of several items, and of how far the level of each set
+    size, and of each subject, is from their mean."""
+    several = [g for g, label in enumerate(model.labels) if label[0] > 1]
+    names = [f"rate {model.labels[g]}" for g in several]
+    parts = [group_shares(model, p)["non_target"][several]]
+    if p.level is not None:
+        for kind, at in (("set size", 0), ("subject", 1)):
+            units = sorted({model.labels[g][at] for g in several})
+            if len(units) < 2:
+                continue
+            level = [p.level[[g for g in several if model.labels[g][at] == unit]].mean(0).numpy() for unit in units]
+            names += [f"{kind} {unit}" for unit in units]
+            parts.append(np.array(level) - np.mean(level, 0))
+    return names, np.concatenate(parts)

@@ -7,7 +7,6 @@ import numpy as np
 
 from lapsus.inference.fitting import fit
 from lapsus.inference.result import Fit
-from lapsus.statistics.counts import expected_count
 from lapsus.trials import Trials
 
 __all__ = ["Examination", "SetSize", "examine"]
@@ -148,7 +147,7 @@ def _expected_swaps(trials: Trials) -> dict[int, dict[str, float]]:
     for items in np.unique(looked.set_size):
         at = looked.set_size == items
         share = (several.set_size == items).sum() / at.sum()
-        counts[int(items)] = {k: share * v for k, v in expected_count(found.swap_probability[at]).items()}
+        counts[int(items)] = {k: share * v for k, v in found.count_swaps(at).items()}
     return counts
 
 

@@ -328,17 +328,30 @@ class Likelihood:
                 guess = torch.sigmoid(block.at(p.guess)).expand(count, -1)
             yield block.rows, (items * (1 - guess)).numpy(), guess.numpy()
 
+    def _posterior(self, parameters: Parameters) -> Iterator[tuple[_Block, Tensor, Tensor]]:
+        """For every block the probability that each item [N, T, S], or a guess [T, S], gave the response."""
+        p = parameters.map(lambda part: part.detach().to(self.dtype))
+        prepared = self.emission.prepare(p.emission, p.bias)
+        for block, (_, items, guess) in zip(self.blocks, self.weights(parameters)):
+            density, flat, _ = self.emission.densities(block.statistics, prepared, block.at)
+            joint, lapse = torch.tensor(items) * density, torch.tensor(guess) * flat
+            every = (joint.sum(0) + lapse).clamp_min(self.floor)
+            yield block, joint / every, lapse / every
+
     @torch.no_grad()
     def responsibilities(self, parameters: Parameters) -> np.ndarray:
         """Posterior probability that each item, or a guess (the last column), gave the response: mean over draws
         [T, N + 1]."""
-        p = parameters.map(lambda part: part.detach().to(self.dtype))
-        prepared = self.emission.prepare(p.emission, p.bias)
         out = np.full((len(self.trials), self.trials.report.shape[1] + 1), np.nan)
-        for block, (rows, items, guess) in zip(self.blocks, self.weights(parameters)):
-            density, flat, _ = self.emission.densities(block.statistics, prepared, block.at)
-            joint, lapse = torch.tensor(items) * density, torch.tensor(guess) * flat
-            every = (joint.sum(0) + lapse).clamp_min(self.floor)
-            out[rows, : block.others + 1] = (joint / every).mean(-1).T.numpy()
-            out[rows, -1] = (lapse / every).mean(-1).numpy()
+        for block, items, guess in self._posterior(parameters):
+            out[block.rows, : block.others + 1] = items.mean(-1).T.numpy()
+            out[block.rows, -1] = guess.mean(-1).numpy()
+        return out
+
+    @torch.no_grad()
+    def swaps(self, parameters: Parameters) -> np.ndarray:
+        """Posterior probability that a non-target gave the response, at every draw [T, S]."""
+        out = np.empty((len(self.trials), parameters.emission.shape[-1]), np.float32)
+        for block, items, _ in self._posterior(parameters):
+            out[block.rows] = items[1:].sum(0).numpy()
         return out

@@ -221,7 +221,13 @@ class Fit:
     @cached_property
     def expected_swaps(self) -> dict[str, float]:
         """How many trials were swaps: their expected number given the responses, and its 95 % interval."""
-        return expected_count(self.swap_probability)
+        return self.count_swaps()
+
+    def count_swaps(self, rows: np.ndarray | slice = slice(None)) -> dict[str, float]:
+        """How many of some trials (all, or those at a mask) were swaps: expected, low, high (95 %). The interval holds
+        what is not known of each trial and what is not known of the parameters."""
+        with one_thread_each():
+            return expected_count(self.model.likelihood().swaps(self._thinned(self.parameters, 100))[rows])
 
     @property
     def log_likelihood(self) -> np.ndarray:

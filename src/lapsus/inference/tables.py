@@ -47,6 +47,7 @@ def tidy(fit: "Fit") -> pd.DataFrame:
         rows.append([size, subject, condition, parameter, value, low, high, unit])
 
     degrees, unit = fit.trials.degrees, fit.trials.unit_name
+    doubled = "of twice the orientation" if fit.trials.unit == "degrees_180" else ""  # kappa, as it is in formulas
     for label, (_, row) in zip(fit.model.labels, fit.weights.iterrows()):
         for name, column in (("swap", "non_target"), ("swap_apart", "non_target_apart"), ("guess", "guess")):
             if column == "guess" or label[0] > 1:
@@ -54,7 +55,7 @@ def tidy(fit: "Fit") -> pd.DataFrame:
                 add(label, name, row[column], *ends, "share of responses")
     for label, (_, row) in zip(fit.model.labels, fit.emission.iterrows()):
         for name in (c for c in fit.emission if f"{c}_low" in fit.emission):
-            factor, said = (degrees, unit) if name in ("circular_sd", "gamma") else (1.0, "")
+            factor, said = (degrees, unit) if name in ("circular_sd", "gamma") else (1.0, doubled * (name == "kappa"))
             add(label, name, factor * row[name], factor * row[f"{name}_low"], factor * row[f"{name}_high"], said)
     if fit.parameters.bias is not None:
         for g, label in enumerate(fit.model.labels):

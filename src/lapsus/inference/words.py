@@ -72,15 +72,19 @@ def _sets(fit: "Fit") -> str:
 def disagreement(fit: "Fit") -> str | None:
     """A sentence where models that predict about as well put the swap rate elsewhere; None where they agree.
 
-    About as well: within two standard errors of the best. Elsewhere: each estimate outside the other's 95 % band."""
+    About as well: within two standard errors of the best. Elsewhere: each estimate outside the other's 95 % band. No
+    rate is negative, so every band leaves out 0; one that would hold it if it went as far down as up counts as if it
+    did."""
     table = fit.candidates
     if table is None or "swap" not in table or fit.trials.set_size.max() < 2:
         return None
     own = _own_row(table, fit)
     near = table[table["elpd_difference"] >= -2 * table["difference_se"] - 1e-9]
+    low = near["swap_low"].where(2 * near["swap"] > near["swap_high"], 0.0)
+    own_low = own["swap_low"] if 2 * own["swap"] > own["swap_high"] else 0.0
     far = near[
-        ((near["swap"] < own["swap_low"]) | (near["swap"] > own["swap_high"]))
-        & ((own["swap"] < near["swap_low"]) | (own["swap"] > near["swap_high"]))
+        ((near["swap"] < own_low) | (near["swap"] > own["swap_high"]))
+        & ((own["swap"] < low) | (own["swap"] > near["swap_high"]))
     ]
     if not len(far):
         return None
@@ -185,12 +189,13 @@ def _rates(fit: "Fit") -> list[str]:
             f" {len(fit.trials):,} trials were swaps."
         )
     if who and len(model.labels) <= SHOWN and fit.name != "none":
-        lines += ["", "subject     set size   non-target reports       guesses"]
+        width = max(len(name) for name in (model.by or "", *model.conditions)) + 3 if model.by else 0
+        lines += ["", f"subject     {model.by or '':<{width}}set size   non-target reports       guesses"]
         for _, row in fit.rates.sort_values("set_size", kind="stable").iterrows():
             if row["set_size"] > 1:
-                lines.append(
-                    f"{row['subject']:<11} {row['set_size']:>8}   {_percent(row, 'swap'):<24} {_percent(row, 'guess')}"
-                )
+                which = f"{row['condition']:<{width}}" if model.by else ""
+                rates = f"{_percent(row, 'swap'):<24} {_percent(row, 'guess')}"
+                lines.append(f"{row['subject']:<11} {which}{row['set_size']:>8}   {rates}")
     elif who:
         lines.append("Every subject's rates are in `rates` (JSON) and estimates.csv.")
     return lines
@@ -312,7 +317,9 @@ def warning(fit: "Fit") -> str | None:
 def describe_subjects(fits: "SubjectFits") -> str:
     """The summary of separate fits."""
     first = next(iter(fits.values()))
-    lines = [
+    doubt = None if fits.candidates is None else disagreement(fits.whole)
+    lines = [doubt] if doubt else []
+    lines += [
         f"{len(fits)} subject{'s' * (len(fits) != 1)} fitted separately; model {fits.name} ({meaning(first)}), scatter"
         f" {SCATTER[first.model.emission.name]}."
     ]
@@ -351,20 +358,34 @@ def methods(fit: "Fit", separate: int | None = None) -> str:
         )
     if separate:
         parts.append(f"The {separate} subjects were fitted separately.")
-    elif model.hierarchical:
-        parts.append(
-            f"{listed[0].upper()}{listed[1:]} had partially pooled offsets of subjects, and of subjects in each set"
-            " size, with learned scales."
-        )
+    elif any(tier.name == "subject" for tier in model.tiers):
+        pooled_over = {
+            "subject": "subjects",
+            "subject in condition": f"subjects in each {model.by}",
+            "group": "subjects in each set size" + (f" and {model.by}" if model.by else ""),
+        }
+        units = ", and of ".join(pooled_over[tier.name] for tier in model.tiers if tier.name in pooled_over)
+        parts.append(f"{listed[0].upper()}{listed[1:]} had partially pooled offsets of {units}, with learned scales.")
     if model.by:
         parts.append(f"The values of {model.by} entered as an effect on {listed.removesuffix(' and the bias')}.")
     if model.bias:
         parts.append("A constant response bias was included.")
-    if fit.candidates is not None:
+    table = fit.candidates
+    if table is not None:
+        rules = []
+        if "emission" in table and len(table[["model", "emission"]].drop_duplicates()) > 1:
+            rules.append("of swap models and scatters the simplest within one standard error of the best was kept")
+        if "sets" in table and table["sets"].nunique() > 1 and model.name != "none":
+            rules.append(
+                "f with offsets of set sizes was kept unless another form predicted better by more than one standard"
+                " error"
+            )
+        if "bias" in table and table["bias"].nunique() > 1:
+            rules.append("a bias was included if it predicted better")
         parts.append(
-            f"{len(fit.candidates)} models were compared by approximate leave-one-out predictive density (Laplace"
-            " posterior, Pareto-smoothed importance sampling; Vehtari, Gelman & Gabry 2017), keeping the simplest"
-            " within one standard error of the best."
+            f"{len(table)} models were compared by approximate leave-one-out predictive density (Laplace posterior,"
+            f" Pareto-smoothed importance sampling; Vehtari, Gelman & Gabry 2017)"
+            f"{': ' if rules else ''}{'; '.join(rules)}."
         )
     parts.append(
         f"The posterior was sampled by Hamiltonian Monte Carlo ({fit.draws} draws, R-hat at most {fit.rhat:.2f}) with"

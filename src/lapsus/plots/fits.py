@@ -322,9 +322,11 @@ def parameters(axes: np.ndarray, fit: Fit) -> np.ndarray:
 def _heading(figure: Figure, fit: Fit) -> None:
     trials = fit.trials
     subjects, sizes = len(np.unique(trials.subject)), np.unique(trials.set_size)
-    shown = f"{sizes[0]}" if len(sizes) == 1 else f"{sizes[0]}–{sizes[-1]}"
+    run = len(sizes) > 2 and len(sizes) == sizes[-1] - sizes[0] + 1
+    shown = "set sizes " if len(sizes) > 1 else "set size "
+    shown += f"{sizes[0]}–{sizes[-1]}" if run else ", ".join(map(str, sizes))
     who = f" of {subjects} subjects" if subjects > 1 else ""
-    figure.suptitle(f"{len(trials):,} trials{who}, set size {shown}; model {fit.name}", fontsize=7)
+    figure.suptitle(f"{len(trials):,} trials{who}, {shown}; model {fit.name}", fontsize=7)
 
 
 def overview(fit: Fit) -> Figure:

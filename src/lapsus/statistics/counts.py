@@ -1,25 +1,33 @@
 """How many of many uncertain events happened: expected counts with intervals."""
 
 import numpy as np
-from scipy.stats import norm
+from scipy.stats import binom
 
 __all__ = ["expected_count"]
 
 
 def expected_count(probability: np.ndarray, level: float = 0.95) -> dict[str, float]:
-    """Sum of independent events with probabilities [T]: expected, low and high of the central interval.
+    """Number of events with probabilities [T], or [T, S] at each of S posterior draws: expected, and low and high of
+    its central interval.
 
-    The count of independent events that differ in probability is Poisson-binomial; up to 2,000 events its distribution
-    is worked out, beyond that it is normal to all purposes.
+    Given a draw the events are independent, and their count is taken as binomial with its own mean and variance (within
+    one of the exact quantiles unless the events are a handful); what the draws do not agree on widens the interval.
     """
     p = np.clip(np.asarray(probability, float), 0.0, 1.0)
-    mean, tail = float(p.sum()), (1 - level) / 2
-    if len(p) > 2000:
-        half = float(norm.ppf(1 - tail)) * float(np.sqrt((p * (1 - p)).sum()))
-        return {"expected": mean, "low": max(0.0, mean - half), "high": min(float(len(p)), mean + half)}
-    chance = np.ones(1)
-    for one in p:
-        chance = np.convolve(chance, [1 - one, one])
-    cumulative = np.cumsum(chance)
-    low, high = (float(np.searchsorted(cumulative, q)) for q in (tail, 1 - tail))
-    return {"expected": mean, "low": low, "high": min(high, float(len(p)))}
+    p = p[:, None] if p.ndim == 1 else p
+    mean, certain = p.sum(0), (p**2).sum(0)  # the variance is their difference
+    trials = np.round(np.divide(mean**2, certain, out=np.zeros_like(mean), where=certain > 0))
+    trials = np.maximum(trials, np.ceil(mean - 1e-9))
+    chance = np.minimum(np.divide(mean, trials, out=np.zeros_like(mean), where=trials > 0), 1.0)
+
+    def quantile(share: float) -> float:
+        """The smallest count that is not exceeded with probability `share`, by bisection."""
+        below, at = -1, len(p)
+        while at - below > 1:
+            middle = (at + below) // 2
+            enough = binom.cdf(middle, trials, chance).mean() >= share
+            below, at = (below, middle) if enough else (middle, at)
+        return float(at)
+
+    tail = (1 - level) / 2
+    return {"expected": float(mean.mean()), "low": quantile(tail), "high": quantile(1 - tail)}

@@ -75,7 +75,8 @@ def find_problems(
         if name in numbers:
             problems += [(row, name, f"the {what} is missing") for row in np.flatnonzero(numbers[name].isna())]
     problems += _set_sizes(numbers, reports, probes)
-    problems += _duplicates(numbers, reports, probes, unit, probe_unit)
+    if not wrong & set(probes or reports):  # in a wrong unit items fall together that do not
+        problems += _duplicates(numbers, reports, probes, unit, probe_unit)
     if "subject" in table:
         problems += [(row, "subject", "the subject is missing") for row in np.flatnonzero(table["subject"].isna())]
     return problems
