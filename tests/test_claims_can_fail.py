@@ -20,7 +20,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:The torch reference runs")
 
 
 def judged(id, compute):
-    return claims.judge_networks(id, [compute]).verdict
+    return claims.judge_networks(id, {"made": compute}).verdict
 
 
 class Leaning(SyntheticNetworks):

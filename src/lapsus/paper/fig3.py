@@ -51,7 +51,7 @@ def with_bootstrap(
     return xr.Dataset({"alignment": alignment, "resampled": resampled}, attrs={"trials": dataset.sizes["trial"]})
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=32)
 def feature_alignment(networks: Networks, role: str, *, adjust: bool = False) -> xr.DataArray:
     """Alignment over time of a feature-cued network: [distance (degrees), rotation, time]."""
     found, sizes = [], networks.sizes

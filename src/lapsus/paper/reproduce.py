@@ -79,11 +79,12 @@ def reproduce(
     *,
     recording: xr.Dataset | None = None,
     further: list[Networks] | None = None,
+    values: str | Path | None = None,
     progress: Callable[[str], None] = lambda name: None,
 ) -> list[Claim]:
     """Draw the named figures (none named: all) into `output` and return the claims they bear on.
 
-    further: other seeds of the networks, for the claims alone.
+    further: other seeds of the networks, for the claims alone. values: where those of each network are kept.
     output: a folder for NAME.pdf, NAME.png and NAME-*.csv; None draws nothing and only tests the claims.
     """
     from matplotlib import pyplot as plt
@@ -107,5 +108,4 @@ def reproduce(
             for part, table in FIGURES[name].tables(networks).items():
                 suffix = "" if part == name else f"-{part}"
                 write_text(folder / f"{name}{suffix}.csv", table.to_csv(index=False, float_format="%.6g"))
-    progress("claims")
-    return evaluate_claims([networks, *(further or ())], set(names))
+    return evaluate_claims([networks, *(further or ())], set(names), values=values, progress=progress)
