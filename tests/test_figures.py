@@ -42,7 +42,7 @@ def networks():
 SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in ("fig2", "fig4", "table1")]
 
 
-@pytest.mark.parametrize("name", ["task", *SLOW, "unimodal", "cyclic", "schedule"])
+@pytest.mark.parametrize("name", ["task", "architecture", "bns", *SLOW, "unimodal", "cyclic", "schedule"])
 def test_figure_is_saved_with_its_numbers(name, networks, tmp_path):
     found = reproduce(networks, [name], tmp_path)
     check_figure(tmp_path, name)

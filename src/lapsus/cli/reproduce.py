@@ -63,7 +63,7 @@ def figures(
 ) -> None:
     """The paper's figures (PDF, PNG, numbers as CSV) and a table of its claims: this is what `lapsus reproduce` does.
 
-    Figures: task, fig2, fig3, fig4, table1, windows, unimodal, cyclic, schedule, prediction, memory,
+    Figures: task, architecture, bns, schedule, fig2, fig3, fig4, table1, windows, unimodal, cyclic, prediction, memory,
     cue-combination.
     """
     import matplotlib

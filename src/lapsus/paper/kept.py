@@ -9,6 +9,7 @@ from lapsus import __version__
 from lapsus.files import read_json, write_json
 from lapsus.paper.roles import Networks
 from lapsus.paper.verdicts import criteria
+from lapsus.training.model import weights_digest
 
 __all__ = ["Kept"]
 
@@ -49,10 +50,6 @@ class Kept:
 
 
 def _digest(id: str, networks: Networks, roles: tuple[str, ...]) -> str:
-    said = hashlib.sha256(repr((__version__, criteria()[id]["statistic"], networks.sizes)).encode())
-    for role in roles:
-        if role in networks:
-            for name, weight in sorted(networks.model(role).state_dict().items()):
-                said.update(name.encode())
-                said.update(weight.detach().cpu().contiguous().numpy().tobytes())
-    return said.hexdigest()[:16]
+    weights = [weights_digest(networks.model(role)) for role in roles if role in networks]
+    said = repr((__version__, criteria()[id]["statistic"], networks.sizes, weights))
+    return hashlib.sha256(said.encode()).hexdigest()[:16]

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from lapsus.errors import LapsusError
 from lapsus.files import make_folder, write_figure, write_text
-from lapsus.paper import appendix, cue_combination, fig2, fig3, fig4, memory, prediction, schematics
+from lapsus.paper import appendix, architecture, cue_combination, fig2, fig3, fig4, memory, prediction, schematics
 from lapsus.paper.claims import evaluate_claims
 from lapsus.paper.roles import Networks
 from lapsus.paper.verdicts import Claim
@@ -66,6 +66,8 @@ FIGURES: dict[str, Named] = {
     "schedule": Named(
         "noise schedule", lambda _: schematics.schedule_figure(), lambda _: {"schedule": schematics.schedule_table()}
     ),
+    "architecture": Named("architecture and training", lambda _: architecture.architecture_figure(), lambda _: {}),
+    "bns": Named("graphical model of BNS", lambda _: architecture.graphical_model_figure(), lambda _: {}),
     "prediction": Named("alignment on single trials predicts swaps?", prediction.figure, prediction.tables),
     "memory": Named("both sets of networks at other delays", memory.figure, memory.tables),
     "cue-combination": Named("causal inference in cue combination", cue_combination.figure, cue_combination.tables),
