@@ -529,6 +529,35 @@ def test_analyse_command_prints_what_it_promises(tmp_path):
     assert (tmp_path / "out" / "recording-when.png").exists() and (tmp_path / "out" / "mechanism.csv").exists()
 
 
+def test_analyse_goes_on_where_it_was_cut(tmp_path, monkeypatch):
+    """Networks whose answers are in the folder are not asked again, unless told to or with another seed."""
+    import pandas as pd
+    from typer.testing import CliRunner
+
+    from lapsus.cli import analyse as cli, app
+
+    asked = []
+
+    def answered(name, seed, threads, trust):
+        asked.append(name)
+        if len(asked) == 2:
+            raise KeyboardInterrupt
+        return _mechanism(commitment=_curve([0, 0, 0, 0.7, 1]), left_out={})
+
+    monkeypatch.setattr(cli, "_analyse", answered)
+    monkeypatch.setattr(cli, "_draw", lambda found, path: None)
+    call = ["analyse", "index-swap-10", "index-swap-5", "-o", str(tmp_path / "out")]
+    assert CliRunner().invoke(app, call).exit_code != 0
+    done = CliRunner().invoke(app, call)
+    assert done.exit_code == 0 and asked == ["index-swap-10", "index-swap-5", "index-swap-5"]
+    assert "index-swap-10:" in done.stdout and "throws the dice" in done.stdout
+    rows = pd.read_csv(tmp_path / "out" / "mechanism.csv")
+    assert list(rows["network"]) == ["index-swap-10", "index-swap-5"] and rows["half_time"].notna().all()
+    CliRunner().invoke(app, [*call, "--again"])
+    CliRunner().invoke(app, [*call, "--seed", "1"])
+    assert len(asked) == 7
+
+
 def test_trials_part_where_a_held_out_decoder_can_tell_them_too():
     """The regression's onset alone may follow the odds of a display, which are there before the cue."""
     from types import SimpleNamespace
