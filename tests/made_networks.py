@@ -50,9 +50,38 @@ class MemoryDecides(_Written):
         return 5.0 * torch.tensordot(self.readout.T, m, 1)
 
 
+class AlignedSwaps(_Written):
+    """Memory holds each item's colour in a plane of its own, with noise; the cue loads the item that was not cued where
+    the two held colours agree (sign 1), or where they do not (sign -1). Whatever turns both colours the same way before
+    the cue makes swaps likelier, or rarer."""
+
+    def __init__(self, sign: float):
+        super().__init__()
+        self.sign, self.drive_size = sign, 8
+
+    def drive(self, s):
+        return s
+
+    def F(self, r, drive, biases):
+        if drive is None:
+            return r
+        shown, cue = drive[:, :4].T[:, :, None], drive[:, 4][None, :, None]
+        held = torch.tensordot(self.null, r, 1)  # cos 1, cos 2, sin 1, sin 2
+        first, second = held[[0, 2]], held[[1, 3]]
+        own, other = (torch.where(cue > 0, *pair) for pair in ((first, second), (second, first)))
+        swap = self.sign * (first * second).sum(0) > 0
+        loaded = torch.where(swap, other, own) * (cue != 0)
+        return r + (3 * torch.tensordot(self.null.T, shown + 0 * held, 1) + self._onto_x(loaded)) / self.alpha
+
+    def _onto_x(self, loaded):
+        return torch.tensordot(self.readout.T, loaded, 1)
+
+
 def made(network: nn.Module, **task) -> Model:
     task = IndexCued(**({"prestimulus": 1, "stimulus": 2, "delay": 3, "cue": 2, "denoise": 12} | task))
     encoder = task.encoder(torch.Generator().manual_seed(0))
+    # Which item is cued, in one number.
+    encoder.cue.data = torch.tensor([[1.0], [-1.0]]).expand_as(encoder.cue).clone()
     return Model(task, BNS(ConstantSwap(0.3)), network, encoder).requires_grad_(False)
 
 

@@ -7,11 +7,12 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from made_networks import ForgetsUntilCue, ResponseWalks, made, nearest_counts
+from made_networks import AlignedSwaps, ForgetsUntilCue, ResponseWalks, made, nearest_counts
 from synthetic_networks import SyntheticNetworks
 
 from lapsus.analysis.activity import activity_dataset
 from lapsus.circular import embed
+from lapsus.errors import LapsusError
 from lapsus.paper import appendix, claims, cue_combination
 from lapsus.paper.roles import Networks
 from lapsus.study import cues
@@ -21,7 +22,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:The torch reference runs")
 
 
 def judged(id, compute):
-    return claims.judge_networks(id, [compute]).verdict
+    return claims.judge_networks(id, {"made": compute}).verdict
 
 
 class Leaning(SyntheticNetworks):
@@ -61,6 +62,15 @@ def test_alignment_push_fails_where_memory_is_not_read(monkeypatch):
     networks = Networks({"feature-smooth-2": lambda: model}, {"feature-smooth-2": "walks"}, QUICK_FIGURES)
     value, low, high = claims.alignment_push(networks, "feature-smooth-2")
     assert abs(value) < 0.02 and judged("alignment-push", (value, low, high)) != "holds"
+
+
+@pytest.mark.parametrize("sign, verdict", [(1.0, "holds"), (-1.0, "does not hold")])
+def test_alignment_push_follows_what_the_cue_does_with_it(sign, verdict, monkeypatch):
+    nearest_counts(monkeypatch)
+    model = made(AlignedSwaps(sign))
+    networks = Networks({"feature-smooth-2": lambda: model}, {"feature-smooth-2": "aligned"}, QUICK_FIGURES)
+    found = claims.alignment_push(networks, "feature-smooth-2")
+    assert sign * found[0] > 0.1 and judged("alignment-push", found) == verdict
 
 
 @pytest.mark.parametrize("network, verdict", [(ForgetsUntilCue, "does not hold"), (ResponseWalks, "holds")])
@@ -121,3 +131,34 @@ def test_cue_combination_claims(combined):
 
     assert set(combined(posterior).values()) == {"holds"}
     assert set(combined(averages).values()) == {"does not hold"}
+
+
+def test_values_are_kept_by_network_and_not_believed_when_it_changed(tmp_path, monkeypatch):
+    """A run that was cut goes on; other weights, or another statistic, are computed anew."""
+    asked = []
+
+    def compute(networks, role):
+        asked.append(networks.sources[role])
+        if len(asked) == 2:
+            raise KeyboardInterrupt
+        return 0.9, 0.88, 0.92
+
+    id = "normal-separates"
+    monkeypatch.setattr(claims, "CLAIMS", {id: claims.Test("fig4", compute, (("feature-smooth-0",),))})
+    monkeypatch.setattr(claims, "criteria", lambda: {id: {}})
+    models = [made(ResponseWalks()) for _ in range(2)]
+    sets = [
+        Networks({"feature-smooth-0": lambda model=model: model}, {"feature-smooth-0": name}, QUICK_FIGURES)
+        for name, model in zip("ab", models)
+    ]
+    file = tmp_path / "values.json"
+    with pytest.raises(KeyboardInterrupt):
+        claims.evaluate_claims(sets, values=file)
+    (found,) = claims.evaluate_claims(sets, values=file)
+    assert asked == ["a", "b", "b"] and found.networks == 2 and set(found.each) == {"a", "b"}
+    models[0].network.readout.mul_(-1)
+    claims.evaluate_claims(sets, values=file)
+    assert asked == ["a", "b", "b", "a"]
+    file.write_text('{"a": 1}')
+    with pytest.raises(LapsusError, match="values.json"):
+        claims.evaluate_claims(sets, values=file)

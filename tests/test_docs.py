@@ -100,3 +100,31 @@ def test_the_experiment_of_readme_uses_the_cue(start, used, tmp_path):
 
 def test_the_version_is_the_same_everywhere():
     assert len(set(versions().values())) == 1, versions()
+
+
+def test_tables_of_claims_say_what_claims_toml_says():
+    """docs/making/tables.py makes them; a threshold that is changed by hand in one place alone is seen."""
+    import tables
+
+    page = (ROOT / "docs" / "claims.md").read_text()
+    assert tables.rules() in page and tables.changes() in page
+
+
+def test_tables_are_put_between_their_comments(tmp_path):
+    import pandas as pd
+    import tables
+
+    page = tmp_path / "page.md"
+    page.write_text("before\n<!-- a -->\nold\n<!-- end a -->\nafter\n")
+    tables.put(page, "a", tables.markdown(["x"], [["1 | 2"]]))
+    assert page.read_text() == "before\n<!-- a -->\n| x |\n| --- |\n| 1 \\| 2 |\n<!-- end a -->\nafter\n"
+    with pytest.raises(SystemExit, match="has no"):
+        tables.put(page, "b", "")
+    row = {"network": "n", "half_time": 20.04, "half_low": 19.0, "half_high": 21.0, "carried_by_x": 0.931}
+    row |= {"fixed_points": 1, "lifetime": float("nan"), "kind": "no mark", "left_out": "swap_axis"}
+    line = tables.mechanism(pd.DataFrame([row])).splitlines()[-1]
+    assert "| 20.0 [19.0, 21.0] |" in line and "| 93 % |" in line and "| stay |" in line and "swap_axis" in line
+    claim = {"id": "two-rings", "value": 0.3, "low": 0.2, "high": 0.4, "networks": 1, "holding": 0.0}
+    claim |= {"verdict": "does not hold", "each": {"n": (0.3, 0.2, 0.4)}}
+    said = tables.results([claim])
+    assert "| `two-rings` | 0.3 | 0.2 to 0.4 | > 0.5 | 1 | 0 | does not hold |" in said and "1 does not hold" in said

@@ -42,7 +42,7 @@ def networks():
 SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in ("fig2", "fig4", "table1")]
 
 
-@pytest.mark.parametrize("name", ["task", *SLOW, "unimodal", "cyclic", "schedule"])
+@pytest.mark.parametrize("name", ["task", "architecture", "bns", *SLOW, "unimodal", "cyclic", "schedule"])
 def test_figure_is_saved_with_its_numbers(name, networks, tmp_path):
     found = reproduce(networks, [name], tmp_path)
     check_figure(tmp_path, name)
@@ -147,14 +147,15 @@ def test_commitment_claims_on_networks_that_are_written_down(monkeypatch):
     model = made(ResponseWalks())
     networks = Networks({"index-constant-10": lambda: model}, {"index-constant-10": "walks"}, QUICK_FIGURES)
     value, low, _ = claims.fixed_at(networks, "index-constant-10", "cue")
-    assert low > 0.1 and claims.judge_networks("dice-after-cue", [(value, low, 1.0)]).verdict == "does not hold"
+    assert low > 0.1 and claims.judge_networks("dice-after-cue", {"made": (value, low, 1.0)}).verdict == "does not hold"
     assert claims.fixed_at(networks, "index-constant-10", "delay")[0] < value
 
 
 def test_the_network_is_the_unit():
-    one = claims.judge_networks("normal-separates", [(0.9, 0.88, 0.92)])
+    one = claims.judge_networks("normal-separates", {"a": (0.9, 0.88, 0.92)})
     assert (one.verdict, one.networks, one.holding) == ("holds", 1, 1.0)
-    three = claims.judge_networks("normal-separates", [(0.95, 0.94, 0.96), (0.9, 0.89, 0.91), (0.6, 0.58, 0.62)])
+    found = {"a": (0.95, 0.94, 0.96), "b": (0.9, 0.89, 0.91), "c": (0.6, 0.58, 0.62)}
+    three = claims.judge_networks("normal-separates", found)
     assert (three.verdict, three.networks) == ("undecided", 3) and three.holding == pytest.approx(2 / 3)
 
     class Seed(SyntheticNetworks):

@@ -11,7 +11,7 @@ from scipy import stats
 from lapsus.analysis import commitment as commitment_analysis, dynamics as dynamics_analysis
 from lapsus.analysis.activity import items
 from lapsus.analysis.decoding import decoding
-from lapsus.analysis.kind import KINDS, kind_of_swaps
+from lapsus.analysis.kind import KINDS, kind_of_swaps, prediction_model
 from lapsus.analysis.outcomes import guess_of, outcomes, responsibilities
 from lapsus.analysis.ring_fit import fit_ring, fit_ring_pair
 from lapsus.analysis.swap_axis import Reports, discriminant_scores, random_cosine, roc_area, swap_axis
@@ -439,6 +439,27 @@ def test_a_decoder_does_not_take_the_display_for_a_sign_of_the_coming_swap():
     assert abs(read.auc.mean() - 0.5) < 0.06 and roc_area(close, swap) > 0.7
 
 
+def test_the_kind_does_not_take_the_display_for_a_mark_of_the_coming_swap(monkeypatch):
+    """Memory leans towards exchanged colours in displays that are swapped more often, swap or not; noise decides."""
+    data = synthetic_population(trials=1500, swap_probability=0.0)
+    found, rng = items(data), np.random.default_rng(100)
+    close = np.cos(found.report[:, 0] - found.report[:, 1])
+    swap = rng.random(1500) < 1 / (1 + np.exp(1.5 - 2 * close))
+    response = wrap(np.where(swap, found.distractor, found.target) + 0.05 * rng.standard_normal(1500))
+    code = prediction_model(data["activity"].to_numpy()[:, 10], found.report)
+    toward = code.exchanged(found.report) - code.nominal(found.report)
+    held = data["activity"] + 0.8 * (close[:, None] * toward)[:, None] * (data["time"] < -5).to_numpy()[:, None]
+    data = data.assign(response=("trial", response), activity=data["activity"].copy(data=held))
+    kind = kind_of_swaps(data, every=12, repeats=100)
+    before = kind.times < -5
+    lean = (kind.over_time["misbinding"] - kind.over_time_correct["misbinding"])[before]
+    assert np.isnan(kind.onset) and np.abs(lean).max() < 0.06 and kind.decision == "no mark"
+    # With the conjunctions left in, the same trials would be taken for misbound ones.
+    monkeypatch.setattr("lapsus.analysis.kind.without_conjunctions", lambda m, given, known: m)
+    kind = kind_of_swaps(data, every=12, repeats=100)
+    assert (kind.over_time["misbinding"] - kind.over_time_correct["misbinding"])[before][-1] > 0.2
+
+
 def test_the_first_answer_names_when_what_and_which():
     from lapsus.report.mechanism import asked, first_answer, unasked
 
@@ -506,6 +527,35 @@ def test_analyse_command_prints_what_it_promises(tmp_path):
     assert result.exit_code == 0, result.output
     assert json.loads(result.stdout)["kind"]["decision"] == "misselection"
     assert (tmp_path / "out" / "recording-when.png").exists() and (tmp_path / "out" / "mechanism.csv").exists()
+
+
+def test_analyse_goes_on_where_it_was_cut(tmp_path, monkeypatch):
+    """Networks whose answers are in the folder are not asked again, unless told to or with another seed."""
+    import pandas as pd
+    from typer.testing import CliRunner
+
+    from lapsus.cli import analyse as cli, app
+
+    asked = []
+
+    def answered(name, seed, threads, trust):
+        asked.append(name)
+        if len(asked) == 2:
+            raise KeyboardInterrupt
+        return _mechanism(commitment=_curve([0, 0, 0, 0.7, 1]), left_out={})
+
+    monkeypatch.setattr(cli, "_analyse", answered)
+    monkeypatch.setattr(cli, "_draw", lambda found, path: None)
+    call = ["analyse", "index-swap-10", "index-swap-5", "-o", str(tmp_path / "out")]
+    assert CliRunner().invoke(app, call).exit_code != 0
+    done = CliRunner().invoke(app, call)
+    assert done.exit_code == 0 and asked == ["index-swap-10", "index-swap-5", "index-swap-5"]
+    assert "index-swap-10:" in done.stdout and "throws the dice" in done.stdout
+    rows = pd.read_csv(tmp_path / "out" / "mechanism.csv")
+    assert list(rows["network"]) == ["index-swap-10", "index-swap-5"] and rows["half_time"].notna().all()
+    CliRunner().invoke(app, [*call, "--again"])
+    CliRunner().invoke(app, [*call, "--seed", "1"])
+    assert len(asked) == 7
 
 
 def test_trials_part_where_a_held_out_decoder_can_tell_them_too():

@@ -13,7 +13,7 @@ import numpy as np
 import xarray as xr
 
 from lapsus.analysis.activity import cue_onset, memory, two_items
-from lapsus.analysis.kind import prediction_model, whitener
+from lapsus.analysis.kind import prediction_model, whitener, without_conjunctions
 from lapsus.analysis.outcomes import outcomes
 from lapsus.analysis.swap_axis import discriminant, roc_area
 from lapsus.errors import LapsusError
@@ -92,11 +92,7 @@ def _features(m: np.ndarray, given: tuple[np.ndarray, ...], known: np.ndarray) -
     the errors, [trial, feature]; the model and its noise come from the trials in `known`."""
     model = prediction_model(m[known], *(part[known] for part in given))
     nominal = model.nominal(*given)
-    rest = m - nominal
-    shown = _products(*given)
-    # As many trials as weights would fit noise: the ridge is one trial's worth of each product.
-    gram = shown[known].T @ shown[known] + np.eye(shown.shape[1])
-    rest = rest - shown @ np.linalg.solve(gram, shown[known].T @ rest[known])
+    rest = without_conjunctions(m, given, known) - nominal
     white = whitener(rest[known])
     rest = rest @ white
     errors = [model.exchanged(*given)] if len(given) == 1 else [model.misselected(*given), model.misinterpreted(*given)]
@@ -105,16 +101,3 @@ def _features(m: np.ndarray, given: tuple[np.ndarray, ...], known: np.ndarray) -
         line = (error - nominal) @ white
         places.append((rest * line).sum(1) / np.maximum(np.linalg.norm(line, axis=1), 1e-9))
     return np.concatenate([rest, np.stack(places, 1)], 1)
-
-
-def _products(report: np.ndarray, cued: np.ndarray | None = None) -> np.ndarray:
-    """Products of the first two waves of one colour with those of the other, by cue where there is one, centred:
-    [trial, product]."""
-    waves = [np.concatenate([np.cos(k * report)[..., None], np.sin(k * report)[..., None]], -1) for k in (1, 2)]
-    first, second = (np.concatenate([wave[:, item] for wave in waves], -1) for item in (0, 1))
-    both = (first[:, :, None] * second[:, None]).reshape(len(report), -1)
-    alone = np.concatenate([first, second], 1)
-    found = np.concatenate([alone, both], 1)
-    if cued is not None:
-        found = np.concatenate([found * (cued == 0)[:, None], found * (cued == 1)[:, None]], 1)
-    return found - found.mean(0)

@@ -53,7 +53,7 @@ def manifold_dimension(points: np.ndarray, *, neighbours: int = 24) -> float:
         return 0.0
     square = (points**2).sum(1)
     gap = np.sqrt(np.maximum(square[:, None] + square - 2 * points @ points.T, 0))
-    near = np.sort(gap, axis=1)[:, 1 : neighbours + 1]
+    near = np.sort(np.partition(gap, neighbours, axis=1)[:, : neighbours + 1], axis=1)[:, 1:]
     scale = np.sqrt(points.var(0).sum())
     kept = near[:, 0] > 1e-6 * max(scale, 1e-12)
     # Points that fell on each other are isolated fixed points: a cloud of a few dots has no dimension.

@@ -8,6 +8,9 @@ regressed on the three predicted deviations together, in units of the noise: one
 trials. Misbinding and misselection predict the same after the cue and are told apart before it, so the regression at
 any time from the cue on also takes the end of delay 1 with it.
 
+Memory may also hold conjunctions of the two colours, which the linear model leaves over. Where some displays are
+swapped more often than others, these would pass for a mark of the coming swap; they are taken off beforehand.
+
 Where two predictions lie almost in one direction, their weights cannot be told apart. That is a finding about the
 network; it comes with the angle between the predictions and the number of swap trials that would be needed.
 """
@@ -22,7 +25,16 @@ from lapsus.analysis.outcomes import outcomes
 from lapsus.errors import LapsusError
 from lapsus.statistics.intervals import resampled_interval
 
-__all__ = ["KINDS", "Kind", "PredictionModel", "kind_of_swaps", "periodic_spline", "prediction_model", "whitener"]
+__all__ = [
+    "KINDS",
+    "Kind",
+    "PredictionModel",
+    "kind_of_swaps",
+    "periodic_spline",
+    "prediction_model",
+    "whitener",
+    "without_conjunctions",
+]
 
 KINDS = ("misbinding", "misselection", "misinterpretation")
 WINDOW = 5
@@ -85,6 +97,23 @@ def prediction_model(
     d = design - shift
     weights = np.linalg.solve(d.T @ d + alpha * np.eye(d.shape[1]), d.T @ (m - centre))
     return PredictionModel(weights, shift, centre)
+
+
+def without_conjunctions(m: np.ndarray, given: tuple[np.ndarray, ...], known: np.ndarray) -> np.ndarray:
+    """Activity m [trial, unit] without what it holds of the display beyond the linear model: products of the first two
+    waves of one colour with those of the other, by cue where there is one. given: report [trial, 2] and, from the cue
+    on, cued [trial]; known [trial]: the trials whose activity says how these are held."""
+    report = given[0]
+    waves = np.concatenate([f(k * report)[..., None] for k in (1, 2) for f in (np.cos, np.sin)], -1)
+    both = (waves[:, 0, :, None] * waves[:, 1, None]).reshape(len(report), -1)
+    shown = np.concatenate([waves[:, 0], waves[:, 1], both], 1)
+    if len(given) == 2:
+        shown = np.concatenate([shown * (given[1] == cue)[:, None] for cue in (0, 1)], 1)
+    shown = shown - shown.mean(0)
+    rest = m[known] - prediction_model(m[known], *(part[known] for part in given)).nominal(*(p[known] for p in given))
+    # As many trials as weights would fit noise: the ridge is one trial's worth of each product.
+    gram = shown[known].T @ shown[known] + np.eye(shown.shape[1])
+    return m - shown @ np.linalg.solve(gram, shown[known].T @ rest)
 
 
 @dataclass(frozen=True)
@@ -174,10 +203,11 @@ def kind_of_swaps(dataset: xr.Dataset, *, folds: int = 5, every: int = 2, repeat
 
     def equations(late: np.ndarray | None, now: np.ndarray | None) -> _Equations:
         """Before the cue: `now` on misbinding alone. From the cue on: `late`, with the end of delay 1, on all three."""
-        kinds, source = 1 if late is None else 3, early if now is None else now
+        kinds, activity = 1 if late is None else 3, early if now is None else now
         found = _Equations(np.zeros((len(m), kinds, kinds)), np.zeros((len(m), kinds)))
         for k in range(folds):
             train, test = (fold != k) & is_correct, fold == k
+            source = without_conjunctions(activity, (items.report,), train)
             pre = prediction_model(source[train], items.report[train])
             white = whitener(source[train] - pre.nominal(items.report[train]))
             nominal, exchanged = (f(items.report[test]) @ white for f in (pre.nominal, pre.exchanged))
@@ -185,13 +215,14 @@ def kind_of_swaps(dataset: xr.Dataset, *, folds: int = 5, every: int = 2, repeat
             if late is None:
                 made = _equations(held, nominal, [exchanged])
             else:
-                post = prediction_model(late[train], items.report[train], items.cued[train])
-                white = whitener(late[train] - post.nominal(items.report[train], items.cued[train]))
+                response = without_conjunctions(late, (items.report, items.cued), train)
+                post = prediction_model(response[train], items.report[train], items.cued[train])
+                white = whitener(response[train] - post.nominal(items.report[train], items.cued[train]))
                 functions = (post.nominal, post.misselected, post.misinterpreted)
                 normal, selected, interpreted = (f(items.report[test], items.cued[test]) @ white for f in functions)
                 join = lambda a, b: np.concatenate([a, b], 1)  # noqa: E731
                 made = _equations(
-                    join(held, late[test] @ white),
+                    join(held, response[test] @ white),
                     join(nominal, normal),
                     [join(exchanged, selected), join(nominal, selected), join(nominal, interpreted)],
                 )

@@ -26,6 +26,9 @@ def command(
         Path | None,
         typer.Option("-o", "--output", help="Folder for mechanism.csv, NAME.json and the five pictures of each."),
     ] = None,
+    again: Annotated[
+        bool, typer.Option("--again", help="Ask networks anew whose answers are in the folder already.")
+    ] = False,
     seed: Annotated[int, typer.Option(help="Seed of conditions and noise.", min=0)] = 0,
     threads: Annotated[int | None, typer.Option(help="Threads of the kernel.", show_default="all cores", min=1)] = None,
     trust: Trust = False,
@@ -35,28 +38,66 @@ def command(
     import pandas as pd
 
     from lapsus.errors import LapsusError
-    from lapsus.files import make_folder, write_text
-    from lapsus.report.mechanism import answers
-    from lapsus.study.mechanism import swapping_networks, table_row
+    from lapsus.files import make_folder, write_json, write_text
+    from lapsus.study.mechanism import swapping_networks
 
     names = [*(source or ()), *(swapping_networks() if swapping else ())]
     if not names:
         raise LapsusError("Name a network or a recording, or ask for all that swap with --swapping.")
     folder = None if output is None else make_folder(output)
-    results, rows = [], []
+    results = []
     for name in names:
-        found = _analyse(name, seed, threads, trust)
-        results.append({"source": name} | found.to_dict())
-        rows.append({"network": name} | table_row(found))
+        path = None if folder is None else folder / f"{_stem(name)}.json"
+        result = None if path is None or again else _kept(path, name, seed, trust)
+        if result is None:
+            found = _analyse(name, seed, threads, trust)
+            result = {"source": name} | found.to_dict() | _beside(name, found, seed, trust)
+            if path is not None:
+                write_json(path, result)
+                _draw(found, path)
+        results.append(result)
         if not json:
-            typer.echo("\n".join([f"{name}:", *(f"  {line}" for line in answers(found)), ""]))
+            typer.echo("\n".join([f"{name}:", *(f"  {line}" for line in result["said"]), ""]))
         if folder is not None:
-            stem = Path(name).stem if name.endswith(".nc") else Path(name).name
-            write_text(folder / f"{stem}.json", json_module.dumps(results[-1], indent=1) + "\n")
-            _draw(found, folder, stem)
+            rows = [{"network": one["source"]} | one["row"] for one in results]
             write_text(folder / "mechanism.csv", pd.DataFrame(rows).to_csv(index=False, float_format="%.4g"))
     if json:
         typer.echo(json_module.dumps(results[0] if len(results) == 1 else results))
+
+
+def _stem(name: str) -> str:
+    return Path(name).stem if name.endswith(".nc") else Path(name).name
+
+
+def _beside(name: str, found: "Mechanism", seed: int, trust: bool) -> dict:
+    """What is kept beside the answers: in words, as a row of the table, and what they were computed from."""
+    from lapsus.files import to_plain
+    from lapsus.report.mechanism import answers
+    from lapsus.study.mechanism import table_row
+
+    return {"said": answers(found), "row": to_plain(table_row(found)), "made_of": _identity(name, seed, trust)}
+
+
+def _identity(name: str, seed: int, trust: bool) -> dict | None:
+    """Of a network: answers that were computed from the same need not be computed again; recordings are quick."""
+    from lapsus import __version__
+    from lapsus.library import open_network
+    from lapsus.training.model import weights_digest
+
+    if name.endswith(".nc"):
+        return None
+    return {"weights": weights_digest(open_network(name, trust).model()), "seed": seed, "lapsus": __version__}
+
+
+def _kept(path: Path, name: str, seed: int, trust: bool) -> dict | None:
+    """Answers of an earlier call, cut or not, where they are about the same network."""
+    from lapsus.files import read_json
+
+    if not path.exists() or name.endswith(".nc"):
+        return None
+    found = read_json(path)
+    same = found.get("made_of") == _identity(name, seed, trust) and {"said", "row"} <= found.keys()
+    return found | {"source": name} if same else None
 
 
 def _analyse(name: str, seed: int, threads: int | None, trust: bool) -> "Mechanism":
@@ -75,7 +116,7 @@ def _analyse(name: str, seed: int, threads: int | None, trust: bool) -> "Mechani
     return analyse(open_network(name, trust).model(), seed=seed, threads=threads, progress=say)
 
 
-def _draw(found: "Mechanism", folder: Path, stem: str) -> None:
+def _draw(found: "Mechanism", path: Path) -> None:
     import matplotlib
 
     matplotlib.use("agg")
@@ -86,5 +127,5 @@ def _draw(found: "Mechanism", folder: Path, stem: str) -> None:
 
     for part, draw in FIGURES.items():
         figure = draw(found)
-        write_figure(folder / f"{stem}-{part}.png", figure, dpi=150)
+        write_figure(path.with_name(f"{path.stem}-{part}.png"), figure, dpi=150)
         plt.close(figure)

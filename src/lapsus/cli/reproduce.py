@@ -15,9 +15,6 @@ from typer.core import TyperGroup
 
 from lapsus.cli import reproduce_cue_combination, reproduce_train
 
-# Of the networks that ship with several.
-SEEDS = (1, 2, 3)
-
 
 class _FiguresUnlessNamed(TyperGroup):
     """`lapsus reproduce fig2` means `lapsus reproduce figures fig2`: whatever names no verb belongs to the figures."""
@@ -58,11 +55,15 @@ def figures(
         Path | None, typer.Option(help="A recording (netCDF in the activity form) to draw in Fig 3C.")
     ] = None,
     claims_only: Annotated[bool, typer.Option("--claims-only", help="Test the claims, draw nothing.")] = False,
+    values: Annotated[
+        Path | None,
+        typer.Option(help="Keep the claims' values of each network in this JSON file; a run that was cut goes on."),
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print the claims as a JSON list.")] = False,
 ) -> None:
     """The paper's figures (PDF, PNG, numbers as CSV) and a table of its claims: this is what `lapsus reproduce` does.
 
-    Figures: task, fig2, fig3, fig4, table1, windows, unimodal, cyclic, schedule, prediction, memory,
+    Figures: task, architecture, bns, schedule, fig2, fig3, fig4, table1, windows, unimodal, cyclic, prediction, memory,
     cue-combination.
     """
     import matplotlib
@@ -73,11 +74,17 @@ def figures(
     from lapsus.training.experiment import check_set
 
     networks = Networks.shipped(seed or 1, check_set(which)) if runs is None else Networks.in_folder(runs)
-    further = [Networks.shipped(other, which) for other in SEEDS[1:]] if runs is None and seed is None else []
+    further = [Networks.shipped(other, which) for other in _seeds(which)[1:]] if runs is None and seed is None else []
     say = _progress if sys.stderr.isatty() else (lambda name: None)
     data = None if recording is None else _open(recording)
     claims = reproduce(
-        networks, figure or (), None if claims_only else output, recording=data, further=further, progress=say
+        networks,
+        figure or (),
+        None if claims_only else output,
+        recording=data,
+        further=further,
+        values=values,
+        progress=say,
     )
     if json:
         typer.echo(json_module.dumps([claim.as_dict() for claim in claims], indent=1))
@@ -85,6 +92,13 @@ def figures(
     if not claims_only:
         typer.echo(f"Figures are in {output}/\n")
     typer.echo(describe(claims))
+
+
+def _seeds(which: str) -> list[int]:
+    """Of the networks of a set that ship."""
+    from lapsus.library.shipped import shipped
+
+    return sorted({one["config"]["seed"] for one in shipped(which).values()})
 
 
 def _progress(name: str) -> None:

@@ -52,7 +52,7 @@ CONTROL_DISTANCES = (np.pi, 3 * np.pi / 4, np.pi / 2, np.pi / 4)
 # --- Sigmoid against flat ---
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=32)
 def sigmoid_fits(networks: Networks, role: str) -> tuple[np.ndarray, np.ndarray, SigmoidFit, tuple[SigmoidFit, ...]]:
     """Time, mean curves [distance, time], the fit and fits to resampled rotations; from the offset of the stimuli
     on."""

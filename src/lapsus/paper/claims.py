@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 
 import numpy as np
 import xarray as xr
@@ -13,6 +15,7 @@ from lapsus.analysis.swap_axis import random_cosine
 from lapsus.circular import distance
 from lapsus.errors import LapsusError
 from lapsus.paper import appendix, cue_combination, fig2, fig3, fig4, prediction
+from lapsus.paper.kept import Kept
 from lapsus.paper.roles import Networks
 from lapsus.paper.verdicts import Claim, criteria, judge_networks, not_computed
 from lapsus.statistics.intervals import rate_interval, resampled_interval
@@ -386,19 +389,28 @@ CLAIMS: dict[str, Test] = {
 }
 
 
-def evaluate_claims(networks: Networks | list[Networks], figures: set[str] | None = None) -> list[Claim]:
+def evaluate_claims(
+    networks: Networks | list[Networks],
+    figures: set[str] | None = None,
+    *,
+    values: str | Path | None = None,
+    progress: Callable[[str], None] = lambda name: None,
+) -> list[Claim]:
     """Every claim (of the named figures) in the order of claims.toml; one that lacks a network or trials is undecided
     and says why.
 
     networks: one set, or several (seeds). No network counts twice: where a seed lacks a role, it adds no unit.
+    values: a file in which the values of networks are kept as they come, so that a run that was cut goes on from it.
     """
     sets = networks if isinstance(networks, list) else [networks]
+    kept = Kept(values)
     found = []
     for id in criteria():
         test = CLAIMS[id]
         if figures is not None and test.figure not in figures:
             continue
-        values: list[Interval] = []
+        progress(id)
+        each: dict[str, Interval] = {}
         reasons: list[str] = []
         used: set[str] = set()
         for one in sets:
@@ -406,12 +418,11 @@ def evaluate_claims(networks: Networks | list[Networks], figures: set[str] | Non
                 sources = {one.sources.get(role, role) for role in roles}
                 if sources & used:
                     continue
+                compute = partial(test.compute, one, *roles)
                 try:
-                    values.append(test.compute(one, *roles))
+                    each[" + ".join(sorted(sources))] = kept.value(id, one, roles, compute)
                     used |= sources
                 except LapsusError as reason:
                     reasons.append(str(reason))
-        found.append(
-            judge_networks(id, values) if values else not_computed(id, reasons[0] if reasons else "no network")
-        )
+        found.append(judge_networks(id, each) if each else not_computed(id, reasons[0] if reasons else "no network"))
     return found

@@ -39,7 +39,7 @@ def index_alignment(networks: Networks, role: str) -> xr.Dataset:
     return planes.alignment_at_places(networks.of(role), networks.sizes.index_trials, networks.sizes.alignment_repeats)
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=32)
 def feature_alignment(networks: Networks, role: str) -> xr.DataArray:
     """Alignment over time of a feature-cued network: [distance (degrees), rotation, time]."""
     return planes.alignment_by_distance(networks.of(role), networks.sizes.degrees, networks.sizes.rotations)
@@ -157,24 +157,31 @@ def figure(networks: Networks, recording: xr.Dataset | None = None) -> Figure:
         top, middle, bottom = fig.add_gridspec(
             3, 1, height_ratios=(1.2, 1, 1), hspace=0.55, left=0.075, right=0.985, top=0.95, bottom=0.07
         )
-        row = top.subgridspec(1, 5, width_ratios=(1, 1, 1, 1, 0.55), wspace=0.05)
-        cases = [(degrees, when) for degrees in (45, 165) for when in ("before", "after")]
-        for k, (degrees, when) in enumerate(cases):
-            ax = fig.add_subplot(row[k], projection="3d")
+        row = top.subgridspec(1, 8, width_ratios=(1, 1, 1, 1, 0.12, 1, 1, 0.5), wspace=0.02)
+        cases = [
+            (place, "feature-smooth-2", degrees, when)
+            for place, (degrees, when) in enumerate(
+                (degrees, when) for degrees in (45, 165) for when in ("before", "after")
+            )
+        ] + [(5, "index-constant-10", None, "before"), (6, "index-constant-10", None, "after")]
+        for place, role, degrees, when in cases:
+            ax = fig.add_subplot(row[place], projection="3d")
             try:
-                planes_3d(ax, plane_points(networks, "feature-smooth-2", degrees, -6 if when == "before" else 40))
+                planes_3d(ax, plane_points(networks, role, degrees, -6 if when == "before" else 40))
             except LapsusError as reason:
                 ax.remove()
-                ax = note(fig.add_subplot(row[k]), str(reason))
-            ax.set_title(f"{degrees}° apart, {when} cue")
-            if k == 0:
-                ax.text2D(
-                    -0.1, 1.05, "A", transform=ax.transAxes, fontsize=9, fontweight="bold"
-                ) if ax.name == "3d" else letter(ax, "A")
-        key = fig.add_subplot(row[4])
+                ax = note(fig.add_subplot(row[place]), str(reason))
+            apart = f"{degrees}° apart" if degrees else LABELS[role]
+            ax.set_title(f"{apart},\n{when} cue", pad=0, fontsize=6.5)
+            if place in (0, 5):
+                name, kind = ("A", "feature-cued") if place == 0 else ("B", "index-cued")
+                for text, x, size in ((name, -0.1, 9), (kind, 0.15, 7)):
+                    write = ax.text2D if ax.name == "3d" else ax.text
+                    write(x, 1.32, text, transform=ax.transAxes, fontsize=size, fontweight="bold")
+        key = fig.add_subplot(row[7])
         key.axis("off")
-        wheel_key(key, (0.05, 0.35, 0.9, 0.6), "reported colour")
-        key.text(0.5, 0.2, "○ item 1 cued\n□ item 2 cued", transform=key.transAxes, ha="center", va="top", fontsize=6)
+        wheel_key(key, (0.0, 0.35, 1.1, 0.6), "reported\ncolour")
+        key.text(0.55, 0.16, "○ item 1\n□ item 2\ncued", transform=key.transAxes, ha="center", va="top", fontsize=6)
         for spec, roles, draw, name in (
             (middle, INDEX_NETWORKS, _index_panel, "C"),
             (bottom, FEATURE_NETWORKS, _feature_panel, "D"),

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from lapsus.errors import LapsusError
 from lapsus.files import make_folder, write_figure, write_text
-from lapsus.paper import appendix, cue_combination, fig2, fig3, fig4, memory, prediction, schematics
+from lapsus.paper import appendix, architecture, cue_combination, fig2, fig3, fig4, memory, prediction, schematics
 from lapsus.paper.claims import evaluate_claims
 from lapsus.paper.roles import Networks
 from lapsus.paper.verdicts import Claim
@@ -66,6 +66,8 @@ FIGURES: dict[str, Named] = {
     "schedule": Named(
         "noise schedule", lambda _: schematics.schedule_figure(), lambda _: {"schedule": schematics.schedule_table()}
     ),
+    "architecture": Named("architecture and training", lambda _: architecture.architecture_figure(), lambda _: {}),
+    "bns": Named("graphical model of BNS", lambda _: architecture.graphical_model_figure(), lambda _: {}),
     "prediction": Named("alignment on single trials predicts swaps?", prediction.figure, prediction.tables),
     "memory": Named("both sets of networks at other delays", memory.figure, memory.tables),
     "cue-combination": Named("causal inference in cue combination", cue_combination.figure, cue_combination.tables),
@@ -79,11 +81,12 @@ def reproduce(
     *,
     recording: xr.Dataset | None = None,
     further: list[Networks] | None = None,
+    values: str | Path | None = None,
     progress: Callable[[str], None] = lambda name: None,
 ) -> list[Claim]:
     """Draw the named figures (none named: all) into `output` and return the claims they bear on.
 
-    further: other seeds of the networks, for the claims alone.
+    further: other seeds of the networks, for the claims alone. values: where those of each network are kept.
     output: a folder for NAME.pdf, NAME.png and NAME-*.csv; None draws nothing and only tests the claims.
     """
     from matplotlib import pyplot as plt
@@ -107,5 +110,4 @@ def reproduce(
             for part, table in FIGURES[name].tables(networks).items():
                 suffix = "" if part == name else f"-{part}"
                 write_text(folder / f"{name}{suffix}.csv", table.to_csv(index=False, float_format="%.6g"))
-    progress("claims")
-    return evaluate_claims([networks, *(further or ())], set(names))
+    return evaluate_claims([networks, *(further or ())], set(names), values=values, progress=progress)

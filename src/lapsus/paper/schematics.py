@@ -14,6 +14,9 @@ from lapsus.plots.style import CORRECT, SWAP, TEXT_WIDTH, letter, style, wheel
 from lapsus.tasks import FeatureCued
 
 __all__ = [
+    "arrow",
+    "blank",
+    "box",
     "error_schematic",
     "noise_schedule",
     "schedule_figure",
@@ -26,14 +29,16 @@ __all__ = [
 UPPER, LOWER = 0.4, -2.2
 
 
-def _blank(ax: Axes, width: float, height: float) -> Axes:
+def blank(ax: Axes, width: float, height: float) -> Axes:
+    """Axes to draw on: no ticks, no frame."""
     ax.set(xlim=(0, width), ylim=(0, height), xticks=[], yticks=[])
     for spine in ax.spines.values():
         spine.set_visible(False)
     return ax
 
 
-def _arrow(ax: Axes, start: tuple[float, float], end: tuple[float, float], **options: Any) -> None:
+def arrow(ax: Axes, start: tuple[float, float], end: tuple[float, float], **options: Any) -> None:
+    """From one place to another."""
     ax.add_patch(
         FancyArrowPatch(
             start,
@@ -47,7 +52,8 @@ def _arrow(ax: Axes, start: tuple[float, float], end: tuple[float, float], **opt
     )
 
 
-def _box(ax: Axes, x: float, y: float, width: float, height: float, text: str, colour: str = "0.95") -> None:
+def box(ax: Axes, x: float, y: float, width: float, height: float, text: str, colour: str = "0.95") -> None:
+    """A box with rounded corners and words in its middle."""
     ax.add_patch(
         FancyBboxPatch((x, y), width, height, boxstyle="round,pad=0.02,rounding_size=0.08", fc=colour, ec="0.4", lw=0.7)
     )
@@ -63,7 +69,7 @@ def task_schematic(ax: Axes, epochs: dict[str, int]) -> Axes:
         "cue": "cue",
         "denoise": "delay 2\n(response at its end)",
     }
-    _blank(ax, len(epochs) * 1.25, 2.0).set_aspect("equal")
+    blank(ax, len(epochs) * 1.25, 2.0).set_aspect("equal")
     for k, (name, steps) in enumerate(epochs.items()):
         x = 0.1 + 1.25 * k
         ax.add_patch(FancyBboxPatch((x, 0.75), 1.0, 1.0, boxstyle="square,pad=0", fc="0.93", ec="0.4", lw=0.7))
@@ -90,32 +96,32 @@ def task_schematic(ax: Axes, epochs: dict[str, int]) -> Axes:
             va="top",
             fontsize=6,
         )
-    _arrow(ax, (0.1, 0.05), (1.25 * len(epochs) - 0.1, 0.05))
+    arrow(ax, (0.1, 0.05), (1.25 * len(epochs) - 0.1, 0.05))
     return ax
 
 
 def training_schematic(ax: Axes) -> Axes:
     """Left: training for the task. Right: training on surrogate data of a behaviour model that has the subject's
     errors."""
-    _blank(ax, 10, 3.1)
+    blank(ax, 10, 3.1)
     ax.text(1.7, 3.0, "task-optimal", ha="center", va="top", fontsize=7, fontweight="bold")
-    _box(ax, 0.2, 1.7, 1.2, 0.6, "stimuli")
-    _box(ax, 2.0, 1.7, 1.2, 0.6, "RNN")
-    _box(ax, 2.0, 0.4, 1.2, 0.6, "correct\nanswer")
-    _arrow(ax, (1.45, 2.0), (1.95, 2.0))
-    _arrow(ax, (2.6, 1.05), (2.6, 1.65), color=CORRECT)
+    box(ax, 0.2, 1.7, 1.2, 0.6, "stimuli")
+    box(ax, 2.0, 1.7, 1.2, 0.6, "RNN")
+    box(ax, 2.0, 0.4, 1.2, 0.6, "correct\nanswer")
+    arrow(ax, (1.45, 2.0), (1.95, 2.0))
+    arrow(ax, (2.6, 1.05), (2.6, 1.65), color=CORRECT)
     ax.text(2.7, 1.33, "squared\nerror", fontsize=5.5, va="center", color=CORRECT)
     ax.plot([4.05, 4.05], [0.2, 3.0], color="0.8", lw=0.7)
     ax.text(7.1, 3.0, "behaviourally realistic", ha="center", va="top", fontsize=7, fontweight="bold")
-    _box(ax, 4.4, 1.7, 1.2, 0.6, "subject's\ntrials")
-    _box(ax, 6.3, 1.7, 1.2, 0.6, "behaviour\nmodel (BNS)")
-    _box(ax, 6.3, 0.4, 1.2, 0.6, "surrogate\nresponses")
-    _box(ax, 8.4, 1.7, 1.2, 0.6, "RNN")
-    _arrow(ax, (5.65, 2.0), (6.25, 2.0))
+    box(ax, 4.4, 1.7, 1.2, 0.6, "subject's\ntrials")
+    box(ax, 6.3, 1.7, 1.2, 0.6, "behaviour\nmodel (BNS)")
+    box(ax, 6.3, 0.4, 1.2, 0.6, "surrogate\nresponses")
+    box(ax, 8.4, 1.7, 1.2, 0.6, "RNN")
+    arrow(ax, (5.65, 2.0), (6.25, 2.0))
     ax.text(5.95, 2.12, "fit", ha="center", fontsize=5.5)
-    _arrow(ax, (6.9, 1.65), (6.9, 1.05))
+    arrow(ax, (6.9, 1.65), (6.9, 1.05))
     ax.text(7.0, 1.36, "sample", fontsize=5.5, va="center")
-    _arrow(ax, (7.55, 0.7), (8.95, 1.65), color=SWAP)
+    arrow(ax, (7.55, 0.7), (8.95, 1.65), color=SWAP)
     ax.text(8.45, 0.95, "denoising error\nat every step", fontsize=5.5, va="top", color=SWAP)
     return ax
 
@@ -124,7 +130,7 @@ def error_schematic(ax: Axes) -> Axes:
     """Three ways to a swap: from bindings of place and colour (delay 1) to bindings of role and colour (delay 2), upper
     item cued."""
     names = ("correct", "misbinding", "misselection", "misinterpretation")
-    _blank(ax, 12, 2.4)
+    blank(ax, 12, 2.4)
     upper, lower = wheel(UPPER), wheel(LOWER)
     for k, name in enumerate(names):
         x = 3 * k + 0.3
@@ -140,7 +146,7 @@ def error_schematic(ax: Axes) -> Axes:
             ax.text(x + 2.08, y, role, ha="left", va="center", fontsize=5.5)
         cross = name in ("misselection", "misinterpretation")
         for start, end in ((1.45, 0.65 if cross else 1.45), (0.65, 1.45 if cross else 0.65)):
-            _arrow(ax, (x + 0.72, start), (x + 1.6, end), color=SWAP if cross else "0.3")
+            arrow(ax, (x + 0.72, start), (x + 1.6, end), color=SWAP if cross else "0.3")
         heard = "heard: down" if name == "misinterpretation" else "cue: up"
         ax.text(
             x + 1.16,

@@ -2,7 +2,7 @@
 
 import math
 import tomllib
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from importlib.resources import files
 
 import numpy as np
@@ -18,7 +18,8 @@ class Claim:
     """One line of the table: what is claimed, the statistic with its 95 % interval, the paper's value, the verdict.
 
     networks: on how many networks it rests; with several, value and interval are those of the mean over them, and
-    holding is the share of networks whose own interval is beyond the threshold.
+    holding is the share of networks whose own interval is beyond the threshold; each: their own values and intervals,
+    by name.
     """
 
     id: str
@@ -31,6 +32,7 @@ class Claim:
     verdict: str
     networks: int = 1
     holding: float | None = None
+    each: dict[str, tuple[float, float, float]] = field(default_factory=dict)
 
     def as_dict(self) -> dict:
         return asdict(self)
@@ -59,14 +61,15 @@ def judge(id: str, value: float, low: float, high: float) -> Claim:
     )
 
 
-def judge_networks(id: str, found: list[tuple[float, float, float]]) -> Claim:
-    """The verdict on several networks: the network is the unit, so the interval is Student's of the mean over them."""
-    single = [judge(id, *one) for one in found]
+def judge_networks(id: str, found: dict[str, tuple[float, float, float]]) -> Claim:
+    """The verdict on several networks, by name: the network is the unit, so the interval is Student's of the mean over
+    them."""
+    single = [judge(id, *one) for one in found.values()]
     if len(single) == 1:
-        return replace(single[0], holding=float(single[0].verdict == "holds"))
-    over = ensemble_mean(np.array([value for value, _, _ in found]))
+        return replace(single[0], holding=float(single[0].verdict == "holds"), each=found)
+    over = ensemble_mean(np.array([value for value, _, _ in found.values()]))
     holding = float(np.mean([one.verdict == "holds" for one in single]))
-    return replace(judge(id, over.mean, over.low, over.high), networks=len(found), holding=holding)
+    return replace(judge(id, over.mean, over.low, over.high), networks=len(found), holding=holding, each=found)
 
 
 def not_computed(id: str, reason: str) -> Claim:

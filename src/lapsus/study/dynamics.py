@@ -19,8 +19,16 @@ from lapsus.training.model import Model
 __all__ = ["dynamics", "find_slow_points", "jacobian"]
 
 
+# Points whose Jacobians are made at a time: the leaves of more would not stay in the cache, nor thousands in memory.
+_POINTS = 512
+
+
 def jacobian(step: Callable[[Tensor], Tensor], r: Tensor) -> Tensor:
     """Jacobians [point, unit, unit] of a map of states [unit, point], which treats points apart, by autograd."""
+    return torch.cat([_jacobian(step, part) for part in r.split(_POINTS, dim=1)])
+
+
+def _jacobian(step: Callable[[Tensor], Tensor], r: Tensor) -> Tensor:
     r = r.detach().requires_grad_(True)
     with torch.enable_grad():
         reached = step(r)
@@ -80,7 +88,7 @@ def _map(network: Network, drive: Tensor | None, biases: tuple[Tensor, ...], row
 def dynamics(
     model: Model,
     *,
-    starts: int = 1024,
+    starts: int = 4096,
     trajectories: int = 64,
     cues: int = 2,
     probe_distance: float | None = None,

@@ -30,7 +30,7 @@ class Sizes:
     locations: int = 4
     colours: int = 4
     single_trials: int = 4096
-    starts: int = 1024
+    starts: int = 4096
     every: int = 4
     # Planes: probe distances (degrees) and rotations of each, shufflings of colours. Resamplings of the prediction
     # on single trials.

@@ -190,6 +190,7 @@ def sweep_claims(sweep: Sweep, trust: bool = False, told: Callable[[str], None] 
             told(f"claims of seed {seed}, {len(networks.loaders)} networks")
             write_json(file, {"claims": [claim.as_dict() for claim in evaluate_claims(networks)]})
         for claim in read_json(file)["claims"]:
+            claim.pop("each", None)
             if claim["value"] is not None:
                 rows.append({"seed": seed, "subject": subject, "varied": json.dumps(varied)} | claim)
     return pd.DataFrame(rows)

@@ -1,5 +1,6 @@
 """A network with its task and its target behaviour: what an experiment describes and a run holds."""
 
+import hashlib
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -18,7 +19,7 @@ from lapsus.training.build import build
 from lapsus.training.experiment import Experiment, Stage
 from lapsus.training.objectives import Batch, Draws
 
-__all__ = ["Inputs", "Model", "set_weights"]
+__all__ = ["Inputs", "Model", "set_weights", "weights_digest"]
 
 # Drives [P, C, D] and biases of each layer [1 + T, nodes].
 Inputs = tuple[Tensor, tuple[Tensor, ...]]
@@ -201,3 +202,12 @@ def set_weights(model: Model, weights: dict[str, Tensor], source: object) -> Non
         if not bool(torch.isfinite(weights[name]).all()):
             raise LapsusError(f"{source}: the weights {name} contain values that are not finite numbers.")
     model.load_state_dict({name: weights[name] for name in expected})
+
+
+def weights_digest(model: nn.Module) -> str:
+    """Sixteen hex digits that another set of weights, or of names for them, does not have."""
+    said = hashlib.sha256()
+    for name, weight in sorted(model.state_dict().items()):
+        said.update(name.encode())
+        said.update(weight.detach().cpu().contiguous().numpy().tobytes())
+    return said.hexdigest()[:16]

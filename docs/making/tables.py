@@ -1,0 +1,141 @@
+"""Tables of docs/mechanism.md and docs/claims.md, from what the commands wrote, so that no number is typed by hand.
+
+lapsus analyse --swapping -o mechanism
+lapsus reproduce --claims-only --json --values values.json > claims.json
+python docs/making/tables.py --mechanism mechanism/mechanism.csv --claims claims.json
+
+Each table stands between two comments, <!-- name --> and <!-- end name -->; what is between them is replaced.
+"""
+
+import argparse
+import json
+import math
+import re
+from pathlib import Path
+
+import pandas as pd
+
+from lapsus.paper.verdicts import criteria
+
+DOCS = Path(__file__).resolve().parents[1]
+
+
+def markdown(header: list[str], rows: list[list[str]]) -> str:
+    """Rows of a table in Markdown."""
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
+
+
+def put(page: Path, name: str, table: str) -> None:
+    """Replace what stands between the comments of that name."""
+    text = page.read_text(encoding="utf-8")
+    pattern = re.compile(rf"(<!-- {name} -->\n).*?(<!-- end {name} -->)", re.DOTALL)
+    if not pattern.search(text):
+        raise SystemExit(f"{page} has no <!-- {name} --> … <!-- end {name} -->.")
+    page.write_text(pattern.sub(lambda found: found[1] + table + "\n" + found[2], text), encoding="utf-8")
+
+
+def mechanism(rows: pd.DataFrame) -> str:
+    """One line a network: when, what, axis, kind, dynamics."""
+
+    def of(row: pd.Series, key: str, form: str, percent: bool = False) -> str:
+        value = row.get(key)
+        if value is None or (isinstance(value, float) and math.isnan(value)):
+            return "–"
+        return format(100 * value if percent else value, form) + (" %" if percent else "")
+
+    header = ["network", "half-time [95 %]", "fixed at cue onset", "at its offset", "carried by x", "by m"]
+    header += ["push along alignment", "axis, area", "colour alone", "kind", "trials part at", "memories last (steps)"]
+    header += ["fixed points", "half-time, linear response", "left out"]
+    lines = []
+    for _, row in rows.sort_values("network").iterrows():
+        half = f"{of(row, 'half_time', '.1f')} [{of(row, 'half_low', '.1f')}, {of(row, 'half_high', '.1f')}]"
+        known = of(row, "fixed_points", ".0f") != "–"
+        lasts = of(row, "lifetime", ".0f")
+        lines.append(
+            [
+                f"`{row['network']}`",
+                half,
+                *(of(row, key, "z.1f", True) for key in ("fixed_at_cue_onset", "fixed_at_cue_offset")),
+                *(of(row, key, "z.0f", True) for key in ("carried_by_x", "carried_by_m")),
+                of(row, "push_alignment", "+.2f"),
+                *(of(row, key, ".2f") for key in ("axis_auc", "colour_confound")),
+                str(row.get("kind")) if isinstance(row.get("kind"), str) else "–",
+                of(row, "onset", ".0f"),
+                "stay" if known and lasts == "–" else lasts,
+                of(row, "fixed_points", ".0f"),
+                of(row, "linear_half_time", ".1f"),
+                row["left_out"] if isinstance(row.get("left_out"), str) else "",
+            ]
+        )
+    return markdown(header, lines)
+
+
+def rules() -> str:
+    """What each claim is, its statistic, its threshold and why: claims.toml as a table."""
+    header = ["id", "claim", "statistic", "holds if", "paper", "why this threshold"]
+    rows = []
+    for id, rule in criteria().items():
+        limit = f"> {rule['above']:g}" if "above" in rule else f"< {rule['below']:g}"
+        paper = str(rule.get("paper", ""))
+        rows.append([f"`{id}`", rule["claim"], rule["statistic"], limit, paper, rule["reason"]])
+    return markdown(header, rows)
+
+
+def changes() -> str:
+    """What each statistic was before, where it is another now; claims with the same reason on one line."""
+    by_reason: dict[str, list[str]] = {}
+    for id, rule in criteria().items():
+        if "changed" in rule:
+            by_reason.setdefault(rule["changed"], []).append(f"`{id}`")
+    return "\n".join(f"- {', '.join(ids)}: {reason}" for reason, ids in by_reason.items())
+
+
+def results(claims: list[dict]) -> str:
+    """The verdicts with values, intervals and the number of networks that each rests on."""
+    header = ["id", "value", "95 % interval", "holds if", "networks", "of which hold alone", "verdict"]
+    rows, known = [], criteria()
+    for claim in claims:
+        rule = known[claim["id"]]
+        limit = f"> {rule['above']:g}" if "above" in rule else f"< {rule['below']:g}"
+        if claim["value"] is None:
+            rows.append([f"`{claim['id']}`", "–", claim["statistic"], limit, "0", "–", claim["verdict"]])
+            continue
+        interval = f"{claim['low']:.3g} to {claim['high']:.3g}"
+        alone = f"{round(claim['holding'] * claim['networks'])}"
+        numbers = [f"{claim['value']:.3g}", interval, limit, str(claim["networks"]), alone]
+        rows.append([f"`{claim['id']}`", *numbers, claim["verdict"]])
+    verdicts = [claim["verdict"] for claim in claims]
+    count = ", ".join(f"{verdicts.count(name)} {name}" for name in ("holds", "does not hold", "undecided"))
+    return f"{markdown(header, rows)}\n\n{len(claims)} claims: {count}."
+
+
+def each(claims: list[dict]) -> str:
+    """Values of single networks, of the claims that rest on several."""
+    rows = []
+    for claim in claims:
+        if len(claim["each"]) > 1:
+            values = [f"{name}: {v:.3g} [{low:.3g}, {high:.3g}]" for name, (v, low, high) in claim["each"].items()]
+            rows.append([f"`{claim['id']}`", "; ".join(values)])
+    return markdown(["id", "network: value [95 % interval within it]"], rows)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--mechanism", type=Path, help="mechanism.csv of `lapsus analyse --swapping -o FOLDER`")
+    parser.add_argument("--claims", type=Path, help="what `lapsus reproduce --claims-only --json` printed")
+    parser.add_argument("--persistent", type=Path, help="the same with --set persistent")
+    given = parser.parse_args()
+    if given.mechanism:
+        put(DOCS / "mechanism.md", "networks", mechanism(pd.read_csv(given.mechanism)))
+    put(DOCS / "claims.md", "rules", rules())
+    put(DOCS / "claims.md", "changes", changes())
+    for name, path in (("results", given.claims), ("persistent", given.persistent)):
+        if path:
+            claims = json.loads(path.read_text(encoding="utf-8"))
+            put(DOCS / "claims.md", name, results(claims))
+            put(DOCS / "claims.md", f"{name} by network", each(claims))
+
+
+if __name__ == "__main__":
+    main()

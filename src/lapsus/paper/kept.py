@@ -1,0 +1,55 @@
+"""Values of claims kept in a file as they come: all claims over all seeds take longer than one likes to lose."""
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from lapsus import __version__
+from lapsus.files import read_json, write_json
+from lapsus.paper.roles import Networks
+from lapsus.paper.verdicts import criteria
+from lapsus.training.model import weights_digest
+
+__all__ = ["Kept"]
+
+Interval = tuple[float, float, float]
+
+
+@dataclass(frozen=True)
+class Value:
+    """value: with its interval; made_of: a digest of all that makes it, except the code between versions."""
+
+    value: Interval
+    made_of: str
+
+
+class Kept:
+    """A JSON file of values by claim and networks; without a path nothing is kept.
+
+    A value is taken from it only where nothing that made it has changed: the weights of its networks, what the claim's
+    statistic is said to be, how much is simulated, and the version of lapsus.
+    """
+
+    def __init__(self, path: str | Path | None):
+        self.path = None if path is None else Path(path)
+        self.known: dict[str, Value] = {}
+        if self.path is not None and self.path.exists():
+            self.known = read_json(self.path, dict[str, Value])
+
+    def value(self, id: str, networks: Networks, roles: tuple[str, ...], compute: Callable[[], Interval]) -> Interval:
+        """That of a claim on the networks of these roles, computed where it is not known."""
+        if self.path is None:
+            return compute()
+        name = f"{id}: {' + '.join(sorted(networks.sources.get(role, role) for role in roles))}"
+        made_of = _digest(id, networks, roles)
+        if name not in self.known or self.known[name].made_of != made_of:
+            self.known[name] = Value(compute(), made_of)
+            write_json(self.path, self.known)
+        return self.known[name].value
+
+
+def _digest(id: str, networks: Networks, roles: tuple[str, ...]) -> str:
+    weights = [weights_digest(networks.model(role)) for role in roles if role in networks]
+    said = repr((__version__, criteria()[id]["statistic"], networks.sizes, weights))
+    return hashlib.sha256(said.encode()).hexdigest()[:16]
