@@ -184,6 +184,27 @@ def test_without_networks_figures_say_so_and_claims_are_undecided(tmp_path):
         assert claim.verdict == "undecided" and claim.statistic.startswith("not computed: no ")
 
 
+def test_progress_names_every_step_and_the_share_before_it(tmp_path):
+    """Shares begin at nothing, never fall and do not reach all before the last step is done."""
+    empty, told = SyntheticNetworks(()), []
+    found = reproduce(
+        empty, ["schedule", "cyclic"], tmp_path, further=[empty], progress=lambda *step: told.append(step)
+    )
+    names, shares = zip(*told)
+    assert names == ("schedule", "cyclic", *(f"claim {claim.id}" for claim in found)) and len(found) >= 1
+    assert shares[0] == 0 and list(shares) == sorted(shares) and shares[-1] < 1
+
+
+def test_an_interrupt_says_what_was_kept_and_how_to_go_on(tmp_path, monkeypatch):
+    def cut_off(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setitem(FIGURES, "cyclic", replace(FIGURES["cyclic"], draw=cut_off))
+    said = CliRunner().invoke(app, ["reproduce", "schedule", "cyclic", "-o", str(tmp_path)])
+    assert said.exit_code == 130 and f"schedule is whole in {tmp_path}/" in said.output
+    assert "`lapsus reproduce cyclic` makes the rest" in said.output and (tmp_path / "schedule.pdf").exists()
+
+
 @pytest.mark.slow
 def test_no_swap_trials_are_a_note_in_the_panel():
     class Careful(SyntheticNetworks):

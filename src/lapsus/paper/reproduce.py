@@ -13,20 +13,26 @@ from matplotlib.figure import Figure
 from lapsus.errors import LapsusError
 from lapsus.files import make_folder, write_figure, write_text
 from lapsus.paper import appendix, cue_combination, fig2, fig3, fig4, memory, prediction, schematics
-from lapsus.paper.claims import evaluate_claims
+from lapsus.paper.claims import claims_of, evaluate_claims
 from lapsus.paper.roles import Networks
 from lapsus.paper.verdicts import Claim
 
 __all__ = ["FIGURES", "reproduce"]
 
 
+# As `seconds` of a figure, for each set of networks.
+_SECONDS_A_CLAIM = 3.0
+
+
 @dataclass(frozen=True)
 class Named:
-    """What a figure shows, how it is drawn and the tables behind it."""
+    """What a figure shows, how it is drawn, the tables behind it, and roughly the seconds that it takes: for the time
+    left."""
 
     title: str
     draw: Callable[[Networks], Figure]
     tables: Callable[[Networks], dict[str, pd.DataFrame]]
+    seconds: float = 1.0
 
 
 def _one(name: str, make: Callable[[Networks], pd.DataFrame]) -> Callable[[Networks], dict[str, pd.DataFrame]]:
@@ -79,12 +85,13 @@ def reproduce(
     *,
     recording: xr.Dataset | None = None,
     further: list[Networks] | None = None,
-    progress: Callable[[str], None] = lambda name: None,
+    progress: Callable[[str, float], None] = lambda name, share: None,
 ) -> list[Claim]:
     """Draw the named figures (none named: all) into `output` and return the claims they bear on.
 
     further: other seeds of the networks, for the claims alone.
     output: a folder for NAME.pdf, NAME.png and NAME-*.csv; None draws nothing and only tests the claims.
+    progress is called with what comes next and the share of the work that is done.
     """
     from matplotlib import pyplot as plt
 
@@ -96,10 +103,20 @@ def reproduce(
                 f"There is no figure {name!r}. "
                 + (f"Did you mean {close[0]}?" if close else f"Figures: {', '.join(FIGURES)}.")
             )
+    drawing = [] if output is None else names
+    costs = {name: FIGURES[name].seconds for name in drawing}
+    costs |= {f"claim {id}": _SECONDS_A_CLAIM * (1 + len(further or ())) for id in claims_of(set(names))}
+    done, whole = 0.0, sum(costs.values())
+
+    def begin(name: str) -> None:
+        nonlocal done
+        progress(name, done / whole)
+        done += costs[name]
+
     if output is not None:
         folder = make_folder(output)
-        for name in names:
-            progress(name)
+        for name in drawing:
+            begin(name)
             drawn = fig3.figure(networks, recording) if name == "fig3" else FIGURES[name].draw(networks)
             for ending in ("pdf", "png"):
                 write_figure(folder / f"{name}.{ending}", drawn, dpi=300)
@@ -107,5 +124,4 @@ def reproduce(
             for part, table in FIGURES[name].tables(networks).items():
                 suffix = "" if part == name else f"-{part}"
                 write_text(folder / f"{name}{suffix}.csv", table.to_csv(index=False, float_format="%.6g"))
-    progress("claims")
-    return evaluate_claims([networks, *(further or ())], set(names))
+    return evaluate_claims([networks, *(further or ())], set(names), lambda id: begin(f"claim {id}"))
