@@ -18,6 +18,7 @@ from matplotlib import pyplot as plt
 
 from lapsus.analysis.activity import items
 from lapsus.circular import distance
+from lapsus.cli import app
 from lapsus.errors import LapsusError
 from lapsus.paper import claims, fig2, fig3, fig4, prediction, schematics
 from lapsus.paper.reproduce import FIGURES, reproduce
@@ -235,8 +236,6 @@ def test_unknown_figure_is_refused_with_a_hint(networks):
 
 
 def test_command_line(monkeypatch, tmp_path):
-    from lapsus.cli import app
-
     made = lambda cls, seed=1, which="paper": SyntheticNetworks(("feature-none",))  # noqa: E731
     monkeypatch.setattr(Networks, "shipped", classmethod(made))
     result = CliRunner().invoke(app, ["reproduce", "fig2", "--claims-only", "--json"])
