@@ -88,11 +88,13 @@ def test_names_are_shortened_and_made_visible():
     assert len(shortened("x" * 10_000)) == 120 and shortened("a\x00\nb\u202e") == "a\ufffd\ufffdb\ufffd"
 
 
-def test_greys_turn_over_on_dark_pages_and_colours_stay():
+def test_greys_turn_over_on_dark_pages_and_light_colours_stay():
     svg = '<svg width="1"><path style="fill: #ffffff; stroke: #000000"/><path style="fill: #d55e00"/></svg>'
     dark = _dark(svg)
     white, black = re.search(r"fill: #(..)", dark)[1], re.search(r"stroke: #(..)", dark)[1]
     assert int(white, 16) < 40 and int(black, 16) > 200 and "#d55e00" in dark and 'fill="#ececec"' in dark
+    violet = re.search("stroke: #(..)(..)(..)", _dark('<svg ><path style="stroke: #482576"/></svg>'))
+    assert sum(int(part, 16) for part in violet.groups()) > 1.8 * (0x48 + 0x25 + 0x76)  # too dark for a dark page
 
 
 @pytest.fixture(scope="module")

@@ -386,26 +386,23 @@ CLAIMS: dict[str, Test] = {
 }
 
 
-def claims_of(figures: set[str] | None = None) -> list[str]:
-    """The claims that bear on the named figures (None: all), in the order of claims.toml."""
-    return [id for id in criteria() if figures is None or CLAIMS[id].figure in figures]
-
-
 def evaluate_claims(
     networks: Networks | list[Networks],
     figures: set[str] | None = None,
-    progress: Callable[[str], None] = lambda id: None,
+    *,
+    progress: Callable[[str], None] = lambda name: None,
 ) -> list[Claim]:
     """Every claim (of the named figures) in the order of claims.toml; one that lacks a network or trials is undecided
     and says why.
 
     networks: one set, or several (seeds). No network counts twice: where a seed lacks a role, it adds no unit.
-    progress is called with each claim before it is looked at.
     """
     sets = networks if isinstance(networks, list) else [networks]
     found = []
-    for id in claims_of(figures):
+    for id in criteria():
         test = CLAIMS[id]
+        if figures is not None and test.figure not in figures:
+            continue
         progress(id)
         values: list[Interval] = []
         reasons: list[str] = []

@@ -13,9 +13,9 @@ from matplotlib.figure import Figure
 from lapsus.errors import LapsusError
 from lapsus.files import make_folder, write_figure, write_text
 from lapsus.paper import appendix, cue_combination, fig2, fig3, fig4, memory, prediction, schematics
-from lapsus.paper.claims import claims_of, evaluate_claims
+from lapsus.paper.claims import CLAIMS, evaluate_claims
 from lapsus.paper.roles import Networks
-from lapsus.paper.verdicts import Claim
+from lapsus.paper.verdicts import Claim, criteria
 
 __all__ = ["FIGURES", "reproduce"]
 
@@ -105,7 +105,9 @@ def reproduce(
             )
     drawing = [] if output is None else names
     costs = {name: FIGURES[name].seconds for name in drawing}
-    costs |= {f"claim {id}": _SECONDS_A_CLAIM * (1 + len(further or ())) for id in claims_of(set(names))}
+    costs |= {
+        f"claim {id}": _SECONDS_A_CLAIM * (1 + len(further or ())) for id in criteria() if CLAIMS[id].figure in names
+    }
     done, whole = 0.0, sum(costs.values())
 
     def begin(name: str) -> None:
@@ -124,4 +126,4 @@ def reproduce(
             for part, table in FIGURES[name].tables(networks).items():
                 suffix = "" if part == name else f"-{part}"
                 write_text(folder / f"{name}{suffix}.csv", table.to_csv(index=False, float_format="%.6g"))
-    return evaluate_claims([networks, *(further or ())], set(names), lambda id: begin(f"claim {id}"))
+    return evaluate_claims([networks, *(further or ())], set(names), progress=lambda id: begin(f"claim {id}"))

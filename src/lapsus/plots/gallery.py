@@ -19,7 +19,7 @@ def gallery_row(name: str, evaluation: dict, found: Mechanism) -> Picture:
         said = ["swap curve"]
         if found.alignment is not None:
             alignment_over_time(axes[1], found.alignment)
-            legend_above(axes[1])
+            legend_above(axes[1], columns=3)
             before, after = found.alignment.mean_before, found.alignment.mean_after
             said.append(f"planes aligned {before:.2f} before the cue, {after:.2f} after")
         else:

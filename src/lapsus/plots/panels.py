@@ -76,15 +76,23 @@ def _address(svg: str) -> str:
 
 
 def _dark(svg: str) -> str:
-    """Greys mirrored about the middle, so that black ink becomes light; matplotlib leaves black fills unsaid, hence the
-    root's."""
+    """Greys mirrored about the middle, so that black ink becomes light, dark colours made lighter; matplotlib leaves
+    black fills unsaid, hence the root's."""
     turned = re.sub(r"#([0-9a-f]{2})\1\1\b", lambda m: "#" + 3 * f"{round(236 - int(m[1], 16) * 0.85):02x}", svg)
+    turned = re.sub(r"#([0-9a-f]{2})([0-9a-f]{2})([0-9a-f]{2})\b", _lighter, turned)
     return turned.replace("<svg ", '<svg fill="#ececec" ', 1)
 
 
-def legend_above(ax: Axes, title: str = "") -> None:
-    """Where it covers no data."""
-    ax.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=2, title=title or None, title_fontsize=7)
+def _lighter(colour: re.Match) -> str:
+    """A colour that is too dark for a dark page, mixed with white; others, and greys, as they are."""
+    red, green, blue = (int(part, 16) for part in colour.groups())
+    mixed = 0.45 if 0.3 * red + 0.59 * green + 0.11 * blue < 95 and not red == green == blue else 0.0
+    return "#" + "".join(f"{round(part + mixed * (255 - part)):02x}" for part in (red, green, blue))
+
+
+def legend_above(ax: Axes, title: str = "", columns: int = 2) -> None:
+    """Where it covers no data, and not the word that names the cue."""
+    ax.legend(loc="lower left", bbox_to_anchor=(0.0, 1.04), ncols=columns, title=title or None, title_fontsize=7)
 
 
 def _degrees(ax: Axes, label: str, half: int = 180) -> None:
@@ -221,21 +229,22 @@ def swap_target(evaluation: dict, label: str = "") -> Picture:
 
 
 def clouds(arrays: dict[str, np.ndarray], near: float) -> Picture:
-    """Responses in the plane of the readout: one condition with items `near` (radians) each other, one with far
-    ones."""
+    """Responses in the plane of the readout: one condition with locations `near` (radians) each other, and one with far
+    ones, where that is another."""
     count = len(arrays["cloud_near"])
+    shown = {"near": near, "far": np.pi} if near < 0.99 * np.pi else {"far": np.pi}
     with style():
-        figure, axes = plt.subplots(1, 2, figsize=(4.4, 2.3), layout="constrained")
-        for ax, name, gap in zip(axes, ("near", "far"), (near, np.pi)):
+        figure, axes = plt.subplots(1, len(shown), figsize=(2.2 * len(shown), 2.3), layout="constrained", squeeze=False)
+        for ax, (name, gap) in zip(axes[0], shown.items()):
             x = arrays[f"cloud_{name}"]
             cloud(ax, x, limit=max(3.6, float(np.quantile(np.abs(x), 0.995)) * 1.05))
-            ax.set_title(f"items {np.degrees(gap):.0f}° apart")
+            ax.set_title(f"locations {np.degrees(gap):.0f}° apart")
             for spine in ax.spines.values():
                 spine.set_visible(False)
             wheel_key(ax, (0.86, 0.84, 0.16, 0.16))
     return picture(
         figure,
-        f"Two clouds of {count} responses in the plane of the readout, coloured by the colour they mean; the cued item"
+        f"Clouds of {count} responses in the plane of the readout, coloured by the colour they mean; the cued item"
         " is a circle on the ring, the non-target a square.",
         f"{count} responses each in the plane of the readout (○ cued item, □ non-target); points at the square are"
         " swaps.",
@@ -273,7 +282,7 @@ def learning(metrics: list[dict]) -> Picture | None:
 def alignment_over_time(ax: Axes, found: Planes, *, spread: bool = False) -> None:
     """|cos| of the two items' planes, one line a probe distance (with its s.d. over rotations), and what shuffled
     colours give."""
-    shades = colormaps["viridis"](np.linspace(0.15, 0.9, len(found.curve)))
+    shades = colormaps["viridis"](np.linspace(0.1, 0.8, len(found.curve)))
     for shade, degrees, mean, sd in zip(shades, found.degrees, found.curve, found.sd):
         if spread:
             ax.fill_between(found.times, mean - sd, mean + sd, color=shade, alpha=0.18, lw=0)
@@ -294,7 +303,7 @@ def alignment(numbers: Planes, arrays: dict[str, np.ndarray]) -> Picture:
     with style():
         figure, ax = plt.subplots(figsize=(4.2, 2.6), layout="constrained")
         alignment_over_time(ax, numbers, spread=True)
-        ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), title="items apart", title_fontsize=6)
+        ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), title="locations\napart", title_fontsize=6)
     return picture(
         figure,
         f"Alignment of the two colour planes over the trial: mean {numbers.mean_before:.2f} before the cue,"

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib.ticker import MaxNLocator
 
 from lapsus import __version__
 from lapsus.report.page import MARK, render
@@ -132,7 +133,8 @@ def _picture(done: pd.DataFrame, rows: pd.DataFrame, name: str, links: dict[str,
                 f" {_text(between)}, {row['units']} networks",
             }
         )
-    ticks = [{"x": place(value), "text": _text(value)} for value in np.linspace(low, high, 4)]
+    round_values = [value for value in MaxNLocator(4).tick_values(low, high) if low <= value <= high]
+    ticks = [{"x": place(value), "text": _text(value)} for value in round_values]
     return {
         "key": name,
         "name": _HEADLINES.get(name, name),

@@ -49,7 +49,8 @@ def networks_page(networks: list[NetworkFindings]) -> str:
                 for key, name in SECTIONS.items()
                 if key not in ("data", "fit")
             ],
-            "sentences": [_sentence(network) for network in networks],
+            # Of one network the answer says all.
+            "sentences": [_sentence(network) for network in networks] if len(networks) > 1 else [],
             "answer": first_answer([n.mechanism for n in networks]),
             "verdict": _verdict(networks),
             "data": None,
@@ -83,8 +84,9 @@ def _verdict(networks: list[NetworkFindings]) -> dict[str, object]:
         f"network {which}: {one}" if len(said) > 1 else str(one) for which, one in enumerate(said, 1) if not one.matched
     ]
     if not named:
-        who = "The network is" if len(said) == 1 else "All networks are"
-        return {"matched": True, "text": f"{who} within every limit of the target, on fresh conditions."}
+        who = "The network is within every limit of its target"
+        who = who if len(said) == 1 else "All networks are within every limit of their targets"
+        return {"matched": True, "text": f"{who}, on fresh conditions."}
     text = " ".join(named)
     return {"matched": False, "text": text[:1].upper() + text[1:]}
 

@@ -170,8 +170,10 @@ def _network(networks: list[NetworkFindings], facts: Facts) -> str:
     )
     if match.matched:
         return text + f"matched to {against}."
-    more = len(match.where) - 1
-    return text + f"not matched to {against}: {match.where[0]}" + (f" (and {more} more, below)." if more else ".")
+    # What is off stands beside the verdict, and among what to doubt.
+    return (
+        text + f"not matched to {against} ({len(match.where)} point{'s are' if len(match.where) > 1 else ' is'} off)."
+    )
 
 
 def _minutes(networks: list[NetworkFindings]) -> float:
