@@ -21,7 +21,7 @@ from lapsus.circular import distance
 from lapsus.cli import app
 from lapsus.errors import LapsusError
 from lapsus.paper import claims, fig2, fig3, fig4, prediction, schematics
-from lapsus.paper.reproduce import FIGURES, reproduce
+from lapsus.paper.reproduce import _CLAIMS, _FIGURES, FIGURES, reproduce
 from lapsus.paper.roles import LABELS, Networks, role_of
 from lapsus.paper.verdicts import criteria
 from lapsus.plots.style import WHEEL, style
@@ -193,6 +193,7 @@ def test_progress_names_every_step_and_the_share_before_it(tmp_path):
     )
     names, shares = zip(*told)
     assert names == ("schedule", "cyclic", *(f"claim {claim.id}" for claim in found)) and len(found) >= 1
+    assert set(_FIGURES) <= set(FIGURES) and set(_CLAIMS) <= set(claims.CLAIMS)
     assert shares[0] == 0 and list(shares) == sorted(shares) and shares[-1] < 1
 
 

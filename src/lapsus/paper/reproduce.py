@@ -20,19 +20,28 @@ from lapsus.paper.verdicts import Claim, criteria
 __all__ = ["FIGURES", "reproduce"]
 
 
-# As `seconds` of a figure, for each set of networks.
-_SECONDS_A_CLAIM = 3.0
+# For the time left, in proportion: rounded seconds of processor time, of claims as one run took with a set of networks,
+# of figures estimated from the claims that rest on them (which then cost nothing for that set).
+_FIGURES = {"fig2": 25, "fig3": 60, "fig4": 20, "windows": 45, "prediction": 12, "memory": 60, "cue-combination": 10}
+_CLAIMS = {
+    "feature-rise-only": 36,
+    "windows-aligned": 45,
+    "feature-rise-smooth": 12,
+    "alignment-predicts-swaps": 12,
+    "alignment-follows-swaps": 11,
+    "distance-ablation": 10,
+    "dice-after-cue": 7,
+}
+_OTHERS = 2
 
 
 @dataclass(frozen=True)
 class Named:
-    """What a figure shows, how it is drawn, the tables behind it, and roughly the seconds that it takes: for the time
-    left."""
+    """What a figure shows, how it is drawn and the tables behind it."""
 
     title: str
     draw: Callable[[Networks], Figure]
     tables: Callable[[Networks], dict[str, pd.DataFrame]]
-    seconds: float = 1.0
 
 
 def _one(name: str, make: Callable[[Networks], pd.DataFrame]) -> Callable[[Networks], dict[str, pd.DataFrame]]:
@@ -104,10 +113,10 @@ def reproduce(
                 + (f"Did you mean {close[0]}?" if close else f"Figures: {', '.join(FIGURES)}.")
             )
     drawing = [] if output is None else names
-    costs = {name: FIGURES[name].seconds for name in drawing}
-    costs |= {
-        f"claim {id}": _SECONDS_A_CLAIM * (1 + len(further or ())) for id in criteria() if CLAIMS[id].figure in names
-    }
+    further = further or []
+    sets = len(further) + (0.1 if drawing else 1)
+    costs: dict[str, float] = {name: _FIGURES.get(name, _OTHERS) for name in drawing}
+    costs |= {f"claim {id}": sets * _CLAIMS.get(id, _OTHERS) for id in criteria() if CLAIMS[id].figure in names}
     done, whole = 0.0, sum(costs.values())
 
     def begin(name: str) -> None:
@@ -126,4 +135,4 @@ def reproduce(
             for part, table in FIGURES[name].tables(networks).items():
                 suffix = "" if part == name else f"-{part}"
                 write_text(folder / f"{name}{suffix}.csv", table.to_csv(index=False, float_format="%.6g"))
-    return evaluate_claims([networks, *(further or ())], set(names), progress=lambda id: begin(f"claim {id}"))
+    return evaluate_claims([networks, *further], set(names), progress=lambda id: begin(f"claim {id}"))
