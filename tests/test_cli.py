@@ -1,13 +1,19 @@
 """Every command as a new user would type it, with right and with wrong input."""
 
+import ast
 import json
 import os
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from command import lapsus
+from typer.main import get_command
 
+from lapsus.cli import app, words
+from lapsus.cli.words import OPTIONS
 from lapsus.training.experiment import to_toml
 
 TINY = {
@@ -101,7 +107,7 @@ def test_steps_and_resume(folder):
             ["train", "tiny.toml", "-o", "x", "--set", "task.delay=-3"],
             "task.delay is a number of steps and cannot be negative",
         ),
-        (["train", "tiny.toml", "-o", "x", "--set", "nonsense"], "--set takes key=value"),
+        (["train", "tiny.toml", "-o", "x", "--set", "nonsense"], "set by key=value"),
         (["train", "tiny.toml", "-o", "x", "--steps", "0"], "--steps must be positive"),
         (["train", "tiny.toml", "-o", "x", "--engine", "warp"], "engine must be one of"),
         (["train", ".", "-o", "x"], "is a folder"),
@@ -226,3 +232,21 @@ def test_more_mistakes(folder, arguments, message):
 @pytest.mark.parametrize("arguments", [("-h",), ("evaluate", "-h")])
 def test_h_is_help(arguments, tmp_path):
     assert "Usage" in lapsus(*arguments, cwd=tmp_path)
+
+
+def test_messages_of_the_api_name_parameters_and_those_of_the_command_line_options():
+    """Whatever is turned into an option is one of some command, and no exception of the API speaks of one."""
+
+    def options(command):
+        return {param.name for param in command.params}.union(*map(options, getattr(command, "commands", {}).values()))
+
+    assert set(OPTIONS) <= options(get_command(app))
+    package = Path(words.__file__).parents[1]
+    looked_at = 0
+    for path in (path for path in package.rglob("*.py") if "cli" not in path.parts):
+        for raised in (node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Raise)):
+            texts = [node.value for node in ast.walk(raised) if isinstance(node, ast.Constant)]
+            said = " ".join(text for text in texts if isinstance(text, str))
+            assert not re.search(r"(?<![\w-])--[a-z]", said), f"{path.name}: {said}"
+            looked_at += 1
+    assert looked_at > 200

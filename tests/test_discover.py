@@ -169,9 +169,9 @@ def test_nothing_foreign_is_touched(tmp_path, copy):
     [
         ({"subject": "nobody"}, "there is no subject"),
         ({"set_size": 5}, "no trial has set size 5"),
-        ({"minutes": 0}, "--minutes must be positive"),
-        ({"networks": 0}, "--networks"),
-        ({"cueing": "smell"}, "--cueing is feature"),
+        ({"minutes": 0}, "`minutes` must be positive"),
+        ({"networks": 0}, "`networks`"),
+        ({"cueing": "smell"}, "`cueing` is feature"),
         ({"start_from": "nowhere"}, "nowhere"),
     ],
 )
@@ -345,6 +345,17 @@ def test_another_behaviour_is_not_and_it_says_where(shown):
     assert nearest in outside
     wide = compare(report, gap, answers(report, gap, observer_f, 0.3, 8, 9), fitted)
     assert not wide.matched and any("scatter" in w for w in wide.where) and wide.data is None
+
+
+def test_orientations_are_counted_in_their_own_degrees(shown):
+    """Half as many as on the full circle, in what is said and in what is drawn."""
+    report, gap = shown
+    fitted, data = (answers(report, gap, observer_f, 0.15, k, seed) for seed, k in enumerate((16, 1)))
+    never = answers(report, gap, lambda d: -9 + 0 * d, 0.15, 8, 9)
+    circle, half = (compare(report, gap, never, fitted, data[0], degrees=d) for d in (180 / np.pi, 90 / np.pi))
+    assert half.shown_distance == pytest.approx(np.degrees(half.distance) / 2)
+    first, second = (np.array([float(n) for n in re.findall(r"(\d+)°", " ".join(m.where))]) for m in (circle, half))
+    assert len(first) >= 2 and second == pytest.approx(first / 2, abs=1)
 
 
 def test_predictive_intervals_hold_their_level(shown):

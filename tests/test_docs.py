@@ -5,6 +5,7 @@ science is compiled only.
 """
 
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -73,6 +74,20 @@ def test_code_runs(page: Path, block: Block, tmp_path):
         [sys.executable, "-c", block.code], cwd=tmp_path, env=environment, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
+
+
+NAMED = {name for page in PAGES for name in re.findall(r"\blapsus(?:\.[A-Za-z_]\w*)+", page.read_text())}
+ROOMS = sorted({name.split(".")[1] for name in NAMED if name.count(".") > 1})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("room", ["", *ROOMS])
+def test_what_pages_name_is_there_after_import(room):
+    """The names of a room in a process of their own, where nothing else has imported its modules yet."""
+    chosen = [name for name in NAMED if (name.split(".")[1] if name.count(".") > 1 else "") == room]
+    code = f"import lapsus, operator\nfor name in {sorted(chosen)!r}:\n    operator.attrgetter(name[7:])(lapsus)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert chosen and done.returncode == 0, done.stderr
 
 
 def test_the_experiment_of_readme_is_the_file():

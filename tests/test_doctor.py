@@ -39,7 +39,7 @@ def test_it_counts_the_swaps_that_were_made_and_names_the_set_size_with_most(tmp
     assert 0 <= low < 5 and 80 < middle < 100 and 175 < high <= 180
     assert found.columns["response"] == "resp_ori" and found.columns["non_target_1"] == "nt1"
     assert found.others == ["cue", "note"] and found.probe is None and found.unit == "degrees"
-    assert "--by cue" in found.analyses["conditions"] and "note" not in found.analyses["conditions"]
+    assert '`by="cue"`' in found.analyses["conditions"] and "note" not in found.analyses["conditions"]
 
 
 def test_the_command_prints_it_and_says_where_data_are_few(tmp_path):
@@ -76,5 +76,5 @@ def test_discover_recommends_the_set_size_with_most_swaps(tmp_path):
     table = lapsus.read_trials(written(tmp_path, {1: 0.0, 2: 0.05, 3: 0.3}), columns={"response": "resp_ori"})
     used, notes = _of_size(table, "own.csv", None)
     assert set(used.set_size) == {2} and "1,000 left out" in notes[0]
-    assert "--set-size 3" in _better_size(table, 2)
+    assert "`set_size=3`" in _better_size(table, 2)
     assert _better_size(table, 3) is None and _better_size(used, 2) is None

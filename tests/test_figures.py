@@ -18,9 +18,10 @@ from matplotlib import pyplot as plt
 
 from lapsus.analysis.activity import items
 from lapsus.circular import distance
+from lapsus.cli import app
 from lapsus.errors import LapsusError
 from lapsus.paper import claims, fig2, fig3, fig4, prediction, schematics
-from lapsus.paper.reproduce import FIGURES, reproduce
+from lapsus.paper.reproduce import _CLAIMS, _FIGURES, FIGURES, reproduce
 from lapsus.paper.roles import LABELS, Networks, role_of
 from lapsus.paper.verdicts import criteria
 from lapsus.plots.style import WHEEL, style
@@ -185,6 +186,28 @@ def test_without_networks_figures_say_so_and_claims_are_undecided(tmp_path):
         assert claim.verdict == "undecided" and claim.statistic.startswith("not computed: no ")
 
 
+def test_progress_names_every_step_and_the_share_before_it(tmp_path):
+    """Shares begin at nothing, never fall and do not reach all before the last step is done."""
+    empty, told = SyntheticNetworks(()), []
+    found = reproduce(
+        empty, ["schedule", "cyclic"], tmp_path, further=[empty], progress=lambda *step: told.append(step)
+    )
+    names, shares = zip(*told)
+    assert names == ("schedule", "cyclic", *(f"claim {claim.id}" for claim in found)) and len(found) >= 1
+    assert set(_FIGURES) <= set(FIGURES) and set(_CLAIMS) <= set(claims.CLAIMS)
+    assert shares[0] == 0 and list(shares) == sorted(shares) and shares[-1] < 1
+
+
+def test_an_interrupt_says_what_was_kept_and_how_to_go_on(tmp_path, monkeypatch):
+    def cut_off(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setitem(FIGURES, "cyclic", replace(FIGURES["cyclic"], draw=cut_off))
+    said = CliRunner().invoke(app, ["reproduce", "schedule", "cyclic", "-o", str(tmp_path)])
+    assert said.exit_code == 130 and f"schedule is whole in {tmp_path}/" in said.output
+    assert "`lapsus reproduce cyclic` makes the rest" in said.output and (tmp_path / "schedule.pdf").exists()
+
+
 @pytest.mark.slow
 def test_no_swap_trials_are_a_note_in_the_panel():
     class Careful(SyntheticNetworks):
@@ -215,8 +238,6 @@ def test_unknown_figure_is_refused_with_a_hint(networks):
 
 
 def test_command_line(monkeypatch, tmp_path):
-    from lapsus.cli import app
-
     made = lambda cls, seed=1, which="paper": SyntheticNetworks(("feature-none",))  # noqa: E731
     monkeypatch.setattr(Networks, "shipped", classmethod(made))
     result = CliRunner().invoke(app, ["reproduce", "fig2", "--claims-only", "--json"])

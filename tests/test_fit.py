@@ -4,6 +4,7 @@ data."""
 import json
 import math
 import os
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -16,6 +17,9 @@ from lapsus.circular import wrap
 from lapsus.cli import app
 from lapsus.errors import LapsusError
 from lapsus.inference import Fit, SubjectFits, calibrate, fit
+from lapsus.inference.candidates import EMISSION_ORDER, MODELS, most_looks, search
+from lapsus.inference.model import SETS
+from lapsus.inference.progress import Bar
 from lapsus.trials import Trials, read_trials
 
 NEAR = np.radians([20.0, 60, 100, 140])
@@ -355,7 +359,7 @@ def test_fits_that_did_not_converge_say_so_and_what_to_do(smooth_fit, monkeypatc
     monkeypatch.setattr(smooth_fit, "rhat", 1.15)
     assert not smooth_fit.converged and smooth_fit.to_dict()["converged"] is False
     for text in (smooth_fit.summary(), smooth_fit.to_dict()["warning"]):
-        assert "Not converged: the chains disagree (R-hat 1.15" in text and "--seed" in text and "--model" in text
+        assert "Not converged: the chains disagree (R-hat 1.15" in text and "`seed=1`" in text and "`model`" in text
     both = SubjectFits({"a": smooth_fit, "b": smooth_fit})
     assert both.to_dict()["converged"] is False and "Subject b: Not converged" in both.summary()
 
@@ -424,3 +428,33 @@ def test_responses_without_scatter_are_refused_in_words():
     report = rng.uniform(-3, 3, (50, 2))
     with pytest.raises(LapsusError, match="no scatter to fit"):
         fit(Trials(response=report[:, 0], report=report, probe=rng.uniform(-3, 3, (50, 2))), "constant", progress=False)
+
+
+# --- What is said while it runs ---
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_no_more_candidates_are_looked_at_than_the_time_left_counts(seed):
+    """Predictive densities at random, so that every way through the search comes up."""
+    rng = np.random.default_rng(seed)
+    spaces = [space[: rng.integers(1, len(space) + 1)] for space in (MODELS, EMISSION_ORDER, SETS, (False, True))]
+    looked = []
+
+    def look(choice):
+        looked.append(choice)
+        by_trial = rng.normal(0, 5, 30)
+        return SimpleNamespace(loo=SimpleNamespace(by_trial=by_trial, elpd=by_trial.sum()))
+
+    search(*spaces, look)
+    assert 1 <= len(looked) <= most_looks(*spaces)
+
+
+def test_the_time_left_is_that_of_the_work_left():
+    bar = Bar(False, most=10)
+    bar.stage("first")
+    assert bar.left(5.0) == ""  # nothing is over yet
+    bar.stage("second")
+    assert bar.left(5.0) == ", at most about 0:45 left"
+    bar.stage("third", weight=8)
+    assert bar.left(20.0) == ", at most about 1:20 left"
+    assert Bar(False).left(5.0) == ""

@@ -3,17 +3,24 @@
 import json
 import re
 from html.parser import HTMLParser
+from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 from made_discovery import HOSTILE, TINY, made
 
+from lapsus import Discovery, open_network, report, verdict
 from lapsus.discovery.reports import write_report
 from lapsus.errors import LapsusError
 from lapsus.library import Run
 from lapsus.plots.panels import _dark
+from lapsus.report.discovery import _data
 from lapsus.report.parts import script_json, shortened
+from lapsus.report.terms import TERMS, by_first_use
 from lapsus.study.sizes import QUICK
 from lapsus.training import Experiment, train
+from lapsus.trials import Trials
 
 
 class Elements(HTMLParser):
@@ -81,11 +88,13 @@ def test_names_are_shortened_and_made_visible():
     assert len(shortened("x" * 10_000)) == 120 and shortened("a\x00\nb\u202e") == "a\ufffd\ufffdb\ufffd"
 
 
-def test_greys_turn_over_on_dark_pages_and_colours_stay():
+def test_greys_turn_over_on_dark_pages_and_light_colours_stay():
     svg = '<svg width="1"><path style="fill: #ffffff; stroke: #000000"/><path style="fill: #d55e00"/></svg>'
     dark = _dark(svg)
     white, black = re.search(r"fill: #(..)", dark)[1], re.search(r"stroke: #(..)", dark)[1]
     assert int(white, 16) < 40 and int(black, 16) > 200 and "#d55e00" in dark and 'fill="#ececec"' in dark
+    violet = re.search("stroke: #(..)(..)(..)", _dark('<svg ><path style="stroke: #482576"/></svg>'))
+    assert sum(int(part, 16) for part in violet.groups()) > 1.8 * (0x48 + 0x25 + 0x76)  # too dark for a dark page
 
 
 @pytest.fixture(scope="module")
@@ -125,3 +134,41 @@ def test_files_of_others_are_not_overwritten(runs, tmp_path):
     assert (tmp_path / "mine.html").read_text() == "years of work"
     with pytest.raises(LapsusError, match="nowhere"):
         write_report([str(tmp_path / "nowhere")], tmp_path / "x.html")
+
+
+def test_pages_share_one_head():
+    """Every template of a page extends the base, which alone has a head."""
+    templates = {path.name: path.read_text() for path in Path(report.__file__).parent.glob("*.html")}
+    assert {name for name, text in templates.items() if "<head>" in text} == {"base.html"}
+    extending = {name for name, text in templates.items() if text.startswith('{% extends "base.html" %}')}
+    assert extending == {"page.html", "ensemble.html", "gallery.html", "live.html"}
+
+
+def test_orientations_in_a_report_are_those_of_the_user():
+    """Errors of 10° of orientation are 10° in the table of subjects and on the axis, whatever circle they lie on."""
+    rng = np.random.default_rng(0)
+    target = rng.uniform(0, 180, 60)
+    turned = target + np.tile([10.0, -10.0], 30)
+    rows = {"subject": ["a", "b"] * 30, "response": turned % 180, "target": target, "non_target_1": (target + 60) % 180}
+    trials = Trials.from_table(pd.DataFrame(rows), unit="degrees_180")
+    shown = _data(trials, {"model": "constant", "weights": [{"trials": 60, "non_target": 0.1}]}, [])
+    assert [row[2] for row in shown["subjects"]["body"]] == ["10.0", "10.0"]
+    assert "repeat after 180°" in shown["text"] and "beyond 22.5°" in shown["picture"].alt
+
+
+def test_a_word_is_defined_where_it_is_first_used():
+    first, later = by_first_use("Half of the outcome is fixed at step 20, x carries it, its swaps are misselections.")
+    assert [term.name for term in first] == ["misselection", "x and m"]
+    assert {term.name for term in (*first, *later)} == {term.name for term in TERMS} and len(later) == len(TERMS) - 2
+
+
+@pytest.mark.slow
+def test_results_show_themselves_shortly_and_in_notebooks():
+    """A line in a terminal, and a piece of HTML in which nothing of the user's is executed."""
+    found = Discovery(made())
+    results = [found, found.trials, found.fit, found.matches[0], found.mechanisms[0], verdict(found.evaluations[0])]
+    for one in results:
+        assert "\n" not in repr(one) and len(repr(one)) < 500, type(one)
+        assert one._repr_html_().startswith("<") and "<script" not in one._repr_html_(), type(one)
+    for other in (found.runs[0], found.models[0], open_network("index-swap-10")):
+        assert "\n" not in repr(other) and len(repr(other)) < 500 and " object at " not in repr(other)

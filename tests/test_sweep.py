@@ -230,7 +230,7 @@ def test_classes_of_the_users_own_are_imported_by_members(tmp_path, monkeypatch)
     monkeypatch.syspath_prepend(tmp_path)
     sweep = made(tmp_path, changes={"task": TINY["task"] | {"kind": "mine_of_sweeps:Mine"}})
     assert run_member(sweep, "tiny-1").kind == "done"
-    with pytest.raises(LapsusError, match="--trust"):
+    with pytest.raises(LapsusError, match="`trust=True`"):
         Run(sweep.run_folder("tiny-1"))
 
 

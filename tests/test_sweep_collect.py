@@ -9,6 +9,7 @@ from sweep_members import QUICK, write_sweep
 
 from lapsus.cli import app
 from lapsus.files import make_folder, write_json
+from lapsus.report.ensemble import ensemble_page
 from lapsus.sweep import Sweep, collect, plan_sweep, read_sweep
 from lapsus.sweep.collected import claims_over_networks
 
@@ -59,6 +60,15 @@ def test_the_command_writes_tables_and_a_page(made_up, capsys):
     assert 'href="../members/tiny_units-6_encoding-circular-3/"' in page and "stands apart" in page
     assert page.count("<circle") == 15 * 2  # a dot for every member and statistic; "bad" has no value
     assert (folder / "costs.csv").is_file() and "http" not in page.replace("http-equiv", "")
+
+
+def test_angles_are_degrees_on_the_page_and_radians_in_the_table():
+    key = "evaluation.median_error"
+    members = pd.DataFrame({"member": ["a-1", "a-2"], "setting": "a", "done": True, key: np.radians([5.0, 7.0])})
+    row = {"setting": "a", "statistic": key, "between": np.radians(2.0), "units": 2, "outliers": ""}
+    row |= {"mean": np.radians(6.0), "low": np.radians(4.5), "high": np.radians(7.5)}
+    page = ensemble_page("a", "", members, pd.DataFrame([row]), None, {"a-1": "x", "a-2": "y"})
+    assert "Median error (°)" in page and "6 [4.5, 7.5], s.d. between networks 2" in page and "a-2: 7<" in page
 
 
 def test_names_from_outside_are_escaped(tmp_path, capsys):

@@ -44,7 +44,7 @@ def test_units_become_radians(unit, factor):
 
 
 def test_degrees_and_half_degrees_are_not_guessed():
-    assert "--unit degrees_180" in problems(table(unit=np.pi / 90), unit=None)
+    assert '`unit="degrees_180"`' in problems(table(unit=np.pi / 90), unit=None)
 
 
 IN_UNIT = {"radians": 1.0, "degrees": np.pi / 180, "degrees_180": np.pi / 90}
@@ -55,7 +55,7 @@ IN_UNIT = {"radians": 1.0, "degrees": np.pi / 180, "degrees_180": np.pi / 90}
 )
 def test_a_wrong_unit_is_one_sentence_that_says_what_to_give(said, true):
     text = problems(table(unit=IN_UNIT[true]), said)
-    assert text.count("\n") == 0 and text.endswith(".") and f"--unit {true}" in text
+    assert text.count("\n") == 0 and text.endswith(".") and f'`unit="{true}"`' in text
     assert ("degrees_180" in text) == ("degrees_180" in (said, true))  # no hint at orientations where there are none
 
 
@@ -64,7 +64,7 @@ def test_probes_in_another_unit_are_one_sentence():
     places = [name for name in frame if "probe" in name]
     frame[places] *= np.pi / 180
     text = problems(frame, "degrees")
-    assert text.count("\n") == 0 and "--probe-unit radians" in text
+    assert text.count("\n") == 0 and '`probe_unit="radians"`' in text
     Trials.from_table(frame, "degrees", "radians")
     # In half degrees opposite places fall together, which is no second problem.
     frame[places] = [[0.0, 180.0, 270.0], [270.0, 315.0, 90.0]] * 15
@@ -354,16 +354,18 @@ def test_a_published_layout_refuses_another_unit(tmp_path):
         "subject": np.ones(6),
     }
     savemat(tmp_path / "a.mat", columns)
-    with pytest.raises(LapsusError, match=r"Bays et al. \(2009\), which is read as radians; leave --unit degrees out"):
+    with pytest.raises(
+        LapsusError, match=r"Bays et al. \(2009\), which is read as radians; leave `unit='degrees'` out"
+    ):
         read_trials(tmp_path / "a.mat", "degrees")
     assert len(read_trials(tmp_path / "a.mat", "radians")) == len(read_trials(tmp_path / "a.mat")) == 6
     savemat(tmp_path / "b.mat", {"recording1": {"set_size": [1.0, 2.0]}})
-    with pytest.raises(LapsusError, match="leave --probe-unit radians out"):
+    with pytest.raises(LapsusError, match="leave `probe_unit='radians'` out"):
         read_trials(tmp_path / "b.mat", "degrees", "radians")
 
 
 def test_a_folder_of_a_published_layout_refuses_another_unit(human_data):
-    with pytest.raises(LapsusError, match="leave --unit radians out"):
+    with pytest.raises(LapsusError, match="leave `unit='radians'` out"):
         read_trials(human_data / "vandenberg2012_color", "radians")
 
 
@@ -456,7 +458,7 @@ def test_numbered_positions_become_angles():
     frame = table(unit=np.pi / 180)
     names = [name for name in frame if "probe" in name]
     frame[names] = [[1, 2, 13], [4, 5, 8]] * 15
-    assert "--probe-positions" in problems(frame, "degrees")
+    assert "`probe_positions`" in problems(frame, "degrees")
     trials = Trials.from_table(frame, "degrees", probe_positions=13)
     np.testing.assert_allclose(np.degrees(trials.distance("probe")[0]), [0, 360 / 13, -360 / 13])
     np.testing.assert_allclose(

@@ -87,6 +87,13 @@ def test_shipped_networks_get_the_verdict_that_their_limits_give(name, kind):
     assert verdict(facts["evaluation"], facts["config"]["stage"][-1]["objective"]["kind"]).kind == kind
 
 
+def test_angles_are_said_in_degrees():
+    found = shipped()["feature-smooth-2"]["evaluation"]
+    assert f"median error {math.degrees(found['median_error']):.1f}°" in str(verdict(found))
+    said = str(verdict(found | {"median_error": math.radians(20)}))
+    assert "median error 20.0° (limit 8.6°)" in said and "rad" not in said
+
+
 def test_an_excess_over_its_limit_is_not_matched():
     found = shipped()["feature-smooth-2"]["evaluation"]
     said = verdict(found | {"excess": 2 * LIMITS["diffusion"]["excess"]})

@@ -62,7 +62,7 @@ def test_a_run_that_has_not_begun(tmp_path, run):
 def test_mistakes_are_sentences(run, tmp_path):
     with pytest.raises(LapsusError, match="does not exist"):
         serve(tmp_path / "nowhere")
-    with pytest.raises(LapsusError, match="--port must be"):
+    with pytest.raises(LapsusError, match="`port` must be"):
         serve(run.path, 70_000)
 
 

@@ -1,4 +1,4 @@
-"""The report and the live page in headless Chromium with the network off: as a reader meets them."""
+"""Every page of ours in headless Chromium with the network off: as a reader meets them."""
 
 import os
 import re
@@ -6,7 +6,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pandas as pd
 import pytest
+
+from lapsus.report.ensemble import ensemble_page
+from lapsus.report.gallery import gallery_page
+from lapsus.study.sizes import QUICK
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from made_discovery import made, tiny_start
@@ -161,6 +166,53 @@ def test_hostile_names_run_nothing(report):
     assert report.run("document.querySelectorAll('script').length") == 2
     assert report.run("document.images.length && [...document.images].every(i => i.src.startsWith('data:'))")
     assert "<script>alert" in report.run("document.querySelector('header').textContent")
+
+
+def made_up_ensemble() -> str:
+    """Two settings of six networks, one of which stands apart; numbers that nobody measured."""
+    key, settings = "evaluation.median_error", ("few units", "many units, with a name that is longer than its place")
+    rows = [
+        {
+            "member": f"{setting[:3]}-{seed}",
+            "setting": setting,
+            "done": True,
+            key: 0.1 + 0.01 * seed,
+            "questions.x": seed,
+        }
+        for setting in settings
+        for seed in range(1, 7)
+    ]
+    one = {"mean": 0.13, "low": 0.11, "high": 0.15, "between": 0.02, "units": 6, "outliers": ""}
+    statistics = [{"setting": s, "statistic": name} | one for name in (key, "questions.x") for s in settings]
+    statistics[0]["outliers"] = "few-6"
+    claims = pd.DataFrame(
+        [{"id": "a-claim", "varied": "{}", "mean": 0.5, "low": 0.4, "high": 0.6, "units": 3, "share_that_holds": 1.0}]
+    )
+    members = pd.DataFrame(rows)
+    links = {name: f"../members/{name}/" for name in members["member"]}
+    return ensemble_page("a study", "Two settings.", members, pd.DataFrame(statistics), claims, links)
+
+
+@pytest.fixture(scope="module")
+def others(tmp_path_factory):
+    """The gallery and the page of an ensemble, as files."""
+    folder = tmp_path_factory.mktemp("pages")
+    pages = {"gallery": gallery_page(["index-swap-10"], QUICK, 1), "ensemble": made_up_ensemble()}
+    for name, text in pages.items():
+        (folder / f"{name}.html").write_text(text)
+    return {name: (folder / f"{name}.html").as_uri() for name in pages}
+
+
+@pytest.mark.parametrize("width, dark", [(390, False), (820, True), (1280, False)])
+@pytest.mark.parametrize("name", ["gallery", "ensemble"])
+def test_gallery_and_ensemble_read_well(browser, others, name, width, dark):
+    browser.offline()
+    browser.size(width, 844, dark, mobile=width < 900)
+    browser.open(others[name])
+    assert browser.complaints() == []
+    assert browser.run("document.documentElement.scrollWidth") <= width
+    shot(browser, f"{name}-{width}-{'dark' if dark else 'light'}")
+    assert audit(browser) == []
 
 
 @pytest.fixture(scope="module")

@@ -16,3 +16,41 @@ trialwise    does alignment before the cue predict swaps, trial by trial?
 procrustes, dynamical_distance    networks compared
 synthetic    populations that swap in a known way
 """
+
+from lapsus.analysis import (
+    activity,
+    alignment,
+    commitment,
+    decoding,
+    dynamical_distance,
+    dynamics,
+    kind,
+    modes,
+    outcomes,
+    procrustes,
+    ring_fit,
+    rings,
+    swap_axis,
+    synthetic,
+    transplants,
+    trialwise,
+)
+
+__all__ = [
+    "activity",
+    "alignment",
+    "commitment",
+    "decoding",
+    "dynamical_distance",
+    "dynamics",
+    "kind",
+    "modes",
+    "outcomes",
+    "procrustes",
+    "ring_fit",
+    "rings",
+    "swap_axis",
+    "synthetic",
+    "transplants",
+    "trialwise",
+]

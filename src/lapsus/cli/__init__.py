@@ -13,6 +13,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
+from lapsus.cli.words import as_typed
 from lapsus.errors import LapsusError, LapsusWarning
 
 __all__ = ["app", "main"]
@@ -109,7 +110,7 @@ def _show_warning(
     line: str | None = None,
 ) -> None:
     if issubclass(category, LapsusWarning):
-        print(f"lapsus: {message}", file=sys.stderr)
+        print(f"lapsus: {as_typed(str(message))}", file=sys.stderr)
     elif not issubclass(category, (DeprecationWarning, FutureWarning)):
         print(f"{category.__name__}: {message}", file=sys.stderr)
 
@@ -126,7 +127,7 @@ def main() -> None:
 
 def _say(text: str) -> None:
     with suppress(OSError):
-        print(f"lapsus: {text}", file=sys.stderr)
+        print(f"lapsus: {as_typed(text)}", file=sys.stderr)
 
 
 def _leave(code: int = 0) -> int:

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from lapsus.cli.fit import ProbeUnit, Unit
+from lapsus.cli.words import as_typed
 
 
 def command(
@@ -64,7 +65,7 @@ def command(
             unit=unit,
             probe_unit=probe_unit,
             seed=seed,
-            say=lambda text: typer.echo(text, err=True),
+            say=lambda text: typer.echo(as_typed(text), err=True),
         )
     except Interrupted:
         typer.echo("Interrupted; all is saved. The same command goes on.", err=True)

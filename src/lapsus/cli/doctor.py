@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from lapsus.cli.fit import Columns, ProbePositions, ProbeUnit, Unit, Where, pairs
+from lapsus.cli.fit import Columns, ProbePositions, ProbeUnit, Unit, Where, table_of
+from lapsus.cli.words import as_typed
 
 
 def command(
@@ -20,15 +21,6 @@ def command(
 ) -> None:
     """Say what was understood of a trial table: columns, unit, items, distances, swaps to expect, analyses."""
     from lapsus.inference.examine import examine
-    from lapsus.trials import read_trials
 
-    table = read_trials(
-        trials,
-        unit,
-        probe_unit,
-        columns=pairs(columns, "--columns response=response_ori"),
-        where=pairs(where, "--where condition=dual"),
-        probe_positions=probe_positions,
-    )
-    found = examine(table)
-    typer.echo(json_module.dumps(found.to_dict()) if json else found.text())
+    found = examine(table_of(trials, unit, probe_unit, columns, where, probe_positions))
+    typer.echo(json_module.dumps(found.to_dict()) if json else as_typed(found.text()))

@@ -1,6 +1,7 @@
 """lapsus evaluate."""
 
 import json as json_module
+import math
 from typing import Annotated
 
 import typer
@@ -74,7 +75,7 @@ def describe_delays(result: dict) -> str:
         "swap_curve_mad": "curve, mean",
         "swap_curve_max": "curve, max",
         "swap_likelihood_mad": "by likelihood",
-        "median_error": "median error",
+        "median_error": "error (°)",
         "away": "away",
     }
     shown = {key: title for key, title in columns.items() if key in result["delays"][0]}
@@ -83,28 +84,32 @@ def describe_delays(result: dict) -> str:
         "delay  " + "  ".join(f"{title:>13}" for title in shown.values()),
     ]
     for row in result["delays"]:
-        lines.append(f"{row['delay']:5d}  " + "  ".join(f"{row[key]:13.4f}" for key in shown))
+        lines.append(f"{row['delay']:5d}  " + "  ".join(_cell(key, row[key]) for key in shown))
     longest = max(row["delay"] for row in result["delays"])
     left = 100 * result["norm_ratio"]
     lines.append(f"Of the norm of the rates at stimulus offset, {left:.0f} % is left after {longest} steps.")
     return "\n".join(lines)
 
 
+def _cell(key: str, value: float) -> str:
+    return f"{math.degrees(value):13.1f}" if key == "median_error" else f"{value:13.4f}"
+
+
 def describe(result: dict) -> str:
     """The evaluation in words and one table."""
+    from lapsus.statistics.swaps import AWAY
+
     lines = [f"{result['conditions']:,} fresh conditions × {result['trials']} trials; 95 % intervals in brackets."]
     if "excess" in result:
         low, high = result["excess_interval"]
         lines.append(f"Excess over the Bayes denoiser  {result['excess']:.4f} [{low:.4f}, {high:.4f}]  (0 is perfect)")
     if "radius_mean" in result:
-        low, high = result["median_error_interval"]
+        median, due = (math.degrees(result[key]) for key in ("median_error", "median_error_target"))
+        low, high = map(math.degrees, result["median_error_interval"])
         lines += [
+            (f"Median error to nearest item    {median:.2f}° [{low:.2f}, {high:.2f}]  (target {due:.2f}°)"),
             (
-                f"Median error to nearest item    {result['median_error']:.4f} rad [{low:.4f}, {high:.4f}]  (target"
-                f" {result['median_error_target']:.4f})"
-            ),
-            (
-                f"Further than 0.6 rad from all   {100 * result['away']:.2f} %  (target"
+                f"Further than {math.degrees(AWAY):.0f}° from all       {100 * result['away']:.2f} %  (target"
                 f" {100 * result['away_target']:.2f} %)"
             ),
             (
@@ -117,8 +122,9 @@ def describe(result: dict) -> str:
         exact = result.get("exact_sampler", {}).get("swap_curve", [])
         for index, point in enumerate(result["swap_curve"]):
             perfect = f"{exact[index]['rate']:.4f}" if exact else "-"
+            apart = math.degrees(point["distance"])
             lines.append(
-                f"{point['distance']:7.3f}   {point['rate']:.4f} [{point['low']:.4f}, {point['high']:.4f}]   "
+                f"{apart:7.0f}°  {point['rate']:.4f} [{point['low']:.4f}, {point['high']:.4f}]   "
                 f"{point['target']:.4f}   {point['likelihood']:.4f}      {perfect}"
             )
         lines.append(

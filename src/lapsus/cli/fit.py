@@ -2,9 +2,14 @@
 
 import json as json_module
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from lapsus.cli.words import as_typed
+
+if TYPE_CHECKING:
+    from lapsus.trials import Trials
 
 Unit = Annotated[str | None, typer.Option(help="degrees, degrees_180 or radians.", show_default="read off the values")]
 ProbeUnit = Annotated[str | None, typer.Option(help="Unit of the probe feature.", show_default="the same")]
@@ -19,6 +24,22 @@ Where = Annotated[
 ProbePositions = Annotated[
     int | None, typer.Option(help="Probes are numbers of so many places on a ring.", show_default="probes are angles")
 ]
+
+
+def table_of(
+    path: Path,
+    unit: str | None,
+    probe_unit: str | None,
+    columns: list[str] | None,
+    where: list[str] | None,
+    probe_positions: int | None,
+) -> "Trials":
+    """The trials that the options above describe."""
+    from lapsus.trials import read_trials
+
+    named = _pairs(columns, "--columns response=response_ori")
+    kept = _pairs(where, "--where condition=dual")
+    return read_trials(path, unit, probe_unit, columns=named, where=kept, probe_positions=probe_positions)
 
 
 def command(
@@ -93,7 +114,6 @@ def command(
     from lapsus.inference import fit
     from lapsus.inference.files import check_folder
     from lapsus.inference.progress import Bar
-    from lapsus.trials import read_trials
 
     if output is not None and check_folder(output) and not force:
         raise LapsusError(f"{output}: holds an earlier fit; --force replaces it, -o names another folder.")
@@ -101,16 +121,8 @@ def command(
         raise LapsusError(f"--seed must not be negative (it is {seed}).")
     if apart is not None and not apart > 0:
         raise LapsusError(f"--apart is an angle above 0 (it is {apart:g}).")
-    table = read_trials(
-        trials,
-        unit,
-        probe_unit,
-        columns=pairs(columns, "--columns response=response_ori"),
-        where=pairs(where, "--where condition=dual"),
-        probe_positions=probe_positions,
-        feature_name=feature_name,
-        probe_name=probe_name,
-    )
+    table = table_of(trials, unit, probe_unit, columns, where, probe_positions)
+    table.name_features(feature_name, probe_name)
     if set_size is not None:
         if not (table.set_size == set_size).any():
             sizes = ", ".join(map(str, np.unique(table.set_size)))
@@ -131,7 +143,7 @@ def command(
         )
         with Bar(not json) as bar:
             bar.stage("predictive checks")
-            shown = json_module.dumps(result.to_dict()) if json else result.summary()
+            shown = json_module.dumps(result.to_dict()) if json else as_typed(result.summary())
             if output is not None:
                 from lapsus.plots.fits import save_all
 
@@ -147,7 +159,7 @@ def command(
         typer.echo(f"\nWritten to {output}.")
 
 
-def pairs(given: list[str] | None, example: str) -> dict[str, str] | None:
+def _pairs(given: list[str] | None, example: str) -> dict[str, str] | None:
     """a=b, c=d (also separated by commas) as a dictionary."""
     from lapsus.errors import LapsusError
 

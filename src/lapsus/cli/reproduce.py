@@ -6,7 +6,6 @@ if TYPE_CHECKING:
     import xarray as xr
 
 import json as json_module
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -69,23 +68,22 @@ def figures(
     import matplotlib
 
     matplotlib.use("agg")
-    from lapsus.paper.reproduce import reproduce
+    from lapsus.paper.reproduce import FIGURES, reproduce
     from lapsus.paper.roles import Networks
     from lapsus.training.experiment import check_set
 
     networks = Networks.shipped(seed or 1, check_set(which)) if runs is None else Networks.in_folder(runs)
     further = [Networks.shipped(other, which) for other in _seeds(which)[1:]] if runs is None and seed is None else []
-    say = _progress if sys.stderr.isatty() else (lambda name: None)
     data = None if recording is None else _open(recording)
-    claims = reproduce(
-        networks,
-        figure or (),
-        None if claims_only else output,
-        recording=data,
-        further=further,
-        values=values,
-        progress=say,
-    )
+    folder = None if claims_only else output
+    with TimeLeft() as bar:
+        try:
+            claims = reproduce(
+                networks, figure or (), folder, recording=data, further=further, values=values, progress=bar.at
+            )
+        except KeyboardInterrupt:
+            typer.echo(_stopped(bar.begun[:-1], figure or list(FIGURES), folder, values), err=True)
+            raise typer.Exit(130) from None
     if json:
         typer.echo(json_module.dumps([claim.as_dict() for claim in claims], indent=1))
         return
@@ -101,8 +99,40 @@ def _seeds(which: str) -> list[int]:
     return sorted({one["config"]["seed"] for one in shipped(which).values()})
 
 
-def _progress(name: str) -> None:
-    print(f"lapsus: {name} …", file=sys.stderr)
+class TimeLeft:
+    """A line on the terminal: what is being done, how much of all is, for how long, and how long it will take."""
+
+    def __init__(self) -> None:
+        from tqdm import tqdm
+
+        form = "{desc}: {percentage:3.0f} % of the work, {elapsed}, about {remaining} left"
+        self._bar = tqdm(total=1.0, disable=None, leave=False, smoothing=0, bar_format=form)
+        self.begun: list[str] = []
+
+    def __enter__(self) -> "TimeLeft":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.close()
+
+    def at(self, name: str, share: float) -> None:
+        """Something begins when a share of all is done."""
+        self.begun.append(name)
+        self._bar.set_description_str(f"lapsus: {name}", refresh=False)
+        self._bar.update(share - self._bar.n)
+        self._bar.refresh()
+
+
+def _stopped(done: list[str], wanted: list[str], folder: Path | None, values: Path | None) -> str:
+    """What an interrupt left, and what makes the rest."""
+    drawn = [name for name in wanted if name in done]
+    if values is not None and values.exists():
+        return f"lapsus: stopped; what was computed of the claims is in {values}. The same command goes on."
+    if folder is None or not drawn:
+        return "lapsus: stopped; nothing was kept. The same command starts again."
+    left = [name for name in wanted if name not in done]
+    rest = f"`lapsus reproduce {' '.join(left)}` makes the rest" if left else "`--claims-only` tests the claims"
+    return f"lapsus: stopped; {', '.join(drawn)} {'are' if len(drawn) > 1 else 'is'} whole in {folder}/. {rest}."
 
 
 def _open(path: Path) -> "xr.Dataset":

@@ -35,7 +35,7 @@ def write_report(
     no-such-network is neither a run folder nor a network that ships with lapsus
     """
     if seed is not None and seed < 0:
-        raise LapsusError(f"--seed must not be negative (it is {seed}).")
+        raise LapsusError(f"`seed` must not be negative (it is {seed}).")
     if not sources:
         raise LapsusError("A report needs at least one run folder or network that ships with lapsus.")
     one = Path(sources[0])

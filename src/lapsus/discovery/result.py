@@ -1,5 +1,6 @@
 """What a discovery found: its parts, and the outcome as plain numbers and sentences."""
 
+import html
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -59,6 +60,13 @@ class Discovery:
     def __repr__(self) -> str:
         state = "done" if "report" in self.done else f"{len(self.done)} of {len(STAGES)} stages done"
         return f"Discovery({self.path}, {state})"
+
+    def _repr_html_(self) -> str:
+        said = f"<p><b>{html.escape(repr(self))}</b></p>"
+        if "report" not in self.done:
+            return said
+        found = "".join(f"<li>{html.escape(sentence)}</li>" for sentence in self.sentences)
+        return f"{said}<ol>{found}</ol><p>The page: {html.escape(str(self.report))}</p>"
 
     @property
     def done(self) -> dict[str, float]:

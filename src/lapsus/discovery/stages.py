@@ -86,13 +86,13 @@ def discover(
     """
     say = _default_say if say is None else say
     if not 0 < minutes < float("inf"):
-        raise LapsusError(f"--minutes must be positive, not {minutes}.")
+        raise LapsusError(f"`minutes` must be positive, not {minutes}.")
     if not 1 <= networks <= _MOST_NETWORKS:
-        raise LapsusError(f"--networks must be 1 to {_MOST_NETWORKS}, not {networks}.")
+        raise LapsusError(f"`networks` must be 1 to {_MOST_NETWORKS}, not {networks}.")
     if not 0 <= seed < 2**31 - networks:
-        raise LapsusError(f"--seed must be a whole number from 0 to about two billion, not {seed}.")
+        raise LapsusError(f"`seed` must be a whole number from 0 to about two billion, not {seed}.")
     if cueing not in ("auto", "feature", "index"):
-        raise LapsusError(f"--cueing is feature, index or auto, not {cueing}.")
+        raise LapsusError(f"`cueing` is feature, index or auto, not {cueing}.")
     example = trials is None
     table, source = _read(trials, subject, unit, probe_unit)
     used, notes = _of_size(table, source, set_size)
@@ -218,15 +218,15 @@ def _better_size(table: Trials, now: int) -> str | None:
         return None
     return (
         f"Set size {best} has more swaps to learn from, about {found[best]:.0f} where {now} items have"
-        f" {found[now]:.0f}: --set-size {best}."
+        f" {found[now]:.0f}: `set_size={best}`."
     )
 
 
 def _cueing(cueing: str, trials: Trials) -> str:
     if cueing == "feature" and trials.probe is None:
         raise LapsusError(
-            "--cueing feature needs a probe feature (target_probe, non_target_probe_1, …); the table has none. --cueing"
-            " index does without."
+            '`cueing="feature"` needs a probe feature (target_probe, non_target_probe_1, …); the table has none.'
+            ' `cueing="index"` does without.'
         )
     return ("feature" if trials.probe is not None else "index") if cueing == "auto" else cueing
 

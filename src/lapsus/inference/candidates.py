@@ -20,7 +20,7 @@ from lapsus.inference.model import FEATURES, SETS, MixtureModel
 from lapsus.inference.shares import mean_shares
 from lapsus.trials import Trials
 
-__all__ = ["EMISSION_ORDER", "MODELS", "SCATTER", "Candidate", "Choice", "compare", "evaluate", "search"]
+__all__ = ["EMISSION_ORDER", "MODELS", "SCATTER", "Candidate", "Choice", "compare", "evaluate", "most_looks", "search"]
 
 MODELS = ("none", "constant", "probe", "report", "both")  # simplest first
 EMISSION_ORDER = ("von_mises", "variable_precision", "wrapped_stable")
@@ -116,6 +116,15 @@ def search(
         chosen = _sets(others, look)
     look(chosen)
     return chosen, seen
+
+
+def most_looks(
+    models: tuple[str, ...], emissions: tuple[str, ...], sets: tuple[str, ...], biases: tuple[bool, ...]
+) -> int:
+    """How many candidates `search` evaluates at most; those that come twice are evaluated once."""
+    compared = len(models) * len(emissions) > 1
+    again = 2 * (len(emissions) - 1) + len(models) - 1 if compared and len(emissions) > 1 else 0
+    return len(biases) + len(models) - 1 + again + len(sets) - 1
 
 
 def _sets(others: list[Choice], look: Callable[[Choice], Candidate]) -> Choice:

@@ -64,7 +64,7 @@ class Examination:
         lines = [f"{self.source}: {self.trials:,} trials of {subjects}.", ""]
         lines.append("Columns that are used: " + ", ".join(_taken(self.columns)) + ".")
         if self.others:
-            lines.append("Kept, for --by and --where: " + ", ".join(self.others) + ".")
+            lines.append("Kept, for `by` and `where`: " + ", ".join(self.others) + ".")
         probe = f"the probe feature ({self.probe}) in {self.probe_unit}" if self.probe else "no probe feature"
         lines += [f"The reported feature ({self.feature}) is in {self.unit}; {probe}.", ""]
         lines.append(
@@ -185,12 +185,14 @@ def _analyses(trials: Trials, sizes: list[SetSize], recommended: int | None) -> 
     if "subject" not in trials.columns:
         found["by subject"] = "no: there is no column subject"
     comparable = [str(name) for name, values in trials.conditions.items() if 2 <= values.nunique() <= 12]
-    found["conditions"] = "--by " + ", --by ".join(comparable) if comparable else "no column with 2 to 12 values"
+    found["conditions"] = (
+        ", ".join(f'`by="{name}"`' for name in comparable) if comparable else "no column with 2 to 12 values"
+    )
     if recommended is None:
         found["discover"] = f"no: it needs {LEAST_TRIALS} trials with two items or more"
         return found
     size = next(size for size in sizes if size.items == recommended)
-    found["discover"] = f"yes; --set-size {recommended} has most swaps to learn from"
+    found["discover"] = f"yes; `set_size={recommended}` has most swaps to learn from"
     if (size.swaps or 0) < FEW_SWAPS:
         found["discover"] += f", but about {size.swaps:.0f} are few: what it says of them will be uncertain"
     return found

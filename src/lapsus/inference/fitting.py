@@ -10,7 +10,7 @@ import torch
 
 from lapsus import circular
 from lapsus.errors import LapsusError, LapsusWarning
-from lapsus.inference.candidates import EMISSION_ORDER, MODELS, Candidate, Choice, compare, evaluate, search
+from lapsus.inference.candidates import EMISSION_ORDER, MODELS, Candidate, Choice, compare, evaluate, most_looks, search
 from lapsus.inference.emissions import EMISSIONS
 from lapsus.inference.laplace import Laplace
 from lapsus.inference.likelihood import one_thread_each
@@ -21,6 +21,9 @@ from lapsus.inference.sampler import sample
 from lapsus.trials import Trials, read_trials
 
 __all__ = ["fit"]
+
+# The work of drawing from the posterior of the kept model, in candidates: for the time left.
+SAMPLING = 2.0
 
 
 def fit(
@@ -71,7 +74,8 @@ def fit(
     biases = (False, True) if bias is None else (bool(bias),)
     if names == ("none",):
         structures = ("shared",)
-    with Bar(progress) as bar, one_thread_each():
+    work = most_looks(names, emissions, structures, biases) + SAMPLING
+    with Bar(progress, work) as bar, one_thread_each():
 
         def look(choice: Choice) -> Candidate:
             bar.stage(f"comparing: {choice.words(several)}")
@@ -81,7 +85,7 @@ def fit(
         results = []
         for number, laplace in enumerate(seen[chosen].fits):
             whose = "" if subjects[number] is None else f", subject {subjects[number]}"
-            bar.stage(f"sampling: {chosen.words(several)}{whose}")
+            bar.stage(f"sampling: {chosen.words(several)}{whose}", SAMPLING / len(parts))
             results.append(_sample(laplace, seed, apart, bar))
     table = compare(seen) if len(seen) > 1 else None
     seconds = time.perf_counter() - start
@@ -185,7 +189,7 @@ def _check(by: str | None, sets: str, trials: Trials) -> str | None:
     if "subject" not in trials.columns:
         raise LapsusError(
             f"{trials.source}: there is no column subject, which by '{by}' needs; the table has"
-            f" {', '.join(trials.columns)}. Call the column that says who answered 'subject', or leave out --by to fit"
+            f" {', '.join(trials.columns)}. Call the column that says who answered 'subject', or leave out `by` to fit"
             " all trials together."
         )
     if by == "subject":

@@ -1,4 +1,4 @@
-"""A progress line for fits: what is being done, and for how long."""
+"""A progress line for fits: what is being done, for how long, and how long it may still take."""
 
 from types import TracebackType
 
@@ -8,14 +8,15 @@ __all__ = ["Bar"]
 class Bar:
     """Stages with a count of what each has done; silent when not on a terminal.
 
-    How many models will be compared is not known beforehand, so there is no percentage that would wait at 100.
+    most: how much work there is at most, in stages of weight 1; fewer may do, since which models are compared depends
+    on those before, so that the line may end before the time that it says (0: not known, nothing is said).
     """
 
-    def __init__(self, shown: bool = True):
+    def __init__(self, shown: bool = True, most: float = 0):
         from tqdm import tqdm
 
         self._tqdm = tqdm(total=None, disable=None if shown else True, bar_format="{desc} ({elapsed})", leave=False)
-        self._text, self._moves = "", 0
+        self._text, self._moves, self._most, self._done, self._weight = "", 0, most, 0.0, 0.0
 
     def __enter__(self) -> "Bar":
         return self
@@ -23,14 +24,22 @@ class Bar:
     def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self._tqdm.close()
 
-    def stage(self, text: str) -> None:
-        """Begin something; its text replaces the last."""
+    def stage(self, text: str, weight: float = 1) -> None:
+        """Begin something that is so many times the work of another stage; its text replaces the last."""
+        self._done, self._weight = self._done + self._weight, weight
         self._text, self._moves = text, 0
+        self._tqdm.bar_format = f"{{desc}} ({{elapsed}}{self.left(self._tqdm.format_dict['elapsed'])})"
         self._tqdm.set_description_str(text)
-        self._tqdm.refresh()
 
     def step(self) -> None:
         """One move of the chains."""
         self._moves += 1
         self._tqdm.set_description_str(f"{self._text}, move {self._moves}")
         self._tqdm.update()
+
+    def left(self, elapsed: float) -> str:
+        """What is said of the time left after so many seconds; nothing before the first stage is over."""
+        if not self._most or not self._done:
+            return ""
+        seconds = round(elapsed * max(0.0, self._most / self._done - 1))
+        return f", at most about {seconds // 60}:{seconds % 60:02d} left"

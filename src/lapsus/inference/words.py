@@ -309,8 +309,8 @@ def warning(fit: "Fit") -> str | None:
         return None
     return (
         f"Not converged: the chains disagree (R-hat {fit.rhat:.2f}, which should be below {RHAT}), so its bands are"
-        " rough. Fit again with another seed (--seed 1); if that does not help, use a simpler model (--model), or"
-        " more trials (--by hierarchical shares them between subjects)."
+        " rough. Fit again with another seed (`seed=1`); if that does not help, use a simpler model (`model`),"
+        ' or more trials (`by="hierarchical"` shares them between subjects).'
     )
 
 

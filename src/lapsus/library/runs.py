@@ -92,6 +92,9 @@ class Run:
         self.experiment = read_experiment(config)
         check_trust(self.experiment.model_dump(), config, trust)
 
+    def __repr__(self) -> str:
+        return f"Run({self.path}, {self.experiment.name}, {self.experiment.updates:,} updates planned)"
+
     @classmethod
     def create(cls, path: str | Path, experiment: Experiment) -> "Run":
         """A new run folder for this experiment; a folder that holds anything is never touched."""

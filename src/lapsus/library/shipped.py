@@ -48,6 +48,9 @@ class Shipped:
         self.experiment: Experiment = read_experiment(self.facts["config"])
         self._weights = path.with_suffix(".safetensors")
 
+    def __repr__(self) -> str:
+        return f"Shipped({self.name})"
+
     @property
     def update(self) -> int:
         """All of them: only finished networks ship."""

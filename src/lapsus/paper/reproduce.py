@@ -13,11 +13,26 @@ from matplotlib.figure import Figure
 from lapsus.errors import LapsusError
 from lapsus.files import make_folder, write_figure, write_text
 from lapsus.paper import appendix, architecture, cue_combination, fig2, fig3, fig4, memory, prediction, schematics
-from lapsus.paper.claims import evaluate_claims
+from lapsus.paper.claims import CLAIMS, evaluate_claims
 from lapsus.paper.roles import Networks
-from lapsus.paper.verdicts import Claim
+from lapsus.paper.verdicts import Claim, criteria
 
 __all__ = ["FIGURES", "reproduce"]
+
+
+# For the time left, in proportion: rounded seconds of processor time, of claims as one run took with a set of networks,
+# of figures estimated from the claims that rest on them (which then cost nothing for that set).
+_FIGURES = {"fig2": 25, "fig3": 60, "fig4": 20, "windows": 45, "prediction": 12, "memory": 60, "cue-combination": 10}
+_CLAIMS = {
+    "feature-rise-only": 36,
+    "windows-aligned": 45,
+    "feature-rise-smooth": 12,
+    "alignment-predicts-swaps": 12,
+    "alignment-follows-swaps": 11,
+    "distance-ablation": 10,
+    "dice-after-cue": 7,
+}
+_OTHERS = 2
 
 
 @dataclass(frozen=True)
@@ -82,12 +97,13 @@ def reproduce(
     recording: xr.Dataset | None = None,
     further: list[Networks] | None = None,
     values: str | Path | None = None,
-    progress: Callable[[str], None] = lambda name: None,
+    progress: Callable[[str, float], None] = lambda name, share: None,
 ) -> list[Claim]:
     """Draw the named figures (none named: all) into `output` and return the claims they bear on.
 
     further: other seeds of the networks, for the claims alone. values: where those of each network are kept.
     output: a folder for NAME.pdf, NAME.png and NAME-*.csv; None draws nothing and only tests the claims.
+    progress is called with what comes next and the share of the work that is done.
     """
     from matplotlib import pyplot as plt
 
@@ -99,10 +115,22 @@ def reproduce(
                 f"There is no figure {name!r}. "
                 + (f"Did you mean {close[0]}?" if close else f"Figures: {', '.join(FIGURES)}.")
             )
+    drawing = [] if output is None else names
+    further = further or []
+    sets = len(further) + (0.1 if drawing else 1)
+    costs: dict[str, float] = {name: _FIGURES.get(name, _OTHERS) for name in drawing}
+    costs |= {f"claim {id}": sets * _CLAIMS.get(id, _OTHERS) for id in criteria() if CLAIMS[id].figure in names}
+    done, whole = 0.0, sum(costs.values())
+
+    def begin(name: str) -> None:
+        nonlocal done
+        progress(name, done / whole)
+        done += costs[name]
+
     if output is not None:
         folder = make_folder(output)
-        for name in names:
-            progress(name)
+        for name in drawing:
+            begin(name)
             drawn = fig3.figure(networks, recording) if name == "fig3" else FIGURES[name].draw(networks)
             for ending in ("pdf", "png"):
                 write_figure(folder / f"{name}.{ending}", drawn, dpi=300)
@@ -110,4 +138,4 @@ def reproduce(
             for part, table in FIGURES[name].tables(networks).items():
                 suffix = "" if part == name else f"-{part}"
                 write_text(folder / f"{name}{suffix}.csv", table.to_csv(index=False, float_format="%.6g"))
-    return evaluate_claims([networks, *(further or ())], set(names), values=values, progress=progress)
+    return evaluate_claims([networks, *further], set(names), values=values, progress=lambda id: begin(f"claim {id}"))

@@ -115,13 +115,13 @@ class Networks:
         """The run folders in a folder (or the folder itself, if it is a run)."""
         folder = Path(folder)
         if not folder.is_dir():
-            raise LapsusError(f"--runs {folder} is not a folder; give the folder that holds run folders.")
+            raise LapsusError(f"{folder} is not a folder; give the folder that holds run folders.")
         found = (
             [folder] if (folder / "config.toml").is_file() else sorted(p.parent for p in folder.glob("*/config.toml"))
         )
         runs = {str(path): Run(path) for path in found if any(path.glob("checkpoint-*.json"))}
         if not runs:
-            raise LapsusError(f"--runs {folder} holds no run folder with a checkpoint; `lapsus train` makes them.")
+            raise LapsusError(f"{folder} holds no run folder with a checkpoint; `lapsus train` makes them.")
         return cls.of_runs(runs)
 
     @classmethod

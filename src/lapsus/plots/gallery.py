@@ -1,13 +1,11 @@
 """One row of the gallery: what a network does, how its memory lies, when it takes a side."""
 
-import numpy as np
-from matplotlib import colormaps, pyplot as plt
-from matplotlib.axes import Axes
+from matplotlib import pyplot as plt
 
 from lapsus.plots.mechanism import commitment_panel
-from lapsus.plots.panels import Picture, legend_above, picture, swap_curve
-from lapsus.plots.style import GREY, mark_epochs, note, style
-from lapsus.study.mechanism import Mechanism, Planes
+from lapsus.plots.panels import Picture, alignment_over_time, legend_above, picture, swap_curve
+from lapsus.plots.style import note, style
+from lapsus.study.mechanism import Mechanism
 
 __all__ = ["gallery_row"]
 
@@ -20,7 +18,8 @@ def gallery_row(name: str, evaluation: dict, found: Mechanism) -> Picture:
         legend_above(axes[0])
         said = ["swap curve"]
         if found.alignment is not None:
-            _planes(axes[1], found.alignment)
+            alignment_over_time(axes[1], found.alignment)
+            legend_above(axes[1], columns=3)
             before, after = found.alignment.mean_before, found.alignment.mean_after
             said.append(f"planes aligned {before:.2f} before the cue, {after:.2f} after")
         else:
@@ -32,15 +31,3 @@ def gallery_row(name: str, evaluation: dict, found: Mechanism) -> Picture:
             note(axes[2], "never swaps:\nnothing to commit to")
             said.append("no swaps to commit to")
     return picture(figure, f"{name}: {'; '.join(said)}.")
-
-
-def _planes(ax: Axes, found: Planes) -> None:
-    shades = colormaps["viridis"](np.linspace(0.15, 0.9, len(found.curve)))
-    for shade, degrees, mean in zip(shades, found.degrees, found.curve):
-        ax.plot(found.times, mean, color=shade, label=f"{degrees}°")
-    mark_epochs(ax, found.onset)
-    if len(found.shuffled):
-        ax.fill_between(found.times, *found.shuffled, color=GREY, alpha=0.2, lw=0)
-    ax.set(ylim=(0, 1.02), yticks=[0, 0.5, 1], xlabel="time from cue offset (steps)", ylabel="plane alignment |cos|")
-    if len(found.curve) > 1:
-        ax.legend(loc="lower right", ncols=2)

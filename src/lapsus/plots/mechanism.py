@@ -48,21 +48,19 @@ def _time(ax: Axes, ylabel: str, *, top: float = 1.02, bottom: float = -0.05) ->
     return ax
 
 
+def _legend(ax: Axes, columns: int) -> None:
+    """Below the panel, where it covers no data."""
+    ax.legend(fontsize=6.5, loc="upper center", bbox_to_anchor=(0.5, -0.24), ncols=columns)
+
+
 def commitment_panel(ax: Axes, found: Commitment) -> Axes:
     """Share of the outcome's variance that is fixed at each time, with its 95 % band over conditions."""
     ax.fill_between(found.times, found.low, found.high, color=VERMILION, alpha=0.25, lw=0)
     ax.plot(found.times, found.share, color=VERMILION, marker="o", ms=2.5)
     ax.plot([found.times[0], found.half_time, found.half_time], [0.5, 0.5, 0], color=GREY, lw=0.7, ls=(0, (3, 2)))
     ax.text(found.half_time + 1, 0.04, f"half at {found.half_time:.0f}", fontsize=6, color="0.3")
-    ax.text(
-        0.02,
-        0.97,
-        f"{found.conditions} conditions × {found.groups} pasts × {found.replays} replays",
-        transform=ax.transAxes,
-        va="top",
-        fontsize=5.5,
-        color="0.4",
-    )
+    many = f"{found.conditions} conditions × {found.groups} pasts × {found.replays} replays"
+    ax.set_title(many, fontsize=5.5, color="0.4", pad=9)
     return _time(ax, "share of the outcome fixed")
 
 
@@ -78,7 +76,7 @@ def transplant_panel(ax: Axes, found: Transplant) -> Axes:
         ax.fill_between(found.times, low, high, color=colour, alpha=0.2, lw=0)
         ax.plot(found.times, getattr(found, name), color=colour, label=label)
     ax.plot(found.times, found.null, color=GREY, lw=0.8, ls=(0, (2, 1)), label="x from another correct one")
-    ax.legend(loc="upper left", fontsize=5.5)
+    _legend(ax, 1)
     return _time(ax, "p(swap) from there on")
 
 
@@ -88,7 +86,7 @@ def push_panel(ax: Axes, found: Push) -> Axes:
     for name, values in found.p.items():
         ax.plot(found.sizes, values, marker="o", ms=2.5, color=colours.get(name, "k"), label=name)
     ax.set(xlabel="push (s.d. of memory)", ylabel="p(swap)", ylim=(0, 1), title=f"push at step {found.time:.0f}")
-    ax.legend(fontsize=5.5)
+    _legend(ax, 1)
     return ax
 
 
@@ -107,7 +105,7 @@ def axis_panel(ax: Axes, found: Geometry) -> Axes:
         label="all places and colours",
     )
     ax.plot([part.times[-1]], [part.colour_confound], "x", color=BLUE, label="what the colour alone gives")
-    ax.legend(fontsize=5.5, loc="upper left")
+    _legend(ax, 1)
     return _time(ax, "area under the ROC curve", top=1.05, bottom=0.3)
 
 
@@ -132,7 +130,7 @@ def kind_panel(ax: Axes, found: Kind) -> Axes:
     for level in (0, 1):
         ax.axhline(level, color=GREY, lw=0.5, ls=(0, (3, 2)), zorder=0)
     ax.set_title(f"{found.decision} (predictions {found.angle:.0f}° apart, {found.swaps:,} swaps)", fontsize=6, pad=9)
-    ax.legend(fontsize=5.5, loc="upper left")
+    _legend(ax, 1)
     return _time(ax, "weight of the prediction", top=1.5, bottom=-0.6)
 
 
@@ -142,8 +140,8 @@ def dynamics_panel(ax: Axes, found: Dynamics) -> Axes:
     ax.axhline(0, color=GREY, lw=0.5)
     ax.plot(part.times, part.growth, color=BLUE, label="log stretch of a step (above 0: neighbours part)")
     ax.plot(part.times, part.predicted, color=VERMILION, ls=(0, (3, 1)), label="commitment expected by linear response")
-    ax.legend(fontsize=5.5, loc="upper left")
-    ax.set(xlabel="time from cue offset (steps)", ylim=(-0.15, 1.3))
+    _legend(ax, 1)
+    ax.set(xlabel="time from cue offset (steps)", ylim=(-0.15, 1.05))
     return ax
 
 
@@ -158,7 +156,7 @@ def constants_panel(ax: Axes, found: Dynamics) -> Axes:
     ax.set(yscale="log", xlabel="mode", ylabel="time constant (steps)", ylim=(1, 1.5e4))
     many = f"{found.fixed_points} fixed point{'s' * (found.fixed_points != 1)}"
     ax.set_title(f"{many}, {found.manifold_dimension:.1f} dimensions", fontsize=6)
-    ax.legend(fontsize=5.5)
+    _legend(ax, 2)
     return ax
 
 
@@ -167,7 +165,7 @@ def decoding_panel(ax: Axes, found: Decoding) -> Axes:
     ax.axhline(0.5, color=GREY, lw=0.6, ls=(0, (3, 2)))
     ax.plot(found.times, found.null, color=GREY, lw=0.7, label="labels shuffled")
     ax.plot(found.times, found.auc, color=VERMILION, label="coming swap")
-    ax.legend(fontsize=5.5, loc="upper left")
+    _legend(ax, 2)
     return _time(ax, "held-out area under the ROC curve", top=1.05, bottom=0.3)
 
 
@@ -176,7 +174,7 @@ _Panels = list[tuple[Callable, object]]
 
 def _figure(found: Mechanism, question: str, panels: _Panels, width: float) -> Figure:
     with style():
-        fig, axes = plt.subplots(1, max(len(panels), 1), figsize=(width, 2.3), layout="constrained", squeeze=False)
+        fig, axes = plt.subplots(1, max(len(panels), 1), figsize=(width, 2.7), layout="constrained", squeeze=False)
         if not panels:
             note(axes[0, 0], found.left_out.get(question, "not asked"))
         for ax, (draw, part) in zip(axes[0], panels):

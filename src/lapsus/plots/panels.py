@@ -4,7 +4,7 @@ import base64
 import io
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from matplotlib import colormaps, pyplot as plt
@@ -25,6 +25,7 @@ from lapsus.trials import Trials
 __all__ = [
     "Picture",
     "alignment",
+    "alignment_over_time",
     "behaviour_fit",
     "clouds",
     "comparison",
@@ -75,19 +76,29 @@ def _address(svg: str) -> str:
 
 
 def _dark(svg: str) -> str:
-    """Greys mirrored about the middle, so that black ink becomes light; matplotlib leaves black fills unsaid, hence the
-    root's."""
+    """Greys mirrored about the middle, so that black ink becomes light, dark colours made lighter; matplotlib leaves
+    black fills unsaid, hence the root's."""
     turned = re.sub(r"#([0-9a-f]{2})\1\1\b", lambda m: "#" + 3 * f"{round(236 - int(m[1], 16) * 0.85):02x}", svg)
+    turned = re.sub(r"#([0-9a-f]{2})([0-9a-f]{2})([0-9a-f]{2})\b", _lighter, turned)
     return turned.replace("<svg ", '<svg fill="#ececec" ', 1)
 
 
-def legend_above(ax: Axes, title: str = "") -> None:
-    """Where it covers no data."""
-    ax.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=2, title=title or None, title_fontsize=7)
+def _lighter(colour: re.Match) -> str:
+    """A colour that is too dark for a dark page, mixed with white; others, and greys, as they are."""
+    red, green, blue = (int(part, 16) for part in colour.groups())
+    mixed = 0.45 if 0.3 * red + 0.59 * green + 0.11 * blue < 95 and not red == green == blue else 0.0
+    return "#" + "".join(f"{round(part + mixed * (255 - part)):02x}" for part in (red, green, blue))
 
 
-def _degrees(ax: Axes, label: str) -> None:
-    ax.set(xticks=[0, 45, 90, 135, 180], xlim=(0, 184), xlabel=label)
+def legend_above(ax: Axes, title: str = "", columns: int = 2) -> None:
+    """Where it covers no data, and not the word that names the cue."""
+    ax.legend(loc="lower left", bbox_to_anchor=(0.0, 1.04), ncols=columns, title=title or None, title_fontsize=7)
+
+
+def _degrees(ax: Axes, label: str, half: int = 180) -> None:
+    """From 0 to the largest distance there is: 180, or 90 for orientations."""
+    ax.set(xticks=np.linspace(0, half, 5), xlim=(0, 184 * half / 180), xlabel=label)
+    ax.xaxis.set_major_formatter("{x:g}")
 
 
 # --- The data ---
@@ -97,22 +108,24 @@ def data_overview(trials: Trials) -> Picture:
     """Errors to the target and to non-targets, as they came."""
     with style():
         figure, axes = plt.subplots(1, 2, figsize=(6.4, 2.1), layout="constrained")
-        edges = np.linspace(-180, 180, 61)
-        others = np.degrees(trials.deviation[:, 1:])
+        half = round(np.pi * trials.degrees)
+        edges, ticks = np.linspace(-half, half, 61), np.linspace(-half, half, 5)
+        others = trials.degrees * trials.deviation[:, 1:]
         others = others[np.isfinite(others)]
         for ax, values, colour, name in (
-            (axes[0], np.degrees(trials.error), BLUE, "target"),
+            (axes[0], trials.degrees * trials.error, BLUE, "target"),
             (axes[1], others, VERMILION, "non-target"),
         ):
             ax.hist(values, edges, color=colour)
-            ax.set(xlabel=f"response − {name} (°)", xticks=[-180, -90, 0, 90, 180], title=f"n = {len(values):,}")
+            ax.set(xlabel=f"response − {name} (°)", xticks=ticks, title=f"n = {len(values):,}")
+            ax.xaxis.set_major_formatter("{x:g}")
         axes[0].set_ylabel("trials")
         axes[1].set_ylabel("trials × non-targets")
     far = np.mean(np.abs(trials.error) > np.pi / 4)
     return picture(
         figure,
-        f"Two histograms: errors to the target, peaked at zero with {100 * far:.0f} % beyond 45°, and errors to"
-        " non-targets, with a peak at zero where responses report a non-target.",
+        f"Two histograms: errors to the target, peaked at zero with {100 * far:.0f} % beyond {half / 4:g}°, and errors"
+        " to non-targets, with a peak at zero where responses report a non-target.",
         "Raw responses: error to the target (left) and to the non-targets (right). A peak at zero on the right is"
         " swaps.",
     )
@@ -152,7 +165,7 @@ def behaviour_fit(fit: Fit, truth: Callable[[np.ndarray], np.ndarray] | None = N
 
 def match(found: Match, label: str = "") -> Picture:
     """Swap curve of network, fit and data, with the network's predictive interval."""
-    x = np.degrees(found.distance)
+    x = found.shown_distance
     with style():
         figure, ax = plt.subplots(figsize=(4.2, 2.7), layout="constrained")
         band = found.predictive_network
@@ -164,7 +177,7 @@ def match(found: Match, label: str = "") -> Picture:
         ax.plot(x, found.network, color=VERMILION, marker="s", ms=3, label="network")
         if found.data is not None:
             ax.plot(x, found.data, "o", color="k", ms=4, label="data")
-        _degrees(ax, f"{found.feature} distance between the items (°)")
+        _degrees(ax, f"{found.feature} distance between the items (°)", round(np.pi * found.degrees))
         ax.set(ylabel="nearest to the non-target", ylim=(0, None))
         legend_above(ax, label)
     against = "the fitted model and the data" if found.data is not None else "the fitted model"
@@ -216,21 +229,22 @@ def swap_target(evaluation: dict, label: str = "") -> Picture:
 
 
 def clouds(arrays: dict[str, np.ndarray], near: float) -> Picture:
-    """Responses in the plane of the readout: one condition with items `near` (radians) each other, one with far
-    ones."""
+    """Responses in the plane of the readout: one condition with locations `near` (radians) each other, and one with far
+    ones, where that is another."""
     count = len(arrays["cloud_near"])
+    shown = {"near": near, "far": np.pi} if near < 0.99 * np.pi else {"far": np.pi}
     with style():
-        figure, axes = plt.subplots(1, 2, figsize=(4.4, 2.3), layout="constrained")
-        for ax, name, gap in zip(axes, ("near", "far"), (near, np.pi)):
+        figure, axes = plt.subplots(1, len(shown), figsize=(2.2 * len(shown), 2.3), layout="constrained", squeeze=False)
+        for ax, (name, gap) in zip(axes[0], shown.items()):
             x = arrays[f"cloud_{name}"]
             cloud(ax, x, limit=max(3.6, float(np.quantile(np.abs(x), 0.995)) * 1.05))
-            ax.set_title(f"items {np.degrees(gap):.0f}° apart")
+            ax.set_title(f"locations {np.degrees(gap):.0f}° apart")
             for spine in ax.spines.values():
                 spine.set_visible(False)
             wheel_key(ax, (0.86, 0.84, 0.16, 0.16))
     return picture(
         figure,
-        f"Two clouds of {count} responses in the plane of the readout, coloured by the colour they mean; the cued item"
+        f"Clouds of {count} responses in the plane of the readout, coloured by the colour they mean; the cued item"
         " is a circle on the ring, the non-target a square.",
         f"{count} responses each in the plane of the readout (○ cued item, □ non-target); points at the square are"
         " swaps.",
@@ -265,28 +279,31 @@ def learning(metrics: list[dict]) -> Picture | None:
 # --- The mechanism ---
 
 
-def alignment(numbers: Planes, arrays: dict[str, np.ndarray], label: str = "") -> Picture:
-    """|cos| of the two items' planes over time, one line a probe distance."""
-    if len(numbers.times):
-        time, mean, sd = numbers.times, numbers.curve, numbers.sd
-    else:  # version 0.1 kept the curves among the arrays
+def alignment_over_time(ax: Axes, found: Planes, *, spread: bool = False) -> None:
+    """|cos| of the two items' planes, one line a probe distance (with its s.d. over rotations), and what shuffled
+    colours give."""
+    shades = colormaps["viridis"](np.linspace(0.1, 0.8, len(found.curve)))
+    for shade, degrees, mean, sd in zip(shades, found.degrees, found.curve, found.sd):
+        if spread:
+            ax.fill_between(found.times, mean - sd, mean + sd, color=shade, alpha=0.18, lw=0)
+        ax.plot(found.times, mean, color=shade, label=f"{degrees}°")
+    mark_epochs(ax, found.onset)
+    if len(found.shuffled):
+        ax.fill_between(found.times, *found.shuffled, color=GREY, alpha=0.2, lw=0, label="shuffled")
+    else:
+        ax.axhline(0.5, color=GREY, lw=0.5, ls=(0, (3, 2)))
+    ax.set(ylim=(0, 1.02), yticks=[0, 0.5, 1], xlabel="time from cue offset (steps)", ylabel="plane alignment |cos|")
+
+
+def alignment(numbers: Planes, arrays: dict[str, np.ndarray]) -> Picture:
+    """The planes of the two items over time, with their legend and caption."""
+    if not len(numbers.times):  # version 0.1 kept the curves among the arrays
         time, mean, sd = (arrays[f"alignment_{name}"] for name in ("time", "mean", "sd"))
+        numbers = replace(numbers, times=time, curve=mean, sd=sd)
     with style():
         figure, ax = plt.subplots(figsize=(4.2, 2.6), layout="constrained")
-        shades = colormaps["viridis"](np.linspace(0.15, 0.9, len(mean)))
-        for shade, degrees, m, s in zip(shades, numbers.degrees, mean, sd):
-            ax.fill_between(time, m - s, m + s, color=shade, alpha=0.18, lw=0)
-            ax.plot(time, m, color=shade, label=f"{degrees}°")
-        mark_epochs(ax, numbers.onset)
-        if len(numbers.shuffled):
-            ax.fill_between(time, *numbers.shuffled, color=GREY, alpha=0.2, lw=0, label="shuffled")
-        else:
-            ax.axhline(0.5, color=GREY, lw=0.5, ls=(0, (3, 2)))
-        ax.set(
-            ylim=(0, 1.02), yticks=[0, 0.5, 1], xlabel="time from cue offset (steps)", ylabel="plane alignment |cos|"
-        )
-        ax.set_title(label, pad=10)
-        ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), title="items apart", title_fontsize=6)
+        alignment_over_time(ax, numbers, spread=True)
+        ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), title="locations\napart", title_fontsize=6)
     return picture(
         figure,
         f"Alignment of the two colour planes over the trial: mean {numbers.mean_before:.2f} before the cue,"

@@ -58,7 +58,7 @@ def discovery_page(content: DiscoveryContent) -> str:
             "data": _data(trials, summary, content.notes),
             "fit": {"picture": panels.behaviour_fit(fit, content.truth), "summary": summary["summary"]},
             "networks": [network_part(which, network) for which, network in enumerate(networks, 1)],
-            "match_table": _match_table(networks),
+            "match_table": _match_table(networks, trials.degrees),
             "mechanism_table": mechanism_table(networks),
             "mechanism_columns": COLUMNS,
             "overview": None,
@@ -89,7 +89,10 @@ def _data(trials: Trials, summary: dict[str, Any], notes: list[str]) -> dict[str
         f"{len(trials):,} trials of {len(subjects)} subject{'s' * (len(subjects) != 1)} with {trials.report.shape[1]}"
         " items"
     )
-    text += f"; angles were given in {trials.unit} and are radians inside." if trials.unit != "radians" else "."
+    text += "; angles were given in radians and are degrees here." if trials.unit == "radians" else "."
+    if "degrees_180" in (trials.unit, trials.probe_unit):
+        text += " Orientations repeat after 180°, and distances in the data are counted so. The network holds them on a"
+        text += " full circle: where this page speaks of its memory, 90° are 45° of orientation."
     if trials.probe is None:
         text += " The table has no probe feature, so swaps could not be related to it."
     notes = [*notes, _power(trials, summary)]
@@ -99,7 +102,7 @@ def _data(trials: Trials, summary: dict[str, Any], notes: list[str]) -> dict[str
             [
                 shortened(s, 60),
                 f"{n:,}",
-                number(np.degrees(np.median(np.abs(trials.error[trials.subject == s]))), ".1f"),
+                number(trials.degrees * np.median(np.abs(trials.error[trials.subject == s])), ".1f"),
             ]
             for s, n in zip(subjects[:40], counts)
         ]
@@ -138,7 +141,7 @@ def _power(trials: Trials, summary: dict[str, Any]) -> str:
     )
 
 
-def _match_table(networks: list[NetworkFindings]) -> dict[str, Any]:
+def _match_table(networks: list[NetworkFindings], degrees: float) -> dict[str, Any]:
     matches = [network.match for network in networks if network.match is not None]
     first = matches[0]
     data, band = first.data, first.predictive_network
@@ -151,9 +154,9 @@ def _match_table(networks: list[NetworkFindings]) -> dict[str, Any]:
         *(["predictive interval"] if band is not None and not several else []),
     ]
     body = []
-    for k, gap in enumerate(first.distance):
+    for k, gap in enumerate(first.shown_distance):
         row = [
-            f"{np.degrees(gap):.0f}°",
+            f"{gap:.0f}°",
             *([number(data[k])] if data is not None else []),
             number(first.fit[k]),
             *(number(m.network[k]) for m in matches),
@@ -162,7 +165,7 @@ def _match_table(networks: list[NetworkFindings]) -> dict[str, Any]:
             row.append(f"{band.low[k]:.3f} to {band.high[k]:.3f}" + (" ✗" if band.outside[k] else ""))
         body.append(row)
     for key, label, scale in (
-        ("scatter", "scatter around the item (°)", 180 / np.pi),
+        ("scatter", "scatter around the item (°)", degrees),
         ("stray", "far from every item (%)", 100),
     ):
         row = [

@@ -8,25 +8,28 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib.ticker import MaxNLocator
 
 from lapsus import __version__
 from lapsus.report.page import MARK, render
 
 __all__ = ["ensemble_page"]
 
-# Shown first and open; all others are folded, a measure each.
-_HEADLINES = (
-    "evaluation.excess",
-    "evaluation.swap_curve_mad",
-    "evaluation.swap_curve_max",
-    "evaluation.median_error",
-    "evaluation.away",
-    "mechanism.alignment.mean_before",
-    "mechanism.alignment.mean_after",
-    "questions.commitment.half_time",
-    "questions.swap_axis.auc",
-    "mechanism.prediction.odds_ratio",
-)
+# Shown first and open, under these names; all others are folded, a measure each.
+_HEADLINES = {
+    "evaluation.excess": "Excess over the Bayes denoiser",
+    "evaluation.swap_curve_mad": "Swap curve, mean deviation from its target",
+    "evaluation.swap_curve_max": "Swap curve, largest deviation from its target",
+    "evaluation.median_error": "Median error (°)",
+    "evaluation.away": "Share of responses far from every item",
+    "mechanism.alignment.mean_before": "Plane alignment |cos| before the cue",
+    "mechanism.alignment.mean_after": "Plane alignment |cos| after the cue",
+    "questions.commitment.half_time": "Half of the outcome is fixed (steps from cue offset)",
+    "questions.swap_axis.auc": "Swap axis, held-out area under the ROC curve",
+    "mechanism.prediction.odds_ratio": "Alignment predicts swaps (odds ratio)",
+}
+# Angles are kept in radians and shown in degrees.
+_DEGREES = {"evaluation.median_error": 180 / np.pi}
 # Of a setting with more members, so many dots and every outlier: more would only cover each other.
 _DOTS = 200
 _LEFT, _RIGHT, _ROW, _TOP = 250, 690, 26, 8
@@ -44,11 +47,11 @@ def ensemble_page(
     statistic (setting, statistic, mean, low, high, between, units, outliers), links where each member's report is."""
     done = members[members["done"]]
     pictures = [_picture(done, rows, str(name), links) for name, rows in statistics.groupby("statistic", sort=False)]
-    headlines = [picture for picture in pictures if picture["name"] in _HEADLINES]
+    headlines = [picture for picture in pictures if picture["key"] in _HEADLINES]
     folded: dict[str, list] = {}
     for picture in pictures:
         if picture not in headlines:
-            folded.setdefault(picture["name"].split(".")[0], []).append(picture)
+            folded.setdefault(picture["key"].split(".")[0], []).append(picture)
     apart: dict[str, list[str]] = {}
     for row in statistics.to_dict("records"):
         for name in str(row["outliers"]).split():
@@ -61,7 +64,12 @@ def ensemble_page(
         "headlines": headlines,
         "folded": folded,
         "outliers": [
-            {"name": name, "link": links[name], "statistics": ", ".join(found[:8]), "more": max(0, len(found) - 8)}
+            {
+                "name": name,
+                "link": links[name],
+                "statistics": ", ".join(_HEADLINES.get(one, one) for one in found[:8]),
+                "more": max(0, len(found) - 8),
+            }
             for name, found in sorted(apart.items(), key=lambda item: -len(item[1]))
         ],
         "claims": None if claims is None else _claims(claims),
@@ -88,9 +96,9 @@ def _text(value: float) -> str:
 
 def _picture(done: pd.DataFrame, rows: pd.DataFrame, name: str, links: dict[str, str]) -> dict[str, Any]:
     """One statistic: a row a setting, a dot a member, a bar for the mean's interval."""
-    shown = []
-    values = done[name].to_numpy()
-    bounds = np.concatenate([values, rows[["low", "high"]].to_numpy().ravel()])
+    shown, scale = [], _DEGREES.get(name, 1.0)
+    values = scale * done[name].to_numpy()
+    bounds = np.concatenate([values, scale * rows[["low", "high"]].to_numpy().ravel()])
     bounds = bounds[np.isfinite(bounds)]
     # An interval of two members may be a hundred times as wide as all dots: dots decide, within reason.
     span = np.ptp(values[np.isfinite(values)])
@@ -104,6 +112,7 @@ def _picture(done: pd.DataFrame, rows: pd.DataFrame, name: str, links: dict[str,
 
     by_setting: dict[Any, pd.DataFrame] = dict(iter(done.groupby("setting", sort=False)))
     for number, row in enumerate(rows.to_dict("records")):
+        mean, lowest, highest, between = (scale * row[key] for key in ("mean", "low", "high", "between"))
         group = by_setting[row["setting"]]
         apart = set(str(row["outliers"]).split())
         y = _TOP + _ROW * number + _ROW / 2
@@ -116,16 +125,23 @@ def _picture(done: pd.DataFrame, rows: pd.DataFrame, name: str, links: dict[str,
                 "y": y,
                 "dots": [
                     {"name": member, "link": links[member], "x": place(value), "value": _text(value), "out": out}
-                    for member, value, out in _thinned(group["member"], group[name], apart)
+                    for member, value, out in _thinned(group["member"], scale * group[name], apart)
                 ],
-                "mean": place(row["mean"]),
-                "bar": (place(row["low"]), place(row["high"])) if np.isfinite(row["low"]) else None,
-                "text": f"{_text(row['mean'])} [{_text(row['low'])}, {_text(row['high'])}], s.d. between networks"
-                f" {_text(row['between'])}, {row['units']} networks",
+                "mean": place(mean),
+                "bar": (place(lowest), place(highest)) if np.isfinite(lowest) else None,
+                "text": f"{_text(mean)} [{_text(lowest)}, {_text(highest)}], s.d. between networks"
+                f" {_text(between)}, {row['units']} networks",
             }
         )
-    ticks = [{"x": place(value), "text": _text(value)} for value in np.linspace(low, high, 4)]
-    return {"name": name, "rows": shown, "height": _TOP + _ROW * len(shown) + 24, "ticks": ticks}
+    round_values = [value for value in MaxNLocator(4).tick_values(low, high) if low <= value <= high]
+    ticks = [{"x": place(value), "text": _text(value)} for value in round_values]
+    return {
+        "key": name,
+        "name": _HEADLINES.get(name, name),
+        "rows": shown,
+        "height": _TOP + _ROW * len(shown) + 24,
+        "ticks": ticks,
+    }
 
 
 def _thinned(names: pd.Series, values: pd.Series, apart: set[str]) -> Iterator[tuple[str, float, bool]]:

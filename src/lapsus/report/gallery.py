@@ -1,5 +1,6 @@
 """The gallery: trained networks one below the other, a row each, on one self-contained page."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -61,5 +62,5 @@ def gallery_page(
 
 def _numbers(evaluation: dict, objective: str) -> str:
     excess = f"excess {number(evaluation['excess'])}, " if objective == "diffusion" else ""
-    curve, error = number(evaluation["swap_curve_mad"]), number(evaluation["median_error"])
-    return f"{excess}swap curve within {curve}, median error {error} rad"
+    curve, error = number(evaluation["swap_curve_mad"]), number(math.degrees(evaluation["median_error"]), ".1f")
+    return f"{excess}swap curve within {curve}, median error {error}°"

@@ -21,6 +21,7 @@ import numpy as np
 from lapsus.errors import LapsusError
 from lapsus.files import to_plain
 from lapsus.library import Run
+from lapsus.report.page import render
 from lapsus.study.shown import glimpse
 
 __all__ = ["Watch", "serve"]
@@ -109,7 +110,7 @@ def _left(lines: list[dict], updates: int) -> float | None:
 
 
 def _handler(watch: Watch) -> type[BaseHTTPRequestHandler]:
-    page = (Path(__file__).parent / "live.html").read_bytes()
+    page = render({"title": "Training"}, "live.html").encode()
     answers = {
         "/": lambda: (page, "text/html; charset=utf-8"),
         "/state.json": lambda: (json.dumps(to_plain(watch.state())).encode(), "application/json"),
@@ -185,12 +186,12 @@ class _Server(ThreadingHTTPServer):
 def serve(path: str | Path, port: int = 0, ready: Callable[[str], None] | None = None, trust: bool = False) -> None:
     """Serve the live view of a run until interrupted; `ready` is called with its address. Port 0 takes a free one."""
     if not 0 <= port < 65536:
-        raise LapsusError(f"--port must be 0 to 65535, not {port}.")
+        raise LapsusError(f"`port` must be 0 to 65535, not {port}.")
     watch = Watch(path, trust)
     try:
         server = _Server(("127.0.0.1", port), _handler(watch))
     except OSError as error:
-        raise LapsusError(f"Port {port} cannot be used: {error.strerror}; --port 0 takes a free one.") from error
+        raise LapsusError(f"Port {port} cannot be used: {error.strerror}; `port=0` takes a free one.") from error
     stop = threading.Event()
     measuring = threading.Thread(target=watch.keep_measuring, args=(stop,), daemon=True)
     try:

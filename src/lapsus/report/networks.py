@@ -1,5 +1,7 @@
 """The page of any trained networks, several side by side."""
 
+import numpy as np
+
 from lapsus import __version__
 from lapsus.plots import panels
 from lapsus.report.mechanism import first_answer
@@ -12,19 +14,23 @@ from lapsus.study.verdict import verdict
 
 __all__ = ["networks_page"]
 
+# What a row is called, the number's key, what it is multiplied with, and how it is written.
 _MEASURES = (
-    ("excess over the Bayes denoiser", "excess"),
-    ("swap curve, mean deviation", "swap_curve_mad"),
-    ("swap curve, largest deviation", "swap_curve_max"),
-    ("median error (rad)", "median_error"),
-    ("far from every item", "away"),
+    ("excess over the Bayes denoiser", "excess", 1, ".3f"),
+    ("swap curve, mean deviation", "swap_curve_mad", 1, ".3f"),
+    ("swap curve, largest deviation", "swap_curve_max", 1, ".3f"),
+    ("median error (°)", "median_error", 180 / np.pi, ".1f"),
+    ("far from every item (%)", "away", 100, ".1f"),
 )
 
 
 def networks_page(networks: list[NetworkFindings]) -> str:
     """A report of trained networks, as HTML."""
     checks = in_order(network_checks(networks))
-    body = [[label, *(number(n.evaluation.get(key)) for n in networks)] for label, key in _MEASURES]
+    body = [
+        [label, *("–" if (value := n.evaluation.get(key)) is None else number(scale * value, form) for n in networks)]
+        for label, key, scale, form in _MEASURES
+    ]
     body.append(["updates", *(f"{n.update:,} of {n.updates:,}" for n in networks)])
     short = [f"network {which}" for which in range(1, len(networks) + 1)]
     training = [
@@ -43,7 +49,8 @@ def networks_page(networks: list[NetworkFindings]) -> str:
                 for key, name in SECTIONS.items()
                 if key not in ("data", "fit")
             ],
-            "sentences": [_sentence(network) for network in networks],
+            # Of one network the answer says all.
+            "sentences": [_sentence(network) for network in networks] if len(networks) > 1 else [],
             "answer": first_answer([n.mechanism for n in networks]),
             "verdict": _verdict(networks),
             "data": None,
@@ -72,24 +79,24 @@ def _verdict(networks: list[NetworkFindings]) -> dict[str, object]:
         verdict(n.evaluation, n.experiment.stage[-1].objective["kind"], unfinished=n.update < n.updates)
         for n in networks
     ]
-    named = [f"network {which}: {one}" if len(said) > 1 else str(one) for which, one in enumerate(said, 1)]
-    order = sorted(range(len(said)), key=lambda which: said[which].matched)
-    text = " ".join(named[which].removeprefix("Matched: ") for which in order)
-    return {"matched": all(one.matched for one in said), "text": text[:1].upper() + text[1:]}
+    # Numbers of those that are matched stand in the table; of the others, what is off is said first.
+    named = [
+        f"network {which}: {one}" if len(said) > 1 else str(one) for which, one in enumerate(said, 1) if not one.matched
+    ]
+    if not named:
+        who = "The network is within every limit of its target"
+        who = who if len(said) == 1 else "All networks are within every limit of their targets"
+        return {"matched": True, "text": f"{who}, on fresh conditions."}
+    text = " ".join(named)
+    return {"matched": False, "text": text[:1].upper() + text[1:]}
 
 
 def _sentence(network: NetworkFindings) -> str:
-    evaluation, mechanism = network.evaluation, network.mechanism
-    text = (
-        f"{shortened(network.name, 60)}: excess {number(evaluation.get('excess'))} over the exact denoiser, swap curve"
-    )
-    text += f" within {evaluation['swap_curve_mad']:.3f} of its target on average, median error"
-    text += f" {evaluation['median_error']:.3f} rad; "
-    parts = []
+    mechanism, parts = network.mechanism, []
     if mechanism.commitment is not None:
         parts.append(f"half of the outcome is fixed at step {mechanism.commitment.half_time:.0f} from cue offset")
     if mechanism.carrier is not None:
         parts.append({"x": "x carries it", "m": "m carries it", "neither": "x or m alone do not"}[mechanism.carrier])
     unsure = "cannot tell" if mechanism.kind is not None and not mechanism.contradicted else "not known"
     parts.append(f"kind: {mechanism.error or unsure}")
-    return text + ", ".join(parts) + "."
+    return f"{shortened(network.name, 60)}: {', '.join(parts)}."

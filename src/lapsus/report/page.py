@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 from lapsus.errors import LapsusError
 from lapsus.files import read_bytes
-from lapsus.report.terms import TERMS
+from lapsus.report.terms import by_first_use
 
 __all__ = ["MARK", "SECTIONS", "page_place", "render"]
 
@@ -33,7 +33,8 @@ def render(context: dict[str, Any], template: str = "page.html") -> str:
         loader=FileSystemLoader(here), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     css, script = (Markup((here / name).read_text()) for name in ("page.css", "page.js"))
-    own = {"css": css, "script": script, "terms": TERMS}
+    first, later = by_first_use(" ".join(context.get("sentences", ())))
+    own = {"css": css, "script": script, "first_terms": first, "later_terms": later}
     return environment.get_template(template).render(context | own)
 
 

@@ -1,20 +1,27 @@
 """The words of a page: what each means, a small drawing, and how it would look in a recording."""
 
+import re
 from dataclasses import dataclass
 
 from markupsafe import Markup
 
-__all__ = ["TERMS", "Term"]
+__all__ = ["TERMS", "Term", "by_first_use"]
 
 
 @dataclass(frozen=True)
 class Term:
-    """A word, its definition in a line, what neurons would show, and the inside of a drawing of 96 × 48 units."""
+    """A word, its definition in a line, what neurons would show, and the inside of a drawing of 96 × 48 units; `said`
+    is what in a text is a use of it (a regular expression; the word itself unless given)."""
 
     name: str
     definition: str
     recording: str
     drawing: Markup
+    said: str = ""
+
+    def used_in(self, text: str) -> bool:
+        """Whether a text uses the word."""
+        return re.search(self.said or re.escape(self.name), text) is not None
 
 
 def _arrow(x1: int, y1: int, x2: int, y2: int) -> str:
@@ -59,6 +66,7 @@ TERMS = (
             '<path d="M12 40V8M12 40h34M12 40l22-16"/><g font-size="11" fill="currentColor" stroke="none">'
             '<text x="2" y="12">x</text><text x="50" y="42">m</text></g>'
         ),
+        r"\b[xm]\b",
     ),
     Term(
         "rings",
@@ -75,3 +83,9 @@ TERMS = (
         Markup('<path d="M6 6C20 34 40 36 90 36"/><path d="M6 43h84" stroke-dasharray="3 3"/>'),
     ),
 )
+
+
+def by_first_use(text: str) -> tuple[list[Term], list[Term]]:
+    """The words that a text uses, and the others."""
+    used = [term for term in TERMS if term.used_in(text)]
+    return used, [term for term in TERMS if term not in used]

@@ -131,16 +131,26 @@ def _swap_function(fit: dict[str, Any]) -> str:
     if fit["model"] == "both":
         at = lambda d: min(rows, key=lambda r: abs(r["distance"] - d) + abs(r["report_distance"] - d))  # noqa: E731
         return (
-            f"With one non-target, p(swap) is {interval(at(np.pi / 4))} for items 45° apart in both features and "
+            f"With one non-target, p(swap) is {interval(at(np.pi / 4))} for items {_apart(at(np.pi / 4))} and "
             f"{interval(at(np.pi))} for items opposite in both (95 % bands)."
         )
     near = min(rows, key=lambda row: abs(row["distance"] - np.pi / 4))
     far = max(rows, key=lambda row: row["distance"])
     verb = "falls" if near["p_swap"] > far["p_swap"] else "rises"
     return (
-        f"With one non-target, p(swap) {verb} from {interval(near)} at 45° to {interval(far)} at 180° of {fit['model']}"
-        " distance (95 % bands)."
+        f"With one non-target, p(swap) {verb} from {interval(near)} at {_shown(near):.0f}° to {interval(far)} at"
+        f" {_shown(far):.0f}° of {fit['model']} distance (95 % bands)."
     )
+
+
+def _shown(row: dict[str, Any], feature: str = "") -> float:
+    """The distance of a row in the user's degrees; fits of version 0.1 kept radians alone."""
+    return row.get(f"{feature}degrees", np.degrees(row[f"{feature}distance"]))
+
+
+def _apart(row: dict[str, Any]) -> str:
+    probe, report = f"{_shown(row):.0f}°", f"{_shown(row, 'report_'):.0f}°"
+    return f"{probe} apart in both features" if probe == report else f"{probe} apart in probe and {report} in report"
 
 
 def _network(networks: list[NetworkFindings], facts: Facts) -> str:
@@ -160,8 +170,10 @@ def _network(networks: list[NetworkFindings], facts: Facts) -> str:
     )
     if match.matched:
         return text + f"matched to {against}."
-    more = len(match.where) - 1
-    return text + f"not matched to {against}: {match.where[0]}" + (f" (and {more} more, below)." if more else ".")
+    # What is off stands beside the verdict, and among what to doubt.
+    return (
+        text + f"not matched to {against} ({len(match.where)} point{'s are' if len(match.where) > 1 else ' is'} off)."
+    )
 
 
 def _minutes(networks: list[NetworkFindings]) -> float:

@@ -102,7 +102,7 @@ AGREE = {
 def _agreement(networks: list[NetworkFindings]) -> list[Check]:
     """Whether networks give the same answers. Undecided ones do not agree: they say nothing."""
     if len(networks) == 1:
-        text = "One network was trained, so nothing is known of how much networks differ; --networks 3 would say."
+        text = "One network was trained, so nothing is known of how much networks differ; three networks would say."
         return [_check("Networks agree", None, text)]
     found = []
     for name, (what, said) in AGREE.items():
@@ -164,7 +164,7 @@ def _comparison_checks(model: str, table: list[dict[str, Any]]) -> list[Check]:
 
 
 def _at(match: Match, outside: np.ndarray) -> str:
-    return ", ".join(f"{np.degrees(match.distance[k]):.0f}°" for k in np.flatnonzero(outside))
+    return ", ".join(f"{match.shown_distance[k]:.0f}°" for k in np.flatnonzero(outside))
 
 
 def match_checks(networks: list[NetworkFindings], set_size: int, averaged: bool) -> list[Check]:

@@ -5,9 +5,11 @@ trial, give the predictive distribution of each statistic: the swap curve by dis
 item, and how often a response is far from every item.
 """
 
+import html
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 import torch
 from scipy import stats
 
@@ -52,7 +54,8 @@ class Match:
     """A network beside the fit and the data.
 
     distance [bin] (radians, of `feature`); network, fit, data [bin]: share of responses nearest to the non-target;
-    scatter (radians) and stray (share away from every item) of each; where: what does not match, in words.
+    scatter (radians) and stray (share away from every item) of each; where: what does not match, in words; degrees of
+    `feature` in a radian, as its user counts them (half as many for orientations).
     """
 
     feature: str
@@ -72,6 +75,24 @@ class Match:
     predictive_network: Predictive | None = None
     predictive_fit: Predictive | None = None
     fit_explains_data: bool | None = None
+    degrees: float = 180 / np.pi
+
+    def __repr__(self) -> str:
+        return (
+            f"Match({'matched' if self.matched else 'not matched'}, swap curve within {self.swap_curve_mad_fit:.3f} of"
+            f" the fit's, {self.scatter_ratio:.2f} times its scatter)"
+        )
+
+    def _repr_html_(self) -> str:
+        columns = {"distance (°)": self.shown_distance, "data": self.data, "fit": self.fit, "network": self.network}
+        table = pd.DataFrame({name: values for name, values in columns.items() if values is not None})
+        said = f"<p><b>{html.escape(repr(self))}</b> {html.escape('; '.join(self.where))}</p>"
+        return said + table.round(3).to_html(index=False, border=0)
+
+    @property
+    def shown_distance(self) -> np.ndarray:
+        """Distances in the user's degrees: [bin]."""
+        return self.distance * self.degrees
 
     @property
     def with_margin(self) -> bool:
@@ -144,11 +165,12 @@ def compare(
     data: np.ndarray | None = None,
     seed: int = 0,
     feature: str = "probe",
+    degrees: float = 180 / np.pi,
 ) -> Match:
     """Network against fit, and both against data.
 
     report [T, 2], gap [T] the distance in `feature`; network [K, T], fitted [K', T] responses; data [T] responses or
-    None where the trials cannot be shown. All in radians.
+    None where the trials cannot be shown. All in radians; `degrees` of the feature in one are for the words.
     """
     rng = np.random.default_rng(seed)
     edges = distance_edges(gap, _BINS, equally_many=True)
@@ -170,12 +192,12 @@ def compare(
 
     scatter, stray = beside("scatter"), beside("stray")
     of_network_data, of_fit_data = (None if own is None else predictive(one, own.swap) for one in (network, fitted))
-    degrees = lambda k: f"{np.degrees(distance[k]):.0f}°"  # noqa: E731
+    at = lambda k: f"{degrees * distance[k]:.0f}°"  # noqa: E731
     problems = []
     if float(np.nanmean(off)) > TOLERANCE:
         worst = int(np.nanargmax(off))
         problems.append(
-            f"the swap curve is {np.nanmean(off):.3f} from the fitted one on average, most at {degrees(worst)}"
+            f"the swap curve is {np.nanmean(off):.3f} from the fitted one on average, most at {at(worst)}"
             f" ({rate[worst]:.3f} where {wanted[worst]:.3f} is due)"
         )
     ratio = scatter.network / max(scatter.fit, 1e-9)
@@ -188,7 +210,7 @@ def compare(
         )
     matched_fit = not problems
     if of_network_data is not None and of_network_data.outside.any():
-        where = ", ".join(degrees(k) for k in np.flatnonzero(of_network_data.outside))
+        where = ", ".join(at(k) for k in np.flatnonzero(of_network_data.outside))
         problems.append(f"the subject's swap rate lies outside the network's predictive interval at {where}")
     return Match(
         feature=feature,
@@ -208,6 +230,7 @@ def compare(
         predictive_network=of_network_data,
         predictive_fit=of_fit_data,
         fit_explains_data=None if of_fit_data is None else not of_fit_data.outside.any(),
+        degrees=degrees,
     )
 
 
@@ -239,4 +262,5 @@ def match(
         conditions["probe"] = torch.tensor(np.tile([-np.pi, 0.0], (len(report), 1)) if probe is None else probe)
         sampled = fitted.sample(conditions, samples, streams.generator(seed, "fitted"))
         of_fit = circular.angle(sampled.permute(1, 2, 0)).numpy().T.astype(float)
-    return compare(report, gap, network, of_fit, shown.response if own else None, seed, feature)
+    degrees = trials.degrees if feature == "report" else trials.probe_degrees
+    return compare(report, gap, network, of_fit, shown.response if own else None, seed, feature, degrees)

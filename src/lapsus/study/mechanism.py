@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
 import xarray as xr
 
@@ -88,6 +89,14 @@ class Mechanism:
     prediction: AlignmentTest | None = None
     probe_distance: float = float("nan")
     left_out: dict[str, str] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        said = ", ".join(f"{name} {getattr(self, name) or 'not known'}" for name in ("decided", "carrier", "error"))
+        return f"Mechanism({said}; answers: {', '.join(name for name in ALL if getattr(self, name) is not None)})"
+
+    def _repr_html_(self) -> str:
+        rows = {name: f"{value:.3g}" if isinstance(value, float) else value for name, value in table_row(self).items()}
+        return pd.Series(rows, dtype=object).to_frame().to_html(header=False, border=0)
 
     @property
     def decided(self) -> str | None:

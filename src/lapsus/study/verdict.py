@@ -7,8 +7,12 @@
 'no cue'
 """
 
+import html
+import math
 from dataclasses import dataclass
 from typing import Any, Literal
+
+from lapsus.statistics.swaps import AWAY
 
 __all__ = ["LIMITS", "Verdict", "verdict"]
 
@@ -31,7 +35,7 @@ _NAMES = {
     "excess": "excess over the Bayes denoiser",
     "swap_curve_mad": "mean deviation of the swap curve",
     "swap_curve_max": "largest deviation of the swap curve",
-    "median_error": "median error (rad)",
+    "median_error": "median error",
     "away": "share of responses away from every item",
 }
 
@@ -59,6 +63,9 @@ class Verdict:
     def __str__(self) -> str:
         return f"{self.sentence} {self.advice}".strip()
 
+    def _repr_html_(self) -> str:
+        return f"<p>{html.escape(str(self))}</p>"
+
 
 def verdict(found: dict[str, Any], objective: str = "diffusion", unfinished: bool = False) -> Verdict:
     """The verdict on what `lapsus.evaluate` found; `objective` is the kind of the last stage, `unfinished` says that
@@ -73,8 +80,8 @@ def verdict(found: dict[str, Any], objective: str = "diffusion", unfinished: boo
     if away - allowed > AWAY_OVER:
         return Verdict(
             "away",
-            f"Responses are away from every item: {100 * away:.0f} % are further than 0.6 rad from all of them, where"
-            f" {100 * allowed:.0f} % are due.",
+            f"Responses are away from every item: {100 * away:.0f} % are further than {math.degrees(AWAY):.0f}° from"
+            f" all of them, where {100 * allowed:.0f} % are due.",
             _go_on(unfinished) + "If it stays so, the memory does not last: start from a preamble (start_from), let"
             " delays grow in stages, or lower the objective's rate_penalty.",
         )
@@ -86,10 +93,12 @@ def verdict(found: dict[str, Any], objective: str = "diffusion", unfinished: boo
     limits = LIMITS.get(objective, LIMITS["diffusion"])
     over = {name: found[name] / limit for name, limit in limits.items() if name in found and found[name] > limit}
     if not over:
-        measured = [f"{_NAMES[name]} {found[name]:.3f}" for name in limits if name in found]
+        measured = [f"{_NAMES[name]} {_number(name, found[name])}" for name in limits if name in found]
         return Verdict("matched", f"Matched: {', '.join(measured) or 'nothing that is measured has a limit'}.")
     worst = sorted(over, key=lambda name: -over[name])
-    said = ", ".join(f"{_NAMES[name]} {found[name]:.3f} (limit {limits[name]:g})" for name in worst)
+    said = ", ".join(
+        f"{_NAMES[name]} {_number(name, found[name])} (limit {_number(name, limits[name])})" for name in worst
+    )
     if unfinished:
         advice = "Training is not at its end: resume it."
     elif worst[0].startswith("swap_curve"):
@@ -100,6 +109,11 @@ def verdict(found: dict[str, Any], objective: str = "diffusion", unfinished: boo
     else:
         advice = "More updates in the last stage, with a final_learning_rate, may do."
     return Verdict("still learning", f"Still learning, or stuck: {said}.", advice)
+
+
+def _number(name: str, value: float) -> str:
+    """As it is said: angles in degrees."""
+    return f"{math.degrees(value):.1f}°" if name == "median_error" else f"{value:.3f}"
 
 
 def _failed(curve: list[dict[str, Any]], responses: int, unfinished: bool) -> Verdict | None:

@@ -32,7 +32,7 @@ def run_on_dask(sweep: Sweep, address: str, say: Callable[[str], None] = lambda 
     try:
         from distributed import Client
     except ImportError:
-        raise LapsusError("--dask needs the package distributed: install lapsus[dask].") from None
+        raise LapsusError("`dask` needs the package distributed: install lapsus[dask].") from None
     try:
         client = Client(address, timeout=_CONNECT)
     except (OSError, ValueError, TypeError) as error:

@@ -196,7 +196,7 @@ def plan_sweep(sweep: SweepFile, output: Path, targets: dict[str, dict] | None =
 def plan_networks(names: list[str], seeds: int, folder: Path) -> Plan:
     """The named experiments and what they start from, in run folders in `folder`."""
     if seeds < 1:
-        raise LapsusError(f"--seeds must be at least 1, not {seeds}.")
+        raise LapsusError(f"`seeds` must be at least 1, not {seeds}.")
     planner = _Planner(Path(), folder, [])
     chosen = [planner.setting(name, {}) for name in names]
     for seed in range(1, seeds + 1):

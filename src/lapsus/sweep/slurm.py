@@ -34,7 +34,7 @@ _LEAST = 30
 def _call(*command: str, env: dict[str, str] | None = None) -> str:
     """What the command prints; an error in its own words."""
     if shutil.which(command[0]) is None:
-        raise LapsusError(f"There is no {command[0]} on this machine; --slurm needs SLURM's own commands.")
+        raise LapsusError(f"There is no {command[0]} on this machine; this needs SLURM's own commands.")
     done = subprocess.run(command, capture_output=True, text=True, env=env)
     if done.returncode != 0:
         said = (done.stderr or done.stdout).strip().splitlines() or ["it said nothing"]

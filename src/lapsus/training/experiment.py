@@ -40,7 +40,7 @@ def set_of(name: str) -> str:
 def check_set(which: str) -> str:
     """The name of a set, if it is one."""
     if which not in SETS:
-        raise LapsusError(f"--set must be one of {', '.join(SETS)}, not {which!r}.")
+        raise LapsusError(f"There is no set of networks {which!r}; there are {' and '.join(SETS)}.")
     return which
 
 
@@ -234,12 +234,12 @@ def override(table: dict, assignment: str) -> dict:
     stage.*.trials=8)."""
     key, equals, text = assignment.partition("=")
     if not equals or not key.strip() or key.count(".") > 20:
-        raise LapsusError(f"--set takes key=value, for example task.delay=10; it got {_shown(assignment)}.")
+        raise LapsusError(f"A field is set by key=value, for example task.delay=10, not by {_shown(assignment)}.")
     try:
         value = from_toml(f"value = {text.strip()}")["value"]
     except ValueError:
         value = text.strip()
-    return set_field(table, key.strip(), value, f"--set {assignment[:200]}")
+    return set_field(table, key.strip(), value, assignment[:200])
 
 
 def set_field(table: dict, key: str, value: object, named: str | None = None) -> dict:

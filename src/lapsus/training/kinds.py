@@ -1,7 +1,7 @@
 """What `kind` may name: a class of ours, by a short name, or a class of your own as "module:Class".
 
 A file that names a class decides what is run, so nothing is imported before it is looked at. Names of ours are a list;
-of modules in the working folder the source is read first; for anything else the user must say --trust. A class is
+of modules in the working folder the source is read first; for anything else the user must say `trust=True`. A class is
 taken only if it has what its section needs.
 """
 
@@ -146,8 +146,8 @@ def check_trust(table: dict, source: str | Path, trust: bool = False, own: bool 
     if unsure:
         raise LapsusError(
             f"{short(source)} names classes outside of lapsus: opening it would import and run"
-            f" {', '.join(_described(kind) for kind in unsure[:5])}. If you trust them, say so with --trust (trust=True"
-            " in Python)" + ("; modules in the working folder need no flag." if own else ".")
+            f" {', '.join(_described(kind) for kind in unsure[:5])}. If you trust them, say so with"
+            " `trust=True`" + ("; modules in the working folder need no such word." if own else ".")
         )
 
 
@@ -175,7 +175,7 @@ def locate(section: str, kind: str) -> type:
                 )
             raise LapsusError(
                 f'{section}.kind = "{kind[:100]}" would run {_described(kind)}, which is neither of lapsus nor a class'
-                " of a module in the working folder. If you trust it, say so with --trust (trust=True in Python)."
+                " of a module in the working folder. If you trust it, say so with `trust=True`."
             )
         path = kind
     found = _imported(section, path)

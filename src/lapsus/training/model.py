@@ -70,6 +70,11 @@ class Model(nn.Module):
         self.schedule = linear_schedule(list(task.epochs.values())[-1], *noise)
         self.timeline = timeline(task, self.schedule)
 
+    def __repr__(self) -> str:
+        task, behaviour, network = (type(part).__name__ for part in (self.task, self.behaviour, self.network))
+        weights = sum(weight.numel() for weight in self.parameters())
+        return f"Model({task}, {behaviour}, {network}, {weights:,} weights)"
+
     @classmethod
     def of(cls, experiment: Experiment) -> "Model":
         """The untrained model of an experiment."""

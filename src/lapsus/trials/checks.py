@@ -92,7 +92,7 @@ def warn_of_half_circle(numbers: pd.DataFrame, features: list[str], unit: str) -
     # Half-filled by chance or by design is not half-filled to the brim.
     if in_degrees.min() > half[0] + 10 or in_degrees.max() < half[1] - 10:
         return
-    advice = "give --unit degrees_180" if unit == "degrees" else "give them in degrees with --unit degrees_180"
+    advice = ("give " if unit == "degrees" else "give them in degrees with ") + '`unit="degrees_180"`'
     warnings.warn(
         f"All items and responses lie between {values.min():.4g} and {values.max():.4g}, which is half of the circle in"
         f" {unit}. If its two ends are the same (orientations), {advice}.",
@@ -140,7 +140,7 @@ def _wrong_units(
     if len(places) >= 20 and np.all(places % 1 == 0) and places.min() >= 0 and 2 <= places.max() <= 24:
         text = (
             f"the probes are whole numbers up to {places.max():g}, which looks like numbered positions: give them as"
-            " angles, or the number of places on the ring with --probe-positions"
+            " angles, or the number of places on the ring with `probe_positions`"
         )
         problems.append((None, None, text))
         wrong |= set(probes)
@@ -152,9 +152,9 @@ def _wrong_units(
             mine = values[rows][np.isfinite(values[rows])]
             if len(mine) >= 5:
                 looks[name, subject] = _looks_like(mine, unit if name in features else probe_unit)
-    kinds = [("the values", features, unit, "--unit"), ("the probes", probes, probe_unit, "--probe-unit")]
+    kinds = [("the values", features, unit, "unit"), ("the probes", probes, probe_unit, "probe_unit")]
     if unit == probe_unit:
-        kinds.insert(0, ("the values", [*features, *probes], unit, "--unit"))
+        kinds.insert(0, ("the values", [*features, *probes], unit, "unit"))
     for what, names, said, option in kinds:
         found = {look for (name, _), look in looks.items() if name in names}
         look = found.pop() if len(found) == 1 else None
@@ -179,9 +179,9 @@ def _wrong_units(
 
 
 def _sentence(what: str, values: np.ndarray, look: str, said: str, option: str) -> str:
-    advice = f"give {option} {look}"
+    advice = f'give `{option}="{look}"`'
     if look == "degrees" and fits_half_circle(values):
-        advice += f", or {option} degrees_180 for orientations"
+        advice += f', or `{option}="degrees_180"` for orientations'
     return (
         f"{what} lie between {values.min():.4g} and {values.max():.4g}, which looks like {look}, not {said}: {advice}"
     )

@@ -158,16 +158,16 @@ def number_to_angle(table: pd.DataFrame, positions: int, source: str) -> pd.Data
     """Probe columns that hold the numbers of places on a ring (from 0 or from 1) as angles in degrees."""
     names = [name for name in table if name == "target_probe" or str(name).startswith("non_target_probe_")]
     if not names:
-        raise LapsusError(f"{source}: --probe-positions needs columns target_probe, non_target_probe_1, …")
+        raise LapsusError(f"{source}: `probe_positions` needs columns target_probe, non_target_probe_1, …")
     if positions < 2:
-        raise LapsusError(f"{source}: --probe-positions is the number of places on the ring, not {positions}.")
+        raise LapsusError(f"{source}: `probe_positions` is the number of places on the ring, not {positions}.")
     numbers = table[names].apply(pd.to_numeric, errors="coerce")
     values = numbers.to_numpy(float)
     values = values[np.isfinite(values)]
     first = 0 if len(values) and values.min() < 1 else 1
     if len(values) and ((values % 1 != 0).any() or values.min() < 0 or values.max() > positions - 1 + first):
         raise LapsusError(
-            f"{source}: with --probe-positions {positions} probes are whole numbers from {first} to"
+            f"{source}: with `probe_positions={positions}` probes are whole numbers from {first} to"
             f" {positions - 1 + first}; the table has {values.min():g} to {values.max():g}."
         )
     return table.assign(**{name: (numbers[name] - first) * 360 / positions for name in names})
@@ -249,6 +249,6 @@ def infer_unit(numbers: pd.DataFrame) -> tuple[str, tuple | None]:
         return "degrees", None
     text = (
         f"the values lie between {values.min():.4g} and {values.max():.4g}, so they may be degrees or degrees_180: "
-        "give --unit degrees_180 if 0 and 180 are the same (orientations), else --unit degrees"
+        'give `unit="degrees_180"` if 0 and 180 are the same (orientations), else `unit="degrees"`'
     )
     return "degrees", (None, None, text)

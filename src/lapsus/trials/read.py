@@ -274,10 +274,10 @@ def _bays(variables: dict[str, Any], columns: dict[str, np.ndarray], trials: int
 
 def _check_unit(path: Path, given: tuple[str | None, str | None], own: str, authors: str) -> None:
     """A published layout has a unit of its own; another one is a misunderstanding."""
-    for option, unit in zip(("--unit", "--probe-unit"), given, strict=True):
-        if unit not in (None, own if option == "--unit" or own != "degrees_180" else "degrees"):
+    for option, unit in zip(("unit", "probe_unit"), given, strict=True):
+        if unit not in (None, own if option == "unit" or own != "degrees_180" else "degrees"):
             raise LapsusError(
-                f"{path}: has the layout of {authors}, which is read as {own}; leave {option} {unit} out."
+                f"{path}: has the layout of {authors}, which is read as {own}; leave `{option}={unit!r}` out."
             )
 
 

@@ -1,6 +1,7 @@
 """Trials: one row a trial, the cued item first, angles in radians in [-pi, pi)."""
 
 import copy
+import html
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -155,6 +156,10 @@ class Trials:
         return (
             f"Trials({len(self)} trials, {subjects} subject{'s' * (subjects != 1)}, set sizes {sizes}, {probe} probe)"
         )
+
+    def _repr_html_(self) -> str:
+        first = self.table.head().to_html(index=False, border=0, float_format=lambda value: f"{value:.3f}")
+        return f"<p><b>{html.escape(repr(self))}</b>; the first of them, in radians:</p>{first}"
 
     def __getitem__(self, rows: np.ndarray | slice | Sequence[int]) -> "Trials":
         """The trials at a mask, slice or list of rows."""

@@ -1,0 +1,42 @@
+"""What the Python API says, as one types it in a shell: its messages name parameters, the command line has options."""
+
+import re
+
+__all__ = ["as_typed"]
+
+# Parameters that messages of the API name, each an option of the command that passes it on.
+OPTIONS = (
+    "by",
+    "columns",
+    "cueing",
+    "dask",
+    "minutes",
+    "model",
+    "networks",
+    "port",
+    "probe_positions",
+    "probe_unit",
+    "runs",
+    "seed",
+    "seeds",
+    "set_size",
+    "trust",
+    "unit",
+    "where",
+)
+_PARAMETER = re.compile(rf"`({'|'.join(OPTIONS)})(?:=([^`]+))?`")
+
+
+def as_typed(text: str) -> str:
+    """`set_size=3` as --set-size 3, `trust=True` as --trust, `minutes` as --minutes; all else as it is.
+
+    >>> from lapsus.cli.words import as_typed
+    >>> as_typed('Give `unit="degrees_180"`, or `lapsus train` with `trust=True`.')
+    'Give --unit degrees_180, or `lapsus train` with --trust.'
+    """
+
+    def option(match: re.Match) -> str:
+        name, value = "--" + match[1].replace("_", "-"), (match[2] or "").strip("\"'")
+        return name if value in ("", "True") else f"{name} {value}"
+
+    return _PARAMETER.sub(option, text)
