@@ -40,6 +40,8 @@ trials = 4
 average = 0.9
 hard = 0.25
 """
+# Says that a job is done whose own files do not.
+DONE = "done"
 # Fields that differ from one run to the next because they are times.
 TIMES = {"seconds", "core_seconds", "trials_per_second", "stages", "minutes", "core_minutes"}
 
@@ -265,7 +267,7 @@ def _report(folder: Path):
 
 
 def _discover(folder: Path):
-    if (folder / "done").exists():
+    if (folder / DONE).exists():
         return None
 
     def work() -> None:
@@ -287,7 +289,7 @@ def _discover(folder: Path):
                 )
 
         guarded(go)
-        (folder / "done").write_text("")
+        (folder / DONE).write_text("")
 
     return work
 
