@@ -111,7 +111,9 @@ def undisturbed(job: jobs.Job, folder: Path) -> Reference:
     ended = run(work, seconds=600)
     assert ended.code == 0 and job.command(folder) is None, f"{job.name} fails by itself: {ended.text}"
     steps, named = json.loads(noted.read_text())
-    unseen = [path for path in set(folder.rglob("*")) - before if str(path) not in named and path.name != jobs.DONE]
+    unseen = [
+        path for path in set(folder.rglob("*")) - before if str(path) not in named and path.name not in jobs.ELSEWHERE
+    ]
     assert not unseen, f"{job.name} writes past lapsus.files: {unseen}"
     return Reference(job.bits(folder), [(step, place) for step, place in steps])
 
@@ -151,7 +153,7 @@ class Walked:
         with contextlib.suppress(EOFError):
             while due or short:
                 at = ours.recv()
-                now = state(self.folder) if short else ""
+                now = state(self.folder, unfinished=True) if short else ""
                 for fault, found in short:
                     self._add(fault, "" if found == now else f"a short write at step {fault.at} left another file")
                 short = []
@@ -182,7 +184,7 @@ class Walked:
                 self._add(fault, f"{why} at step {fault.at}: {ended.text[-300:]}")
                 return ""
             if fault.kind == "short write":
-                return state(self.folder)
+                return state(self.folder, unfinished=True)
             self._add(fault, self._goes_on(child, f"{fault.kind} at step {fault.at}"))
             return ""
         finally:
@@ -221,14 +223,16 @@ def went_on(job: jobs.Job, folder: Path, expected: dict) -> str:
     return f"not done after {MOST_TRIES} tries"
 
 
-def state(folder: Path) -> str:
-    """All that is in a folder, in a few letters: names and bytes, but for times of day, who holds the lock, and what is
-    in unfinished files, which nobody reads."""
+def state(folder: Path, unfinished: bool = False) -> str:
+    """All that is in a folder, in a few letters: names and bytes, but for times of day, who holds the lock, and (if
+    they are not asked for) what is in unfinished files and folders, which nobody reads."""
     found = []
     for path in sorted(folder.rglob("*")):
+        if not unfinished and any(".partial" in above.name for above in path.relative_to(folder).parents):
+            continue
         name = re.sub(r"\.\w+-\d+-\w+\.partial", ".partial", str(path.relative_to(folder)))
         content: object = ""
-        if path.is_file() and ".partial" not in name and path.name != ".lock":
+        if path.is_file() and (unfinished or ".partial" not in name) and path.name != ".lock":
             content = jobs.digest(path.read_bytes())
             if path.suffix in (".json", ".jsonl"):
                 with contextlib.suppress(ValueError):

@@ -47,7 +47,9 @@ class Disk:
             self._add(_back(path), path.parent, path)
         elif step in ("rename", "link") and isinstance(detail, Path):
             self.undo = [
-                (undo, _moved(flush, path, detail), _moved(name, path, detail)) for undo, flush, name in self.undo
+                (undo, _moved(flush, path, detail), _moved(name, path, detail))
+                for undo, flush, name in self.undo
+                if not (undo is _gone and name == path)  # its new name is a step of its own
             ]
             self._add(_back(detail), detail.parent, detail)
 
@@ -146,8 +148,9 @@ class Walk:
                 self._ask()
             elif self.fault.kind == "short write" and self.steps > self.fault.at:
                 os._exit(0)
+        most = self.fault.strike(self.steps, step, self.disk) if self.fault is not None else None
         self.disk.remember(step, Path(path).absolute(), detail.absolute() if isinstance(detail, Path) else detail)
-        return self.fault.strike(self.steps, step, self.disk) if self.fault is not None else None
+        return most
 
     def _ask(self) -> None:
         self.talk.send(self.steps)
