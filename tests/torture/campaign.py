@@ -196,6 +196,8 @@ class Walked:
         for path in sorted(self.folder.rglob("*.partial"), reverse=True):
             # Its writer lives on, as the one who forked; the one who was struck is dead.
             path.rename(path.with_name(re.sub(r"-\d+-(\w+\.partial)$", rf"-{child}-\1", path.name)))
+        for path in self.folder.rglob(f"{jobs.CLAIMS}/*"):
+            path.write_text(re.sub(r'"pid": \d+', f'"pid": {child}', path.read_text()))
         left = state(self.folder)
         if left not in self.known:
             self.known[left] = went_on(self.job, self.folder, self.reference.bits)
@@ -224,22 +226,28 @@ def went_on(job: jobs.Job, folder: Path, expected: dict) -> str:
 
 
 def state(folder: Path, unfinished: bool = False) -> str:
-    """All that is in a folder, in a few letters: names and bytes, but for times of day, who holds the lock, and (if
-    they are not asked for) what is in unfinished files and folders, which nobody reads."""
+    """All that is in a folder, in a few letters: names and bytes, but for times of day, who holds a lock or a claim,
+    and (if they are not asked for) what is in unfinished files and folders, which nobody reads."""
     found = []
     for path in sorted(folder.rglob("*")):
-        if not unfinished and any(".partial" in above.name for above in path.relative_to(folder).parents):
+        inner = path.relative_to(folder)
+        if not unfinished and any(above.name.endswith(".partial") for above in inner.parents):
             continue
-        name = re.sub(r"\.\w+-\d+-\w+\.partial", ".partial", str(path.relative_to(folder)))
-        content: object = ""
-        if path.is_file() and (unfinished or ".partial" not in name) and path.name != ".lock":
-            content = jobs.digest(path.read_bytes())
-            if path.suffix in (".json", ".jsonl"):
-                with contextlib.suppress(ValueError):
-                    texts = [path.read_text()] if path.suffix == ".json" else path.read_text().splitlines()
-                    content = [jobs.timeless(json.loads(text)) for text in texts]
-        found.append((name, path.is_dir(), content))
+        unread = path.name == ".lock" or path.parent.name == jobs.CLAIMS
+        unread = unread or (path.name.endswith(".partial") and not unfinished)
+        content = "" if path.is_dir() or unread else _timeless(path)
+        found.append((re.sub(r"\.\w+-\d+-\w+\.partial", ".partial", str(inner)), path.is_dir(), content))
     return jobs.digest(json.dumps(sorted(found, key=str)).encode())
+
+
+def _timeless(path: Path) -> object:
+    """What is in a file, in a few letters, or without its times where those can be told."""
+    data = path.read_bytes()
+    with contextlib.suppress(ValueError):
+        if path.suffix in (".json", ".jsonl"):
+            parts = [data] if path.suffix == ".json" else data.splitlines()
+            return [jobs.timeless(json.loads(part)) for part in parts]
+    return jobs.digest(data)
 
 
 def _wrong(ended: Ended, kind: str | None) -> str:
@@ -293,10 +301,10 @@ def campaign(minutes: float, seed: int = 0, names: tuple[str, ...] = (), least: 
             own.mkdir()
             references[job.name] = undisturbed(job, own)
             found = own / "found" if job.name == "discover" else found
-        _faults(tally, folder, references, seed, 60 * minutes * 0.6, least.faults)
+        _faults(tally, folder, references, seed, 60 * minutes * 0.65, least.faults)
         _kills(tally, folder, references, seed, 60 * minutes * 0.05, least.kills)
         _tables(tally, folder, seed, 60 * minutes * 0.05, least.tables)
-        _hostile(tally, folder, found, seed, 60 * minutes * 0.3, least.inputs)
+        _hostile(tally, folder, found, seed, 60 * minutes * 0.25, least.inputs)
     return tally
 
 

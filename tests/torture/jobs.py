@@ -42,9 +42,10 @@ hard = 0.25
 """
 # Says that a job is done whose own files do not.
 DONE = "done"
-# Written past lapsus.files: that mark, and the folder in which members of a sweep say that they are worked on, which
-# means nothing after a crash.
-ELSEWHERE = {DONE, "working"}
+# The folder in which members of a sweep say who works on them, which means nothing after a crash; it and that mark are
+# written past lapsus.files.
+CLAIMS = "working"
+ELSEWHERE = {DONE, CLAIMS}
 # Fields that differ from one run to the next because they are times.
 TIMES = {"seconds", "core_seconds", "trials_per_second", "stages", "minutes", "core_minutes"}
 
