@@ -10,13 +10,14 @@ import threading
 import time
 import warnings
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file, save
-from torture.child import run as fork
+from torture.child import run as fork, start
 from torture.jobs import TINY, cli
 
 from lapsus import files
@@ -148,6 +149,25 @@ def test_two_trainers_in_one_folder_do_not_meet(copy):
         pytest.raises(LapsusError, match=f"is being trained by another process .{os.getpid()} on"),
     ):
         train(Run(copy), progress=False)
+
+
+@pytest.mark.slow
+def test_eight_processes_in_one_folder_do_not_meet(tmp_path, finished):
+    """Eight trainers of one run, eight simulators into one file: one does it, the others say who does or that it is
+    done, and what comes out is what one alone would have made."""
+    begun = trained(tmp_path, steps=1).path
+    at_once = [start(cli("resume", begun)) for _ in range(8)]
+    ends = [ended(300) for ended in at_once]
+    assert all(end.code in (0, 2) and not end.traceback for end in ends), [end.text for end in ends]
+    assert any(end.code == 0 for end in ends)
+    assert all("by another process" in end.text for end in ends if end.code == 2), [end.text for end in ends]
+    assert [line["update"] for line in Run(begun).metrics()] == [line["update"] for line in Run(finished).metrics()]
+    assert all(torch.equal(weights_of(begun)[name], tensor) for name, tensor in weights_of(finished).items())
+    at_once = [start(cli("simulate", begun, "--conditions", 2, "--trials", 2)) for _ in range(8)]
+    ends = [ended(300) for ended in at_once]
+    assert sorted(end.code for end in ends) == [0] + [2] * 7, [end.text for end in ends]
+    assert not any(end.traceback for end in ends) and files.read_netcdf(begun / "activity.nc").sizes
+    assert not list(begun.glob(".*"))
 
 
 # --- Writing ---
@@ -661,9 +681,17 @@ def test_idle_connections_are_dropped_and_watchers_served(served):
     address = served.server_address
     idle = [socket.create_connection(address) for _ in range(400)]
     began = time.monotonic()
-    for k in range(50):
-        with urllib.request.urlopen(f"http://127.0.0.1:{address[1]}/state.json", timeout=10) as answer:
-            assert json.load(answer)["update"] == 3, k
+
+    def watch(number: int) -> list[int]:
+        """As the page does: again and again."""
+        found = []
+        for _ in range(3):
+            with urllib.request.urlopen(f"http://127.0.0.1:{address[1]}/state.json", timeout=30) as answer:
+                found.append(json.load(answer)["update"])
+        return found
+
+    with ThreadPoolExecutor(50) as watchers:
+        assert list(watchers.map(watch, range(50))) == [[3, 3, 3]] * 50
     for connection in idle:
         connection.settimeout(30)
         assert connection.recv(1) == b""

@@ -2,19 +2,26 @@
 order; the minutes say how far it gets."""
 
 import argparse
+import contextlib
+import json
+import os
 import random
+import re
 import shutil
 import sys
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
 from pathlib import Path
 
+from lapsus.files import writing
 from torture import hostile, jobs, tables
-from torture.child import Ended, deadline, run
-from torture.faults import ERRORS, KINDS, Count, Fault
+from torture.child import Ended, deadline, run, start
+from torture.faults import CUTS, ERRORS, KINDS, SIGNALS, WITHIN, Count, Fault, Walk
 
 MOST_TRIES = 12
 MARK = "<!-- campaign -->"
@@ -29,6 +36,8 @@ class Tally:
         # Pairs of a step on disk and a kind of fault, of all commands together: those tried, and those there are.
         self.pairs: set[tuple[str, str, int]] = set()
         self.all_pairs = 0
+        # States of their folders from which commands went on.
+        self.states = 0
 
     def add(self, part: str, row: str, why: str = "") -> None:
         self.tried[part, row] += 1
@@ -68,50 +77,177 @@ class Counts(dict[str, tuple[int, int]]):
         return "\n".join([f"| {title} | tried | survived | lost |", "|---|---:|---:|---:|", *lines])
 
 
-def undisturbed(job: jobs.Job, folder: Path) -> tuple[dict, int]:
-    """The bits that a job ends with when nothing happens to it, and how many steps its first command takes on disk."""
+@dataclass(frozen=True)
+class Reference:
+    """What a job comes to when nothing happens to it: its bits, and each step that it takes on disk with the place in
+    the code from which it is taken."""
+
+    bits: dict
+    steps: list[tuple[str, str]]
+
+    def pairs(self) -> list[Fault]:
+        """Every kind of fault at every step at which it can be; only a write can be short."""
+        steps = enumerate(self.steps, start=1)
+        return [
+            Fault(kind, at) for at, (step, _) in steps for kind in KINDS if kind != "short write" or step == "write"
+        ]
+
+
+def undisturbed(job: jobs.Job, folder: Path) -> Reference:
+    """Run it; whatever it leaves in its folder must have been written through the one place that faults strike."""
     job.begin(folder)
-    counted = folder / "steps"
+    before, noted = set(folder.rglob("*")), folder.with_name(f"{folder.name}-steps")
 
     def work() -> None:
-        from lapsus.files import writing
-
         count = Count()
         writing.watcher = count
         try:
             command()
         finally:
-            counted.write_text(str(count.steps))
+            noted.write_text(json.dumps([count.steps, sorted(map(str, count.named))]))
 
     command = job.command(folder)
     assert command is not None
     ended = run(work, seconds=600)
     assert ended.code == 0 and job.command(folder) is None, f"{job.name} fails by itself: {ended.text}"
-    return job.bits(folder), int(counted.read_text())
+    steps, named = json.loads(noted.read_text())
+    unseen = [
+        path for path in set(folder.rglob("*")) - before if str(path) not in named and path.name not in jobs.ELSEWHERE
+    ]
+    assert not unseen, f"{job.name} writes past lapsus.files: {unseen}"
+    return Reference(job.bits(folder), [(step, place) for step, place in steps])
 
 
-def with_fault(job: jobs.Job, folder: Path, fault: Fault, expected: dict) -> str:
-    """Begin, be struck, go on until it is done; "" or what was lost."""
-    job.begin(folder)
-    for attempt in range(MOST_TRIES):
-        command = job.command(folder)
-        if command is None:
-            break
+class Walked:
+    """One job walked through step by step, struck at each by the faults that are asked for."""
 
-        def work(command=command, struck=attempt == 0) -> None:
-            if struck:
-                fault.install()
+    def __init__(self, job: jobs.Job, folder: Path, reference: Reference, tally: Tally) -> None:
+        self.job, self.folder, self.reference, self.tally = job, folder, reference, tally
+        # What became of a job that went on from a state of its folder. It is the same for every fault that leaves that
+        # state, so it is tried once.
+        self.known: dict[str, str] = {}
+        self.output = folder.with_name(f"{folder.name}-output")
+
+    def walk(self, faults: list[Fault], over: Callable[[], bool] = lambda: False) -> list[Fault]:
+        """Try these faults; those that there was no time for."""
+        starts = [at for at, (step, _) in enumerate(self.reference.steps, start=1) if step not in WITHIN]
+        due: dict[int, list[Fault]] = defaultdict(list)
+        for fault in faults:
+            due[max(start for start in starts if start <= fault.at)].append(fault)
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self.folder.mkdir()
+        self.job.begin(self.folder)
+        ours, theirs = Pipe()
+        command = self.job.command(self.folder)
+        assert command is not None
+
+        def work() -> None:
+            ours.close()
+            writing.watcher = Walk(theirs, self.output)
             command()
 
-        ended = run(work, seconds=300)
-        if why := _wrong(ended, fault.kind if attempt == 0 else None):
-            return f"{why} at step {fault.at}: {ended.text[-300:]}"
-    else:
-        return f"not done after {MOST_TRIES} tries"
-    found = job.bits(folder)
-    return (
-        "" if found == expected else f"other bits after {fault.kind} at step {fault.at}: {_difference(found, expected)}"
-    )
+        ended = start(work)
+        theirs.close()
+        # The folder as it should be at the next step at which no file is open, by those whose write was short.
+        short: list[tuple[Fault, str]] = []
+        with contextlib.suppress(EOFError):
+            while due or short:
+                at = ours.recv()
+                now = state(self.folder, unfinished=True) if short else ""
+                for fault, found in short:
+                    self._add(fault, "" if found == now else f"a short write at step {fault.at} left another file")
+                short = []
+                for fault in due.pop(at, []):
+                    if over():
+                        due[len(self.reference.steps) + 1].append(fault)
+                        continue
+                    found = self._struck(ours, fault)
+                    short += [(fault, found)] if fault.kind == "short write" and found else []
+                if over():
+                    break
+                ours.send(None)
+        ours.close()
+        ended(0.0)
+        return [fault for left in due.values() for fault in left]
+
+    def _struck(self, talk: Connection, fault: Fault) -> str:
+        """One fault, in a copy of the folder that takes its place; the state that a short write leaves."""
+        kept = self.folder.with_name(f"{self.folder.name}-kept")
+        os.rename(self.folder, kept)
+        shutil.copytree(kept, self.folder, symlinks=True)
+        try:
+            self.output.write_bytes(b"")
+            talk.send(fault)
+            child, code, hung = talk.recv()
+            ended = Ended(code, self.output.read_text(errors="replace"), hung)
+            if why := _wrong(ended, fault.kind):
+                self._add(fault, f"{why} at step {fault.at}: {ended.text[-300:]}")
+                return ""
+            if fault.kind == "short write":
+                return state(self.folder, unfinished=True)
+            self._add(fault, self._goes_on(child, f"{fault.kind} at step {fault.at}"))
+            return ""
+        finally:
+            shutil.rmtree(self.folder)
+            os.rename(kept, self.folder)
+
+    def _goes_on(self, child: int, after: str) -> str:
+        """Whether the job comes to the same bits from where the fault left it."""
+        for path in sorted(self.folder.rglob("*.partial"), reverse=True):
+            # Its writer lives on, as the one who forked; the one who was struck is dead.
+            path.rename(path.with_name(re.sub(r"-\d+-(\w+\.partial)$", rf"-{child}-\1", path.name)))
+        for path in self.folder.rglob(f"{jobs.CLAIMS}/*"):
+            path.write_text(re.sub(r'"pid": \d+', f'"pid": {child}', path.read_text()))
+        left = state(self.folder)
+        if left not in self.known:
+            self.known[left] = went_on(self.job, self.folder, self.reference.bits)
+            self.tally.states += 1
+        return self.known[left] and f"{self.known[left]} after {after}"
+
+    def _add(self, fault: Fault, why: str) -> None:
+        self.tally.pairs.add((self.job.name, fault.kind, fault.at))
+        self.tally.add(self.job.name, fault.kind, why)
+
+
+def went_on(job: jobs.Job, folder: Path, expected: dict) -> str:
+    """Run the job until it is done; "" or what was lost."""
+    try:
+        for _ in range(MOST_TRIES):
+            command = job.command(folder)
+            if command is None:
+                found = job.bits(folder)
+                return "" if found == expected else f"other bits ({_difference(found, expected)})"
+            ended = run(command, seconds=300)
+            if why := _wrong(ended, None):
+                return f"{why} of the one who goes on: {ended.text[-300:]}"
+    except (AssertionError, OSError, ValueError) as error:
+        return f"{type(error).__name__}: {str(error)[:200]}"
+    return f"not done after {MOST_TRIES} tries"
+
+
+def state(folder: Path, unfinished: bool = False) -> str:
+    """All that is in a folder, in a few letters: names and bytes, but for times of day, who holds a lock or a claim,
+    and (if they are not asked for) what is in unfinished files and folders, which nobody reads."""
+    found = []
+    for path in sorted(folder.rglob("*")):
+        inner = path.relative_to(folder)
+        if not unfinished and any(above.name.endswith(".partial") for above in inner.parents):
+            continue
+        unread = path.name == ".lock" or path.parent.name == jobs.CLAIMS
+        unread = unread or (path.name.endswith(".partial") and not unfinished)
+        content = "" if path.is_dir() or unread else _timeless(path)
+        found.append((re.sub(r"\.\w+-\d+-\w+\.partial", ".partial", str(inner)), path.is_dir(), content))
+    return jobs.digest(json.dumps(sorted(found, key=str)).encode())
+
+
+def _timeless(path: Path) -> object:
+    """What is in a file, in a few letters, or without its times where those can be told."""
+    data = path.read_bytes()
+    with contextlib.suppress(ValueError):
+        if path.suffix in (".json", ".jsonl"):
+            parts = [data] if path.suffix == ".json" else data.splitlines()
+            return [jobs.timeless(json.loads(part)) for part in parts]
+    return jobs.digest(data)
 
 
 def _wrong(ended: Ended, kind: str | None) -> str:
@@ -120,7 +256,14 @@ def _wrong(ended: Ended, kind: str | None) -> str:
         return "a hang"
     if ended.traceback:
         return "a traceback"
-    allowed = {0, 2} if kind in ERRORS or kind == "full disk" else {0, 130, -2, -9, -15} if kind else {0}
+    if kind in ERRORS or kind == "full disk":
+        allowed = {0, 2}
+    elif kind in CUTS:
+        allowed = {-9}
+    elif kind in SIGNALS:
+        allowed = {0, 130, -2, -9, -15}
+    else:
+        allowed = {0}
     if ended.code not in allowed:
         return f"exit code {ended.code}"
     if ended.code == 2 and "lapsus: " not in ended.text:
@@ -130,25 +273,6 @@ def _wrong(ended: Ended, kind: str | None) -> str:
 
 def _difference(found: dict, expected: dict) -> str:
     return ", ".join(key for key in expected if found.get(key) != expected[key])[:200]
-
-
-def fault_cases(seed: int, steps: dict[str, int]) -> Iterator[tuple[jobs.Job, Fault]]:
-    """Every kind of fault at every step of every job, in an order that mixes them; then again at random steps."""
-    chance = random.Random(seed)
-    cases = [(job, kind, at) for job in jobs.JOBS for kind in KINDS for at in range(1, steps[job.name] + 1)]
-    by_job: dict[str, list] = defaultdict(list)
-    for case in cases:
-        by_job[case[0].name].append(case)
-    for own in by_job.values():
-        chance.shuffle(own)
-    number = 0
-    while True:
-        for job in jobs.JOBS:
-            for _ in range(job.often):
-                own = by_job[job.name]
-                job, kind, at = own.pop() if own else (job, chance.choice(KINDS), chance.randint(1, steps[job.name]))
-                number += 1
-                yield job, Fault(kind, at, seed=seed + number)
 
 
 @dataclass(frozen=True)
@@ -171,32 +295,49 @@ def campaign(minutes: float, seed: int = 0, names: tuple[str, ...] = (), least: 
         jobs.prepare()
         (folder / "made").mkdir()
         jobs.make(folder / "made")
-        expected, steps, found = {}, {}, None
+        references, found = {}, None
         for job in jobs.JOBS:
-            own = folder / f"undisturbed-{len(expected)}"
+            own = folder / f"undisturbed-{len(references)}"
             own.mkdir()
-            expected[job.name], steps[job.name] = undisturbed(job, own)
+            references[job.name] = undisturbed(job, own)
             found = own / "found" if job.name == "discover" else found
-        _faults(tally, folder, expected, steps, seed, 60 * minutes * 0.55, least.faults)
-        _kills(tally, folder, expected, seed, 60 * minutes * 0.1, least.kills)
+        _faults(tally, folder, references, seed, 60 * minutes * 0.65, least.faults)
+        _kills(tally, folder, references, seed, 60 * minutes * 0.05, least.kills)
         _tables(tally, folder, seed, 60 * minutes * 0.05, least.tables)
-        _hostile(tally, folder, found, seed, 60 * minutes * 0.3, least.inputs)
+        _hostile(tally, folder, found, seed, 60 * minutes * 0.25, least.inputs)
     return tally
 
 
-def _faults(tally: Tally, folder: Path, expected: dict, steps: dict, seed: int, seconds: float, least: int) -> None:
-    over = deadline(seconds)
-    tally.all_pairs = len(KINDS) * sum(steps.values())
-    for number, (job, fault) in enumerate(fault_cases(seed, steps)):
-        if over() and number >= least:
-            return
-        tally.pairs.add((job.name, fault.kind, fault.at))
-        own = Path(tempfile.mkdtemp(dir=folder))
-        tally.add(job.name, fault.kind, with_fault(job, own, fault, expected[job.name]))
-        shutil.rmtree(own)
+def _faults(tally: Tally, folder: Path, references: dict, seed: int, seconds: float, least: int) -> None:
+    """Every kind of fault at every step of every job: first at one step of each place in the code that takes any, then
+    at all others, as far as the time allows. With no time, so many of each job by chance."""
+    chance, began = random.Random(seed), time.monotonic()
+    left: dict[str, list[Fault]] = {}
+    for job in jobs.JOBS:
+        every = references[job.name].pairs()
+        tally.all_pairs += len(every)
+        left[job.name] = every if seconds else chance.sample(every, min(least, len(every)))
+    walked = {job.name: Walked(job, folder / f"walked-{job.name}", references[job.name], tally) for job in jobs.JOBS}
+    for only_first in (True, False):
+        for place, job in enumerate(jobs.JOBS):
+            steps, seen, now = references[job.name].steps, set(), []
+            for fault in left[job.name]:
+                what = (fault.kind, *steps[fault.at - 1])
+                if not only_first or what not in seen:
+                    now.append(fault)
+                seen.add(what)
+            share = (began + seconds - time.monotonic()) / (len(jobs.JOBS) - place)
+            missed = walked[job.name].walk(now, deadline(share) if seconds else lambda: False) if now else []
+            left[job.name] = [fault for fault in left[job.name] if fault not in now] + missed
+            print(
+                f"{job.name}: {len(now) - len(missed):,} faults, {tally.states:,} states, {tally.losses} lost so far,"
+                f" {time.monotonic() - began:.0f} s",
+                file=sys.stderr,
+                flush=True,
+            )
 
 
-def _kills(tally: Tally, folder: Path, expected: dict, seed: int, seconds: float, least: int) -> None:
+def _kills(tally: Tally, folder: Path, references: dict, seed: int, seconds: float, least: int) -> None:
     """SIGKILL at any time, several times, not only at writes."""
     over, chance, number = deadline(seconds), random.Random(seed), 0
     quick = [job for job in jobs.JOBS if job.often > 1]
@@ -211,7 +352,7 @@ def _kills(tally: Tally, folder: Path, expected: dict, seed: int, seconds: float
                 break
             ended = run(command, kill_after=chance.uniform(0.01, 1.5) if attempt < 3 else None, seconds=300)
             why = why or _wrong(ended, "SIGKILL" if attempt < 3 else None)
-        if not why and job.bits(own) != expected[job.name]:
+        if not why and job.bits(own) != references[job.name].bits:
             why = "other bits after kills at random times"
         tally.add(job.name, "SIGKILL at any time", why)
         shutil.rmtree(own)
@@ -256,7 +397,8 @@ def main() -> None:
     tally = campaign(chosen.minutes, chosen.seed, least=Least(inputs=chosen.inputs))
     found = (
         f"{tally.table()}\n\nSeed {chosen.seed}, {(time.monotonic() - began) / 60:.0f} minutes; {len(tally.pairs):,} of"
-        f" {tally.all_pairs:,} pairs of a step on disk and a kind of fault."
+        f" {tally.all_pairs:,} pairs of a step on disk and a kind of fault, which left {tally.states:,} different"
+        " states to go on from."
     )
     print(found)
     if chosen.docs is not None:

@@ -43,36 +43,47 @@ def run(work: Callable[[], object], *, seconds: float = 120.0, kill_after: float
     `seconds` are of processor time, of the child and its own children, so that a busy machine makes nobody late; who
     waits for `IDLE` seconds without using any has hung too.
     """
-    with tempfile.TemporaryFile() as output:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        child = os.fork()
-        if child == 0:
-            code = 70
-            try:
-                os.setpgid(0, 0)
-                for number in (signal.SIGINT, signal.SIGTERM):
-                    signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
-                for stream in (1, 2):
-                    os.dup2(output.fileno(), stream)
-                # A test runner may have put its own in their place.
-                sys.stdout, sys.stderr = (os.fdopen(stream, "w", closefd=False) for stream in (1, 2))
-                work()
-                code = 0
-            except SystemExit as leaving:
-                code = leaving.code if isinstance(leaving.code, int) else 0
-            except BaseException:
-                traceback.print_exc()
-            finally:
-                sys.stdout.flush()
-                sys.stderr.flush()
-                os._exit(code)
-        status, hung = _wait(child, seconds, kill_after)
-        output.seek(0)
-        return Ended(os.waitstatus_to_exitcode(status), output.read().decode(errors="replace"), hung)
+    return start(work)(seconds, kill_after)
 
 
-def _wait(child: int, seconds: float, kill_after: float | None) -> tuple[int, bool]:
+def start(work: Callable[[], object]) -> Callable[..., Ended]:
+    """Fork and do the work; what is returned waits for its end as `run` does."""
+    output = tempfile.TemporaryFile()  # noqa: SIM115 (closed where the end is waited for)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    child = os.fork()
+    if child == 0:
+        code = 70
+        try:
+            os.setpgid(0, 0)
+            for number in (signal.SIGINT, signal.SIGTERM):
+                signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
+            for stream in (1, 2):
+                os.dup2(output.fileno(), stream)
+            # A test runner may have put its own in their place.
+            sys.stdout, sys.stderr = (os.fdopen(stream, "w", closefd=False) for stream in (1, 2))
+            work()
+            code = 0
+        except SystemExit as leaving:
+            code = leaving.code if isinstance(leaving.code, int) else 0
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(code)
+
+    def ended(seconds: float = 120.0, kill_after: float | None = None) -> Ended:
+        with output:
+            status, hung = wait(child, seconds, kill_after)
+            output.seek(0)
+            return Ended(os.waitstatus_to_exitcode(status), output.read().decode(errors="replace"), hung)
+
+    return ended
+
+
+def wait(child: int, seconds: float, kill_after: float | None = None) -> tuple[int, bool]:
+    """The status of a child, and whether it had to be stopped."""
     handle = os.pidfd_open(child)
     try:
         if kill_after is not None:

@@ -40,6 +40,12 @@ trials = 4
 average = 0.9
 hard = 0.25
 """
+# Says that a job is done whose own files do not.
+DONE = "done"
+# The folder in which members of a sweep say who works on them, which means nothing after a crash; it and that mark are
+# written past lapsus.files.
+CLAIMS = "working"
+ELSEWHERE = {DONE, CLAIMS}
 # Fields that differ from one run to the next because they are times.
 TIMES = {"seconds", "core_seconds", "trials_per_second", "stages", "minutes", "core_minutes"}
 
@@ -265,7 +271,7 @@ def _report(folder: Path):
 
 
 def _discover(folder: Path):
-    if (folder / "done").exists():
+    if (folder / DONE).exists():
         return None
 
     def work() -> None:
@@ -287,7 +293,7 @@ def _discover(folder: Path):
                 )
 
         guarded(go)
-        (folder / "done").write_text("")
+        (folder / DONE).write_text("")
 
     return work
 
