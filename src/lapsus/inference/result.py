@@ -227,7 +227,8 @@ class Fit:
         """How many of some trials (all, or those at a mask) were swaps: expected, low, high (95 %). The interval holds
         what is not known of each trial and what is not known of the parameters."""
         with one_thread_each():
-            return expected_count(self.model.likelihood().swaps(self._thinned(self.parameters, 100))[rows])
+            likelihood = self.model.likelihood(torch.float32)
+            return expected_count(likelihood.swaps(self._thinned(self.parameters, 100))[rows])
 
     @property
     def log_likelihood(self) -> np.ndarray:

@@ -13,9 +13,9 @@ def expected_count(probability: np.ndarray, level: float = 0.95) -> dict[str, fl
     Given a draw the events are independent, and their count is taken as binomial with its own mean and variance (within
     one of the exact quantiles unless the events are a handful); what the draws do not agree on widens the interval.
     """
-    p = np.clip(np.asarray(probability, float), 0.0, 1.0)
+    p = np.asarray(probability)
     p = p[:, None] if p.ndim == 1 else p
-    mean, certain = p.sum(0), (p**2).sum(0)  # the variance is their difference
+    mean, certain = p.sum(0, dtype=float), np.einsum("ts,ts->s", p, p, dtype=float)  # the variance is their difference
     trials = np.round(np.divide(mean**2, certain, out=np.zeros_like(mean), where=certain > 0))
     trials = np.maximum(trials, np.ceil(mean - 1e-9))
     chance = np.minimum(np.divide(mean, trials, out=np.zeros_like(mean), where=trials > 0), 1.0)
