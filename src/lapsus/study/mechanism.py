@@ -35,7 +35,7 @@ from lapsus.study.replay import probe_conditions
 from lapsus.study.simulation import Simulated, simulate, simulate_design
 from lapsus.study.sizes import FULL, Sizes
 from lapsus.study.transplants import pushes, transplants
-from lapsus.tasks import IndexCued
+from lapsus.tasks import FeatureCued, IndexCued
 from lapsus.training.model import Model
 
 __all__ = ["ALL", "QUESTIONS", "Mechanism", "Planes", "analyse", "analyse_recording", "swapping_networks", "table_row"]
@@ -237,7 +237,7 @@ def analyse(
 def single_trials(model: Model, count: int, apart: float, seed: int = 0, threads: int | None = None) -> xr.Dataset:
     """Trials at one pair of locations, each with its own colours and cue."""
     conditions = probe_conditions(model, count, seed + 40)
-    if type(model.task).__name__.startswith("FeatureCued"):
+    if isinstance(model.task, FeatureCued):
         conditions["probe"] = torch.tensor([[-apart / 2, apart / 2]]).expand(count, 2).clone()
     return simulate(model, conditions, 1, seed + 40, threads=threads)
 
