@@ -47,6 +47,10 @@ ALL = (*QUESTIONS, "alignment", "prediction")
 TELLS = 0.6
 # Share of the outcome from which on the time before the cue is said to decide part of it.
 EARLY = 0.1
+# Weight of misbinding, or share of the difference between trials, from which on it is most of it.
+MOST = 0.5
+# Steps in which memories fade to 1/e, from which on they are said to stay.
+STAYS = 200
 
 
 @dataclass(frozen=True)
@@ -106,9 +110,9 @@ class Mechanism:
         x, m = self.transplant.carried_by_x, self.transplant.carried_by_m
         if not np.isfinite(x[0]):
             return None
-        if x[1] > 0.5 and x[1] > m[2]:
+        if x[1] > MOST and x[1] > m[2]:
             return "x"
-        return "m" if m[1] > 0.5 and m[1] > x[2] else "neither"
+        return "m" if m[1] > MOST and m[1] > x[2] else "neither"
 
     @property
     def error(self) -> str | None:
@@ -116,6 +120,22 @@ class Mechanism:
         if self.kind is None or self.kind.decision == "cannot tell" or "kind" in self.contradicted:
             return None
         return self.kind.decision
+
+    @property
+    def maybe_misbinding(self) -> bool:
+        """Whether misbinding is not ruled out."""
+        return self.kind is not None and self.kind.weights["misbinding"][2] >= MOST
+
+    @property
+    def axis_tells(self) -> bool:
+        """Whether memory surely tells swaps from correct trials that report the same colour."""
+        return self.swap_axis is not None and self.swap_axis.axis.low >= TELLS
+
+    @property
+    def memory_stays(self) -> bool:
+        """Whether memories stay before the cue, without noise."""
+        part = self.dynamics
+        return part is not None and (not np.isfinite(part.lifetime) or part.lifetime > STAYS)
 
     @property
     def contradicted(self) -> dict[str, str]:
