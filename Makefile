@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := $(VENV)/bin
 SOURCES := $(shell find src native -type f -not -name '*.pyc' -not -name '*.so' 2>/dev/null)
 
-.PHONY: discover check test fast long install torture audit sanitize neon wheel-test wheels lowest docs version-check bench clean
+.PHONY: discover check test fast long times install torture audit sanitize neon wheel-test wheels lowest docs version-check bench clean
 
 # The package itself is installed last and alone, so that a change of ours does not look for dependencies again.
 $(VENV)/.installed: pyproject.toml constraints.txt CMakeLists.txt $(SOURCES)
@@ -27,6 +27,10 @@ fast: install
 
 long: install
 	$(BIN)/python -m pytest -m long
+
+# What each test costs in processor time, the sums, and which carry a marker that is wrong.
+times: install
+	$(BIN)/python -m pytest --processor-time
 
 # Faults at every write, hostile files for every reader: `make torture MINUTES=30` (docs/reliability.md). One process.
 MINUTES ?= 30

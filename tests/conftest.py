@@ -2,6 +2,7 @@
 
 import os
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -42,3 +43,54 @@ def human_data() -> Path:
     if not folder.is_dir():
         pytest.skip(f"no human data at {folder} (set LAPSUS_DATA)")
     return folder
+
+
+# --- What tests cost: `pytest --processor-time`, the same on a busy machine and on a quiet one ---
+
+# Seconds from which on a test must carry the marker (pyproject.toml says the same in words).
+LIMITS = {"slow": 3.0, "long": 20.0}
+SECONDS = pytest.StashKey[dict[str, tuple[float, str]]]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--processor-time", action="store_true", help="print what tests cost, and which carry a marker that is wrong"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[SECONDS] = {}
+
+
+def _processor_seconds() -> float:
+    """Of this process and of the children that it has waited for."""
+    return sum(os.times()[:4])
+
+
+def _marker(item: pytest.Item) -> str:
+    return next((name for name in ("long", "slow") if item.get_closest_marker(name)), "fast")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """With what a shared fixture takes, which counts for the first test that asks for it."""
+    begin = _processor_seconds()
+    result = yield
+    item.config.stash[SECONDS][item.nodeid] = _processor_seconds() - begin, _marker(item)
+    return result
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    if not config.getoption("--processor-time"):
+        return
+    found = config.stash[SECONDS]
+    terminalreporter.section("processor time, seconds")
+    for name, (seconds, marker) in sorted(found.items(), key=lambda one: -one[1][0])[:40]:
+        terminalreporter.line(f"{seconds:7.2f} {marker} {name}")
+    for marker in ("fast", "slow", "long"):
+        own = [seconds for seconds, carried in found.values() if carried == marker]
+        terminalreporter.line(f"{sum(own):7.1f} in {len(own)} {marker} tests")
+    for name, (seconds, marker) in found.items():
+        due = "long" if seconds > LIMITS["long"] else "slow" if seconds > LIMITS["slow"] else "fast"
+        if ("fast", "slow", "long").index(due) > ("fast", "slow", "long").index(marker):
+            terminalreporter.line(f"{name} takes {seconds:.1f} s and is not marked {due}")

@@ -176,14 +176,7 @@ def _as_array(values: np.ndarray, dataset: xr.Dataset, dimension: str, labels: S
 
 
 def shuffle_null(
-    dataset: xr.Dataset,
-    *,
-    repeats: int = 200,
-    seed: int = 0,
-    bins: int = 16,
-    groups: str | None = None,
-    pool: str = "trials",
-    adjust: bool = False,
+    dataset: xr.Dataset, *, repeats: int = 200, seed: int = 0, bins: int = 16, groups: str | None = None
 ) -> xr.DataArray:
     """Alignment after the reported colours are shuffled among the trials of each cued item: [repeat, time], mean over
     groups.
@@ -194,20 +187,16 @@ def shuffle_null(
     rng = np.random.default_rng(seed)
     total, count = np.zeros((repeats, dataset.sizes["time"])), 0
     for group in _groups(dataset, bins, groups):
-        if pool == "trials":
-            # Shuffling leaves these components as they are, so activity may as well be reduced once.
-            components = _pooled_components(group.memory, _equal(group))[0]
-            group = replace(group, memory=np.einsum("ntu,tux->ntx", group.memory - group.memory.mean(0), components))
+        # Shuffling leaves these components as they are, so activity may as well be reduced once.
+        components = _pooled_components(group.memory, _equal(group))[0]
+        group = replace(group, memory=np.einsum("ntu,tux->ntx", group.memory - group.memory.mean(0), components))
         for repeat in range(repeats):
             cell = group.cell.copy()
             for item in (0, 1):
                 own = np.flatnonzero(cell // bins == item)
                 cell[own] = cell[rng.permutation(own)]
-            shuffled = replace(group, cell=cell)
-            if pool == "trials":
-                total[repeat] += _cosine(_cell_means(shuffled, 2 * bins, _equal(group), adjust), bins)[0]
-            else:
-                total[repeat] += _alignment(shuffled, bins, pool, adjust, _equal(group))[0]
+            means = _cell_means(replace(group, cell=cell), 2 * bins, _equal(group), adjust=False)
+            total[repeat] += _cosine(means, bins)[0]
         count += 1
     return _as_array(total / count, dataset, "repeat", np.arange(repeats))
 
@@ -216,28 +205,15 @@ def _equal(group: _Group) -> np.ndarray:
     return np.ones((1, len(group.cell)))
 
 
-def bootstrap_alignment(
-    dataset: xr.Dataset,
-    *,
-    repeats: int = 200,
-    seed: int = 0,
-    bins: int = 16,
-    groups: str | None = None,
-    pool: str = "trials",
-    adjust: bool = False,
-) -> xr.DataArray:
-    """Alignment in resamples of the trials (with replacement, for each cued item apart): [repeat, time], mean over
-    groups."""
-    rng = np.random.default_rng(seed)
-    total, count = np.zeros((repeats, dataset.sizes["time"])), 0
-    for group in _groups(dataset, bins, groups):
-        own = [np.flatnonzero(group.cell // bins == item) for item in (0, 1)]
-        weights = np.zeros((repeats, len(group.cell)))
-        for trials in own:
-            weights[:, trials] = rng.multinomial(len(trials), np.full(len(trials), 1 / len(trials)), size=repeats)
-        total += _alignment(group, bins, pool, adjust, weights)
-        count += 1
-    return _as_array(total / count, dataset, "repeat", np.arange(repeats))
+def bootstrap_alignment(dataset: xr.Dataset, *, repeats: int = 200, seed: int = 0) -> xr.DataArray:
+    """Alignment in resamples of the trials (with replacement, for each cued item apart): [repeat, time]."""
+    rng, bins = np.random.default_rng(seed), 16
+    (group,) = _groups(dataset, bins, None)
+    weights = np.zeros((repeats, len(group.cell)))
+    for item in (0, 1):
+        own = np.flatnonzero(group.cell // bins == item)
+        weights[:, own] = rng.multinomial(len(own), np.full(len(own), 1 / len(own)), size=repeats)
+    return _as_array(_alignment(group, bins, "trials", False, weights), dataset, "repeat", np.arange(repeats))
 
 
 def bin_means(dataset: xr.Dataset, time: float, *, bins: int = 16) -> xr.DataArray:

@@ -146,7 +146,7 @@ def _unknown_kind(found: list[Mechanism]) -> str:
     kinds = [one.kind for one in found]
     if any(part is None for part in kinds) or any("kind" in one.contradicted for one in found):
         return "Which kind of error it is could not be said."
-    if any(part.weights["misbinding"][2] >= 0.5 for part in kinds if part is not None):
+    if any(one.maybe_misbinding for one in found):
         return "Which kind of error it is cannot be told from so few swaps."
     return (
         "Memory before the cue shows no slip; whether the wrong colour is selected after it or the cue is taken for the"
@@ -227,7 +227,7 @@ def axis(found: Mechanism) -> str:
         return f"Along which axis cannot be said: {found.left_out.get('swap_axis', 'it was not asked')}."
     part = found.swap_axis.axis
     measured = f"held-out area {part.auc:.2f} [{part.low:.2f}, {part.high:.2f}], shuffled {part.null:.2f}"
-    if part.low < 0.6:
+    if not found.axis_tells:
         return (
             "Axis: among trials that report the same colour, memory at the response hardly tells swaps from correct"
             f" ones ({measured}); an axis that seems to, without holding that colour fixed, finds the colour (it tells"
@@ -281,7 +281,7 @@ def kind(found: Mechanism) -> str:
     if part.decision == "no mark":
         return f"Kind: swap trials look like correct ones in memory up to the response ({weights}; {trials})."
     when = _parting(found)
-    if part.decision == "cannot tell" and part.weights["misbinding"][2] >= 0.5:
+    if part.decision == "cannot tell" and found.maybe_misbinding:
         return f"Kind: which of the three cannot be told from so few swaps ({weights}; {trials}).{when}"
     if part.decision == "cannot tell":
         return (
@@ -296,7 +296,7 @@ def dynamics(found: Mechanism) -> str:
     part = found.dynamics
     if part is None:
         return f"What dynamics cannot be said: {found.left_out.get('dynamics', 'it was not asked')}."
-    if not np.isfinite(part.lifetime) or part.lifetime > 200:
+    if found.memory_stays:
         memory = "memories stay without noise"
     else:
         memory = f"memories fade, without noise, to 1/e in {_steps(part.lifetime)}"

@@ -14,6 +14,8 @@ __all__ = ["Truth", "fit_checks", "in_order", "match_checks", "network_checks"]
 LARGEST_EXCESS = 0.2
 LEAST_TRAINED = 0.8
 LEAST_COVERED = 0.9
+# Standard errors by which a model must predict better to be needed, and the Pareto k that a trial may have at most.
+NEEDED, LARGEST_K = 2, 0.7
 # Worst first.
 STATES = ("failed", "not checked", "nearly", "passed")
 # Models that have all that a model has, itself among them.
@@ -149,7 +151,7 @@ def _comparison_checks(model: str, table: list[dict[str, Any]]) -> list[Check]:
     if rivals:
         rival = max(rivals, key=lambda row: row["elpd"])
         gap, error = chosen["elpd"] - rival["elpd"], max(rival["difference_se"], chosen["difference_se"])
-        needed = gap > 2 * error
+        needed = gap > NEEDED * error
         text = f"{model} predicts {gap:.1f} ± {error:.1f} nats better than the best model without what it adds"
         text += f" ({rival['model']})" + ("." if needed else ": the data do not tell them apart.")
         first = _check("The model is needed", needed, text)
@@ -158,8 +160,8 @@ def _comparison_checks(model: str, table: list[dict[str, Any]]) -> list[Check]:
         text = f"No model with swaps predicts better by more than one standard error (best: {best['model']},"
         text += f" {best['elpd'] - chosen['elpd']:.1f} ± {chosen['difference_se']:.1f} nats above)."
         first = _check("Swaps were looked for", True, text)
-    rough = int(chosen["pareto_k_above_0.7"])
-    text = f"{rough} trial{'s' * (rough != 1)} with Pareto k above 0.7."
+    rough = int(chosen[f"pareto_k_above_{LARGEST_K}"])
+    text = f"{rough} trial{'s' * (rough != 1)} with Pareto k above {LARGEST_K}."
     return [first, _check("Predictive density is reliable", rough == 0, text)]
 
 

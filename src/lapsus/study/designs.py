@@ -15,10 +15,10 @@ def grid(count: int = 24) -> np.ndarray:
     return -np.pi + 2 * np.pi * np.arange(count) / count
 
 
-def colour_pairs(count: int = 24, margin: float = MARGIN) -> np.ndarray:
-    """All ordered pairs of grid colours at least `margin` apart: [pair, 2]."""
-    first, second = (values.ravel() for values in np.meshgrid(grid(count), grid(count), indexing="ij"))
-    kept = distance(first, second) >= margin - 1e-9
+def colour_pairs() -> np.ndarray:
+    """All ordered pairs of grid colours at least the task's margin apart: [pair, 2]."""
+    first, second = (values.ravel() for values in np.meshgrid(grid(), grid(), indexing="ij"))
+    kept = distance(first, second) >= MARGIN - 1e-9
     return np.stack([first, second], 1)[kept]
 
 
@@ -44,23 +44,18 @@ def alignment_grid(probe_distance: float | None = None, rotations: int = 24) -> 
     return _both_cues(report, probe, configuration=configuration)
 
 
-def pair(probe_distance: float, report_distance: float = -2 * np.pi / 3) -> dict[str, np.ndarray]:
-    """One condition: target with probe and report 0, distractor at the given distances (Fig 2B to E)."""
+def pair(probe_distance: float) -> dict[str, np.ndarray]:
+    """One condition: target with probe and report 0, distractor at that distance and report -2π/3 (Fig 2B to E)."""
     return {
-        "report": np.array([[0.0, wrap(report_distance)]]),
+        "report": np.array([[0.0, wrap(-2 * np.pi / 3)]]),
         "probe": np.array([[0.0, wrap(probe_distance)]]),
         "cued": np.array([0]),
     }
 
 
-def ring_design(
-    fixed_colours: np.ndarray, probes: np.ndarray, *, free: int = 24, both: bool = True
-) -> dict[str, np.ndarray]:
+def ring_design(fixed_colours: np.ndarray, probes: np.ndarray, *, free: int = 24) -> dict[str, np.ndarray]:
     """Item 1 has a fixed colour, item 2 each of `free` grid colours beyond the margin, for each pair of probes
-    [configuration, 2].
-
-    both: cue either item, else only the one of fixed colour. `configuration` and `fixed_colour` number the two.
-    """
+    [configuration, 2]; both cues. `configuration` and `fixed_colour` number the two."""
     reports, colours, numbers = [], [], []
     for k in range(len(probes)):
         for c, fixed in enumerate(fixed_colours):
@@ -71,13 +66,4 @@ def ring_design(
             numbers.append(np.full(len(others), k))
     report, colour, configuration = (np.concatenate(values) for values in (reports, colours, numbers))
     probe = np.asarray(probes)[configuration]
-    if both:
-        return _both_cues(wrap(report), wrap(probe), configuration=configuration, fixed_colour=colour)
-    cued = np.zeros(len(report), dtype=int)
-    return {
-        "report": wrap(report),
-        "probe": wrap(probe),
-        "cued": cued,
-        "configuration": configuration,
-        "fixed_colour": colour,
-    }
+    return _both_cues(wrap(report), wrap(probe), configuration=configuration, fixed_colour=colour)

@@ -11,6 +11,7 @@ from lapsus.circular import distance, wrap
 from lapsus.errors import LapsusError
 from lapsus.study.designs import MARGIN, grid
 from lapsus.study.replay import Replay, probe_conditions, step_times
+from lapsus.tasks import FeatureCued
 from lapsus.training.model import Model
 
 __all__ = ["Cells", "Geometry", "geometry", "location_pairs", "report_cells"]
@@ -48,7 +49,7 @@ class Cells:
 
 def location_pairs(model: Model, count: int, probe_distance: float) -> np.ndarray:
     """Pairs of probes [location, 2], evenly turned; where the task has fixed places, the two orders of them."""
-    if type(model.task).__name__.startswith("FeatureCued"):
+    if isinstance(model.task, FeatureCued):
         return np.stack([grid(count), wrap(grid(count) + probe_distance)], 1)
     return np.array([[-np.pi, 0.0], [0.0, -np.pi]])
 
@@ -56,7 +57,7 @@ def location_pairs(model: Model, count: int, probe_distance: float) -> np.ndarra
 def _conditions(model: Model, pairs: np.ndarray, colours: np.ndarray, free: int) -> tuple[dict, np.ndarray]:
     """One colour fixed at either place of a pair (or, where places are fixed, at that of the pair's order), all others
     at the other one, both cues; and [condition, 4]: location, colour, place of the fixed colour, cued item."""
-    fixed_places = not type(model.task).__name__.startswith("FeatureCued")
+    fixed_places = not isinstance(model.task, FeatureCued)
     rows = []
     for k in range(len(pairs)):
         for c, colour in enumerate(colours):

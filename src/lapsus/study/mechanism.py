@@ -36,7 +36,7 @@ from lapsus.study.replay import probe_conditions
 from lapsus.study.simulation import Simulated, simulate, simulate_design
 from lapsus.study.sizes import FULL, Sizes
 from lapsus.study.transplants import pushes, transplants
-from lapsus.tasks import IndexCued
+from lapsus.tasks import FeatureCued, IndexCued
 from lapsus.training.model import Model
 
 __all__ = ["ALL", "QUESTIONS", "Mechanism", "Planes", "analyse", "analyse_recording", "swapping_networks", "table_row"]
@@ -48,6 +48,10 @@ ALL = (*QUESTIONS, "alignment", "prediction")
 TELLS = 0.6
 # Share of the outcome from which on the time before the cue is said to decide part of it.
 EARLY = 0.1
+# Weight of misbinding, or share of the difference between trials, from which on it is most of it.
+MOST = 0.5
+# Steps in which memories fade to 1/e, from which on they are said to stay.
+STAYS = 200
 
 
 @dataclass(frozen=True)
@@ -115,9 +119,9 @@ class Mechanism:
         x, m = self.transplant.carried_by_x, self.transplant.carried_by_m
         if not np.isfinite(x[0]):
             return None
-        if x[1] > 0.5 and x[1] > m[2]:
+        if x[1] > MOST and x[1] > m[2]:
             return "x"
-        return "m" if m[1] > 0.5 and m[1] > x[2] else "neither"
+        return "m" if m[1] > MOST and m[1] > x[2] else "neither"
 
     @property
     def error(self) -> str | None:
@@ -125,6 +129,22 @@ class Mechanism:
         if self.kind is None or self.kind.decision == "cannot tell" or "kind" in self.contradicted:
             return None
         return self.kind.decision
+
+    @property
+    def maybe_misbinding(self) -> bool:
+        """Whether misbinding is not ruled out."""
+        return self.kind is not None and self.kind.weights["misbinding"][2] >= MOST
+
+    @property
+    def axis_tells(self) -> bool:
+        """Whether memory surely tells swaps from correct trials that report the same colour."""
+        return self.swap_axis is not None and self.swap_axis.axis.low >= TELLS
+
+    @property
+    def memory_stays(self) -> bool:
+        """Whether memories stay before the cue, without noise."""
+        part = self.dynamics
+        return part is not None and (not np.isfinite(part.lifetime) or part.lifetime > STAYS)
 
     @property
     def contradicted(self) -> dict[str, str]:
@@ -246,7 +266,7 @@ def analyse(
 def single_trials(model: Model, count: int, apart: float, seed: int = 0, threads: int | None = None) -> xr.Dataset:
     """Trials at one pair of locations, each with its own colours and cue."""
     conditions = probe_conditions(model, count, seed + 40)
-    if type(model.task).__name__.startswith("FeatureCued"):
+    if isinstance(model.task, FeatureCued):
         conditions["probe"] = torch.tensor([[-apart / 2, apart / 2]]).expand(count, 2).clone()
     return simulate(model, conditions, 1, seed + 40, threads=threads)
 

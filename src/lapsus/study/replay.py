@@ -12,6 +12,7 @@ from lapsus.analysis.outcomes import Outcomes, outcomes
 from lapsus.circular import angle
 from lapsus.engine import Timeline, normal, rollout_and_read_out
 from lapsus.errors import LapsusError
+from lapsus.tasks import FeatureCued
 from lapsus.training.model import Model
 
 __all__ = ["Replay", "probe_conditions", "step_times"]
@@ -32,7 +33,7 @@ def probe_conditions(model: Model, count: int, seed: int, probe_distance: float 
     if not {"report", "probe", "cued"} <= conditions.keys() or conditions["report"].shape[1] != 2:
         raise LapsusError("the mechanism of swaps is studied in delayed estimation with two items")
     conditions["cued"] = torch.arange(count) % 2
-    if probe_distance is not None and type(model.task).__name__.startswith("FeatureCued"):
+    if probe_distance is not None and isinstance(model.task, FeatureCued):
         first = conditions["probe"][:, 0]
         sign = torch.where(torch.arange(count) // 2 % 2 == 0, 1.0, -1.0)
         second = torch.remainder(first + sign * probe_distance + np.pi, 2 * np.pi) - np.pi
