@@ -8,8 +8,9 @@ from collections import defaultdict
 from pathlib import Path
 
 import pytest
-from torture.campaign import Tally, Walked, undisturbed
+from torture.campaign import Tally
 from torture.jobs import Job, digest, guarded
+from torture.walk import Walked, undisturbed
 
 from lapsus import files
 from lapsus.files.writing import beside, step, sync_folder
