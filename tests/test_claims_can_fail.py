@@ -159,5 +159,5 @@ def test_values_are_kept_by_network_and_not_believed_when_it_changed(tmp_path, m
     claims.evaluate_claims(sets, values=file)
     assert asked == ["a", "b", "b", "a"]
     file.write_text('{"a": 1}')
-    with pytest.raises(LapsusError, match="values.json"):
+    with pytest.raises(LapsusError, match="values"):
         claims.evaluate_claims(sets, values=file)
