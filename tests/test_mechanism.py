@@ -216,6 +216,9 @@ def test_rings_are_fitted_directly():
     assert pair.normal @ basis[2] > 0.97 and pair.distance == pytest.approx(8, rel=0.25)
     assert pair.parallel > 0.99 and pair.explained > 0.95
     np.testing.assert_allclose(pair.recalled.radii, 1.5, rtol=0.05)
+    at = np.array([-2.0, 0.3])
+    expected = pair.recalled.centre + 1.5 * embed(at + 0.7) @ basis[:2]
+    np.testing.assert_allclose(pair.recalled.at(at), expected, atol=0.15)
     m = m + 2.0 * rng.standard_normal((1200, 1)) * basis[4]
     ring = fit_ring(m, colour)
     at_zero = ring.centre + (np.cos(ring.phase) * ring.plane[0] + np.sin(ring.phase) * ring.plane[1]) * 1.5

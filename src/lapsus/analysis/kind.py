@@ -128,6 +128,7 @@ class Kind:
     angle: degrees between the predictions of misselection and misinterpretation; apart: their distance; both in units
     of the noise of single trials and without the bias of predictions that are estimated. needed: swap trials that would
     tell them apart, None where they predict the same; swaps, correct, unclear: trials used and left out.
+    cue_onset: on the clock of `times`.
     """
 
     decision: str
@@ -144,6 +145,7 @@ class Kind:
     swaps: int
     correct: int
     unclear: int
+    cue_onset: float = float("nan")
 
 
 @dataclass(frozen=True)
@@ -267,6 +269,7 @@ def kind_of_swaps(dataset: xr.Dataset, *, folds: int = 5, every: int = 2, repeat
         swaps=len(swap),
         correct=len(correct),
         unclear=outcome.unclear,
+        cue_onset=float(onset),
     )
 
 

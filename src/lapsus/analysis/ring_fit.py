@@ -31,6 +31,11 @@ class Ring:
     dimensions: int
     trials: int
 
+    def at(self, colour: np.ndarray) -> np.ndarray:
+        """Where colours [...] in radians lie on the ring: [..., unit]."""
+        start = np.arctan2(np.sin(self.phase) / self.radii[1], np.cos(self.phase) / self.radii[0])
+        return self.centre + (embed(start + self.turns * np.asarray(colour)) * self.radii) @ self.plane
+
 
 @dataclass(frozen=True)
 class RingPair:

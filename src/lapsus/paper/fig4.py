@@ -177,7 +177,9 @@ def roc_panel(ax: Axes, scores: np.ndarray, swap: np.ndarray, areas: np.ndarray)
 
 
 def _kinds(ax: Axes, networks: Networks) -> Axes:
-    return kind_panel(ax, kinds(networks))
+    found = kinds(networks)
+    ax.set_title(f"{found.decision} (predictions {found.angle:.0f}° apart, {found.swaps:,} swaps)", fontsize=6, pad=9)
+    return kind_panel(ax, found)
 
 
 def _histogram(ax: Axes, networks: Networks) -> Axes:

@@ -1,6 +1,7 @@
 """Five pictures of how a network makes swaps: when, what carries it, along which axis, which kind, what dynamics."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from matplotlib import pyplot as plt
@@ -19,11 +20,13 @@ from lapsus.plots.style import (
     GREY,
     ORANGE,
     PURPLE,
+    SKY,
     TEXT_WIDTH,
     VERMILION,
     mark_epochs,
     note,
     style,
+    wheel,
 )
 from lapsus.study.geometry import Geometry
 from lapsus.study.mechanism import Mechanism
@@ -38,87 +41,125 @@ __all__ = [
     "transplant_panel",
 ]
 
-CUE = -5.0
 SHADES = {"misbinding": GREEN, "misselection": VERMILION, "misinterpretation": BLUE}
+SMALL = 5.5
 
 
-def _time(ax: Axes, ylabel: str, *, top: float = 1.02, bottom: float = -0.05) -> Axes:
-    mark_epochs(ax, CUE)
+def _time(ax: Axes, ylabel: str, onset: float, *, top: float = 1.02, bottom: float = -0.05) -> Axes:
+    """Time on the x axis with the cue marked, from its onset in steps (NaN: not known) to its offset."""
+    if np.isfinite(onset):
+        mark_epochs(ax, onset)
     ax.set(xlabel="time from cue offset (steps)", ylabel=ylabel, ylim=(bottom, top))
     return ax
 
 
-def _legend(ax: Axes, columns: int) -> None:
-    """Below the panel, where it covers no data."""
-    ax.legend(fontsize=6.5, loc="upper center", bbox_to_anchor=(0.5, -0.24), ncols=columns)
+def _says(ax: Axes, text: str, x: float = 0.02, y: float = 0.97, **options: Any) -> None:
+    """A remark inside the panel, where no data are."""
+    ax.text(x, y, text, transform=ax.transAxes, **({"va": "top", "fontsize": SMALL, "color": "0.35"} | options))
+
+
+def _triple(values: tuple[float, float, float], percent: bool = False) -> str:
+    value, low, high = (100 * v for v in values) if percent else values
+    return f"{value:.0f} % [{low:.0f}, {high:.0f}]" if percent else f"{value:+z.2f} [{low:+z.2f}, {high:+z.2f}]"
 
 
 def commitment_panel(ax: Axes, found: Commitment) -> Axes:
     """Share of the outcome's variance that is fixed at each time, with its 95 % band over conditions."""
+    ax.axhline(0, color=GREY, lw=0.5)
     ax.fill_between(found.times, found.low, found.high, color=VERMILION, alpha=0.25, lw=0)
     ax.plot(found.times, found.share, color=VERMILION, marker="o", ms=2.5)
     ax.plot([found.times[0], found.half_time, found.half_time], [0.5, 0.5, 0], color=GREY, lw=0.7, ls=(0, (3, 2)))
-    ax.text(found.half_time + 1, 0.04, f"half at {found.half_time:.0f}", fontsize=6, color="0.3")
-    many = f"{found.conditions} conditions × {found.groups} pasts × {found.replays} replays"
-    ax.set_title(many, fontsize=5.5, color="0.4", pad=9)
-    return _time(ax, "share of the outcome fixed")
+    ax.text(found.half_time + 1, 0.06, f"half at {found.half_time:.0f}", fontsize=6, color="0.3")
+    value, low, high = (100 * v for v in found.before_cue)
+    _says(ax, f"fixed at cue onset: {value:z.0f} % [{low:z.0f}, {high:z.0f}]\n{found.conditions} conditions ×"
+              f" {found.groups} pasts\n× {found.replays} replays", y=0.93)  # fmt: skip
+    return _time(ax, "share of the outcome fixed", found.cue_onset)
 
 
-def transplant_panel(ax: Axes, found: Transplant) -> Axes:
+def transplant_panel(ax: Axes, found: Transplant, onset: float = float("nan")) -> Axes:
     """p(swap) with fresh noise from states put together from a swap and a correct trial."""
     for name, colour, label in (
         ("swap", VERMILION, "all from a swap trial"),
-        ("x_from_swap", ORANGE, "x from a swap trial"),
-        ("m_from_swap", PURPLE, "m from a swap trial"),
+        ("x_from_swap", ORANGE, f"x alone: {_triple(found.carried_by_x, True)}"),
+        ("m_from_swap", PURPLE, f"m alone: {_triple(found.carried_by_m, True)}"),
         ("correct", BLUE, "all from a correct trial"),
     ):
         low, high = found.intervals[name]
         ax.fill_between(found.times, low, high, color=colour, alpha=0.2, lw=0)
         ax.plot(found.times, getattr(found, name), color=colour, label=label)
-    ax.plot(found.times, found.null, color=GREY, lw=0.8, ls=(0, (2, 1)), label="x from another correct one")
-    _legend(ax, 1)
-    return _time(ax, "p(swap) from there on")
+    ax.plot(found.times, found.null, color=GREY, lw=0.8, ls=(0, (2, 1)), label="null: x of another correct trial")
+    ax.legend(loc="lower left", bbox_to_anchor=(-0.12, 1.06), fontsize=SMALL, handlelength=1.2, labelspacing=0.3)
+    return _time(ax, "p(swap) from there on", onset)
 
 
 def push_panel(ax: Axes, found: Push) -> Axes:
-    """p(swap) after pushes along directions of the same length."""
+    """p(swap) after pushes along directions of the same length; log odds a s.d. beyond random directions."""
     colours = {"alignment": PURPLE, "misbinding": GREEN, "swap axis": VERMILION, "response": ORANGE, "random": GREY}
     for name, values in found.p.items():
-        ax.plot(found.sizes, values, marker="o", ms=2.5, color=colours.get(name, "k"), label=name)
-    ax.set(xlabel="push (s.d. of memory)", ylabel="p(swap)", ylim=(0, 1), title=f"push at step {found.time:.0f}")
-    _legend(ax, 1)
+        more = "" if name == "random" else f" {_triple(found.against_random[name])}"
+        line = {"ls": (0, (2, 1))} if name == "random" else {}
+        ax.plot(found.sizes, values, marker="o", ms=2.5, color=colours.get(name, "k"), label=name + more, **line)
+    where = "at cue onset" if found.time < 0 else f"at step {found.time:.0f}"
+    ax.set(xlabel="push (s.d. of memory)", ylabel="p(swap)", ylim=(-0.02, 1.02))
+    _says(ax, f"push {where}", x=0.5, ha="center")
+    ax.legend(
+        loc="lower left",
+        bbox_to_anchor=(-0.12, 1.06),
+        fontsize=SMALL,
+        handlelength=1.2,
+        labelspacing=0.3,
+        title="log odds a s.d. beyond random",
+        title_fontsize=SMALL,
+        alignment="left",
+    )
     return ax
 
 
-def axis_panel(ax: Axes, found: Geometry) -> Axes:
+def axis_panel(ax: Axes, found: Geometry, onset: float = float("nan")) -> Axes:
     """Held-out separation of swaps from correct trials that report the same colour, over time."""
     part = found.axis
     ax.axhline(0.5, color=GREY, lw=0.6, ls=(0, (3, 2)))
-    ax.plot(part.times, part.auc_over_time, color=VERMILION, label="reported colour held fixed (one cell)")
-    ax.errorbar(
-        [part.times[-1]],
-        [part.auc],
-        [[part.auc - part.low], [part.high - part.auc]],
-        fmt="o",
-        ms=3,
-        color="k",
-        label="all places and colours",
-    )
-    ax.plot([part.times[-1]], [part.colour_confound], "x", color=BLUE, label="what the colour alone gives")
-    _legend(ax, 1)
-    return _time(ax, "area under the ROC curve", top=1.05, bottom=0.3)
+    ax.plot(part.times, part.auc_over_time, color=VERMILION, label="one place and colour")
+    error = [[part.auc - part.low], [part.high - part.auc]]
+    ax.errorbar([part.times[-1]], [part.auc], error, fmt="o", ms=3, color="k", label=f"all of them: {part.auc:.2f}")
+    ax.plot([part.times[-1]], [part.null], "_", color=GREY, ms=7, mew=1.4, label=f"labels shuffled: {part.null:.2f}")
+    wrong = f"colour not held fixed: {part.colour_confound:.2f}"
+    ax.plot([part.times[-1]], [part.colour_confound], "x", color=BLUE, ms=4, label=wrong)
+    ax.legend(loc="lower left", bbox_to_anchor=(-0.12, 1.06), fontsize=SMALL, handlelength=1.2, labelspacing=0.3)
+    return _time(ax, "swap or correct? (area, held out)", onset, top=1.05, bottom=0.3)
 
 
 def axis_cosines(ax: Axes, found: Geometry) -> Axes:
-    """The axis between places and colours, against random directions; distance of the rings."""
+    """The axis between places and between opposite colours, against random directions (grey)."""
     part = found.axis
-    values = [part.shared, part.across_colours, part.shared_null]
-    ax.bar(range(3), np.nan_to_num(values), color=[VERMILION, BLUE, GREY], width=0.6)
-    ax.axhline(0, color="k", lw=0.6)
-    ax.set(ylim=(-1.05, 1.05), ylabel="cos of swap axes")
-    ax.set_xticks(range(3), ["other place", "opposite\ncolour", "random"], fontsize=5.5)
-    if found.fitted:
-        ax.set_title(f"rings {np.mean([pair.distance for pair in found.fitted]):.1f} s.d. apart", fontsize=6)
+    ax.axhspan(-part.shared_null, part.shared_null, color="0.9", lw=0, zorder=0)
+    ax.axhline(0, color=GREY, lw=0.5)
+    ax.plot([0], [part.shared], "o", color=VERMILION, ms=5, label="other place")
+    ax.plot([1], [part.across_colours], "o", color=BLUE, ms=5, label="opposite colour")
+    ax.set(ylim=(-1.05, 1.05), xlim=(-0.6, 1.6), ylabel="cos of the swap axis")
+    ax.set_xticks([0, 1], ["at other\nplaces", "of opposite\ncolours"], fontsize=SMALL)
+    _says(ax, "grey: random directions", x=0.5, ha="center")
+    return ax
+
+
+def rings_panel(ax: Axes, found: Geometry) -> Axes:
+    """The two fitted rings of one place and colour, seen at an angle: up is their common normal."""
+    pair = found.fitted[0]
+    colour = np.linspace(-np.pi, np.pi, 33)
+    middle = (pair.recalled.centre + pair.other.centre) / 2
+    across, depth = pair.recalled.plane
+    for ring, filled, label in ((pair.recalled, True, "fixed colour recalled"), (pair.other, False, "the other one")):
+        points = ring.at(colour) - middle
+        x, y = points @ across + 0.5 * points @ depth, points @ pair.normal + 0.3 * points @ depth
+        ax.plot(x, y, color="0.6", lw=0.7, zorder=1)
+        face = wheel(colour) if filled else "w"
+        ax.scatter(x, y, c=face, edgecolors=wheel(colour), s=11, linewidths=0.9, zorder=2, label=label)
+    ax.set(aspect="equal", xticks=[], yticks=[], ylabel="normal of the rings", xlabel="plane of the rings")
+    apart = np.mean([one.distance for one in found.fitted])
+    explained = np.mean([one.explained for one in found.fitted])
+    words = f"{apart:.1f} s.d. apart; R² of the colour {explained:.2f}\nfilled: fixed colour recalled; open: the other"
+    ax.set_title(words, fontsize=SMALL, linespacing=1.2)
+    ax.margins(0.12)
     return ax
 
 
@@ -129,19 +170,45 @@ def kind_panel(ax: Axes, found: Kind) -> Axes:
         ax.plot(found.times, found.over_time[name], color=SHADES[name], label=name)
     for level in (0, 1):
         ax.axhline(level, color=GREY, lw=0.5, ls=(0, (3, 2)), zorder=0)
-    ax.set_title(f"{found.decision} (predictions {found.angle:.0f}° apart, {found.swaps:,} swaps)", fontsize=6, pad=9)
-    _legend(ax, 1)
-    return _time(ax, "weight of the prediction", top=1.5, bottom=-0.6)
+    if np.isfinite(found.onset):
+        ax.axvline(found.onset, color="0.4", lw=0.7, ls=(0, (1, 1)), zorder=0)
+        ax.text(found.onset, -0.5, " part here", fontsize=SMALL, color="0.35", va="center")
+    ax.plot([], [], color="0.3", lw=0.5, label="thin: correct trials")
+    ax.legend(fontsize=SMALL, loc="upper left", handlelength=1.2, labelspacing=0.3)
+    ax.set_xlim(right=found.times[-1] + 1)
+    return _time(ax, "weight of the prediction", found.cue_onset, top=1.5, bottom=-0.6)
 
 
-def dynamics_panel(ax: Axes, found: Dynamics) -> Axes:
-    """Stretch of one step in delay 2, and what linear response expects of commitment."""
+def weights_panel(ax: Axes, found: Kind) -> Axes:
+    """Weights at the end of delay 2, swap minus correct trials, with their 95 % intervals."""
+    for level in (0, 1):
+        ax.axvline(level, color=GREY, lw=0.5, ls=(0, (3, 2)), zorder=0)
+    for k, name in enumerate(KINDS):
+        value, low, high = found.weights[name]
+        ax.plot([low, high], [-k, -k], color=SHADES[name], lw=1.4)
+        ax.plot([value], [-k], "o", color=SHADES[name], ms=4, label=name)
+    ax.set(yticks=[0, -1, -2], ylim=(-2.6, 0.6), xlim=(-0.35, 1.35), xlabel="weight at the response")
+    ax.set_yticklabels(KINDS)
+    angle = f"predictions {found.angle:.0f}° apart; " if np.isfinite(found.angle) else ""
+    ax.set_title(f"{found.decision}\n({angle}{found.swaps:,} swaps)", fontsize=6, linespacing=1.2)
+    return ax
+
+
+def dynamics_panel(ax: Axes, found: Dynamics, measured: Commitment | None = None) -> Axes:
+    """Stretch of one step in delay 2, and what linear response expects of commitment beside what was measured."""
     part = found.divergence
     ax.axhline(0, color=GREY, lw=0.5)
-    ax.plot(part.times, part.growth, color=BLUE, label="log stretch of a step (above 0: neighbours part)")
-    ax.plot(part.times, part.predicted, color=VERMILION, ls=(0, (3, 1)), label="commitment expected by linear response")
-    _legend(ax, 1)
-    ax.set(xlabel="time from cue offset (steps)", ylim=(-0.15, 1.05))
+    if measured is not None:
+        late = measured.times >= 0
+        ax.plot(measured.times[late], measured.share[late], "o", color=VERMILION, ms=2.5, label="commitment, measured")
+    expected = "expected by linear response"
+    if np.isfinite(found.agreement):
+        expected += f" (r = {found.agreement:.2f})"
+    ax.plot(part.times, part.predicted, color=VERMILION, ls=(0, (3, 1)), label=expected)
+    ax.plot(part.times, part.growth, color=BLUE, label="log stretch of a step")
+    ax.plot(part.times, part.exponent, color=SKY, lw=0.9, label="Lyapunov exponent to the response")
+    ax.legend(loc="lower left", bbox_to_anchor=(-0.12, 1.02), fontsize=SMALL, handlelength=1.4, labelspacing=0.3)
+    ax.set(xlabel="time from cue offset (steps)", ylabel="share fixed; log stretch", ylim=(-0.25, 1.05))
     return ax
 
 
@@ -152,64 +219,87 @@ def constants_panel(ax: Axes, found: Dynamics) -> Axes:
         known = np.isfinite(values).any() or np.isinf(values).any()
         shown = np.minimum(np.nan_to_num(values, nan=1e4, posinf=1e4), 1e4) if known else values
         ax.plot(np.arange(1, len(values) + 1), shown, "o-", ms=2.5, lw=0.7, color=colour, label=label)
-    ax.axhline(15, color=GREY, lw=0.6, ls=(0, (3, 2)))
     ax.set(yscale="log", xlabel="mode", ylabel="time constant (steps)", ylim=(1, 1.5e4))
-    many = f"{found.fixed_points} fixed point{'s' * (found.fixed_points != 1)}"
-    ax.set_title(f"{many}, {found.manifold_dimension:.1f} dimensions", fontsize=6)
-    _legend(ax, 2)
+    ax.set_yticks([1, 10, 100, 1000, 1e4], ["1", "10", "100", "1000", "never\ndecays"])
+    ax.minorticks_off()
+    many = f"{found.fixed_points:,} fixed point{'s' * (found.fixed_points != 1)}"
+    lasts = f"memories last {found.lifetime:.0f} steps" if np.isfinite(found.lifetime) else "memories stay"
+    filled = f", {found.manifold_dimension:.1f} dimensions" if found.manifold_dimension else ""
+    ax.set_title(f"{many}{filled}\n(from {found.starts:,} states); {lasts}", fontsize=6, linespacing=1.2)
+    ax.legend(fontsize=SMALL)
     return ax
 
 
 def decoding_panel(ax: Axes, found: Decoding) -> Axes:
-    """Recordings: held-out decoding of the coming swap."""
+    """Held-out decoding of the coming swap: for a recording, all that can be said about when."""
     ax.axhline(0.5, color=GREY, lw=0.6, ls=(0, (3, 2)))
     ax.plot(found.times, found.null, color=GREY, lw=0.7, label="labels shuffled")
-    ax.plot(found.times, found.auc, color=VERMILION, label="coming swap")
-    _legend(ax, 2)
-    return _time(ax, "held-out area under the ROC curve", top=1.05, bottom=0.3)
+    ax.plot(found.times, found.auc, color=BLUE, label="coming swap")
+    ax.legend(fontsize=SMALL, loc="upper left", bbox_to_anchor=(0, 0.95), labelspacing=0.3)
+    return _time(ax, "read from memory (area, held out)", found.onset, top=1.05, bottom=0.3)
 
 
-_Panels = list[tuple[Callable, object]]
+_Panels = list[tuple[Callable[..., Axes], tuple]]
 
 
-def _figure(found: Mechanism, question: str, panels: _Panels, width: float) -> Figure:
+def _figure(found: Mechanism, question: str, panels: _Panels, width: float, ratios: tuple[float, ...] = ()) -> Figure:
     with style():
-        fig, axes = plt.subplots(1, max(len(panels), 1), figsize=(width, 2.7), layout="constrained", squeeze=False)
+        count = max(len(panels), 1)
+        fig, axes = plt.subplots(
+            1,
+            count,
+            figsize=(width, 2.5),
+            layout="constrained",
+            squeeze=False,
+            width_ratios=ratios if len(ratios) == count else None,
+        )
         if not panels:
             note(axes[0, 0], found.left_out.get(question, "not asked"))
-        for ax, (draw, part) in zip(axes[0], panels):
-            draw(ax, part)
+        for ax, (draw, parts) in zip(axes[0], panels):
+            draw(ax, *parts)
     return fig
 
 
+def _onset(found: Mechanism) -> float:
+    """Of the cue, in steps from its offset, from whichever part knows it."""
+    known = (found.commitment and found.commitment.cue_onset, found.decoding and found.decoding.onset)
+    return next((float(value) for value in known if value is not None and np.isfinite(value)), float("nan"))
+
+
 def _when(found: Mechanism) -> Figure:
-    panels: _Panels = [(commitment_panel, found.commitment)] if found.commitment is not None else []
-    panels += [(decoding_panel, found.decoding)] if found.decoding is not None else []
+    panels: _Panels = [(commitment_panel, (found.commitment,))] if found.commitment is not None else []
+    panels += [(decoding_panel, (found.decoding,))] if found.decoding is not None else []
     return _figure(found, "commitment", panels, (0.5 + 0.5 * max(len(panels), 1)) * COLUMN_WIDTH)
 
 
 def _what(found: Mechanism) -> Figure:
     panels: _Panels = []
     if found.transplant is not None:
-        panels.append((transplant_panel, found.transplant))
-    panels += [(push_panel, one) for one in (found.pushes or {}).values()]
+        panels.append((transplant_panel, (found.transplant, _onset(found))))
+    panels += [(push_panel, (one,)) for one in (found.pushes or {}).values()]
     return _figure(found, "transplant", panels, TEXT_WIDTH)
 
 
 def _along(found: Mechanism) -> Figure:
     geometry = found.swap_axis
-    panels: _Panels = [] if geometry is None else [(axis_panel, geometry), (axis_cosines, geometry)]
-    return _figure(found, "swap_axis", panels, 1.5 * COLUMN_WIDTH)
+    if geometry is None:
+        return _figure(found, "swap_axis", [], COLUMN_WIDTH)
+    panels: _Panels = [(axis_panel, (geometry, _onset(found))), (axis_cosines, (geometry,))]
+    panels += [(rings_panel, (geometry,))] if geometry.fitted else []
+    return _figure(found, "swap_axis", panels, TEXT_WIDTH, (1.3, 0.7, 1.2))
 
 
 def _which(found: Mechanism) -> Figure:
-    return _figure(found, "kind", [(kind_panel, found.kind)] if found.kind is not None else [], COLUMN_WIDTH)
+    if found.kind is None:
+        return _figure(found, "kind", [], COLUMN_WIDTH)
+    panels: _Panels = [(kind_panel, (found.kind,)), (weights_panel, (found.kind,))]
+    return _figure(found, "kind", panels, 1.6 * COLUMN_WIDTH, (1.4, 1))
 
 
 def _how(found: Mechanism) -> Figure:
     part = found.dynamics
-    panels: _Panels = [] if part is None else [(constants_panel, part), (dynamics_panel, part)]
-    return _figure(found, "dynamics", panels, 1.5 * COLUMN_WIDTH)
+    panels: _Panels = [] if part is None else [(constants_panel, (part,)), (dynamics_panel, (part, found.commitment))]
+    return _figure(found, "dynamics", panels, 1.6 * COLUMN_WIDTH)
 
 
 FIGURES: dict[str, Callable[[Mechanism], Figure]] = {

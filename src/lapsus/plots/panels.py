@@ -320,19 +320,23 @@ _CAPTIONS = {
     ),
     "what": (
         "Left: p(swap) from states put together from a swap and a correct trial of the same condition, with fresh noise"
-        " from there on. Then: p(swap) after pushes of the same length along named directions and along random ones."
+        " from there on; what x and m take with them of the difference. Then: p(swap) after pushes of the same length"
+        " along named directions and along random ones, and by how much each changes the log odds more than those."
     ),
     "axis": (
         "Left: how well held-out swaps are told from correct trials that report the same colour. Among these, swaps are"
         " trials in which another item was cued, so that right after the cue the axis reads the cue and only later the"
-        " outcome. Right: cosine of the swap axis between places, between opposite colours, and of random directions."
+        " outcome. Then: cosine of the swap axis between places and between opposite colours (grey: random directions);"
+        " the two rings as they were fitted at one place, up being their common normal."
     ),
     "kind": (
-        "Weight of what each kind of error predicts in held-out activity: swap trials (thick), correct trials (thin)."
+        "Weight of what each kind of error predicts in held-out activity: swap trials (thick), correct trials (thin);"
+        " right, at the response, swap minus correct trials with 95 % intervals."
     ),
     "dynamics": (
-        "Left: time constants at the slow points of delay 1, and under the cue; the dashed line is the delay. Right:"
-        " how much one step of delay 2 stretches differences, and the commitment that linear response to noise expects."
+        "Left: time constants at the slow points of delay 1, and under the cue. Right: how much one step of delay 2,"
+        " and all steps up to the response, stretch differences (above 0: neighbouring trials part), and the commitment"
+        " that linear response to noise expects beside the measured one."
     ),
 }
 
