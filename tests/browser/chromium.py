@@ -99,9 +99,9 @@ class Chromium:
             self.send("Runtime.evaluate", expression="0")
             time.sleep(0.05)
 
-    def run(self, script: str):
+    def run(self, script: str, timeout: float = 60.0):
         """The value of a JavaScript expression (promises awaited)."""
-        result = self.send("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
+        result = self.send("Runtime.evaluate", timeout, expression=script, returnByValue=True, awaitPromise=True)
         if "exceptionDetails" in result:
             raise RuntimeError(
                 result["exceptionDetails"].get("exception", {}).get("description", "exception in the page")

@@ -53,7 +53,8 @@ def audit(browser) -> list[str]:
     return browser.run(
         "axe.run({resultTypes: ['violations']}).then(found => found.violations"
         ".filter(one => ['serious', 'critical'].includes(one.impact))"
-        ".map(one => one.id + ': ' + one.nodes.map(node => node.target.join(' ')).join(', ')))"
+        ".map(one => one.id + ': ' + one.nodes.map(node => node.target.join(' ')).join(', ')))",
+        timeout=300,  # a few seconds of processor time, for which a busy machine may need minutes
     )
 
 
