@@ -49,9 +49,14 @@ def swap_residuals(responded: Simulated, conditions: int, trials: int) -> tuple[
 def swap_share(
     responded: Simulated, conditions: int, trials: int, noise_scale: float = 1.0
 ) -> tuple[float, float, float]:
-    """Share of swaps with its 95 % interval over conditions; noise_scale multiplies the noise's s.d."""
+    """Share of swaps with its 95 % interval over conditions; noise_scale multiplies the noise's s.d.
+
+    Never narrower than Wilson's over trials: with a swap or two the normal interval over conditions is too short."""
     dataset = responded(conditions, trials, seed=51, noise_scale=noise_scale)
-    return rate_interval(items(dataset).swap, dataset["condition"].to_numpy())
+    swap = items(dataset).swap
+    rate, low, high = rate_interval(swap, dataset["condition"].to_numpy())
+    _, least, most = rate_interval(swap)
+    return rate, min(low, least), max(high, most)
 
 
 def modes_by_condition(
