@@ -61,7 +61,7 @@ def mechanism(rows: pd.DataFrame) -> str:
                 of(row, "push_alignment", "+.2f"),
                 *(of(row, key, ".2f") for key in ("axis_auc", "colour_confound")),
                 str(row.get("kind")) if isinstance(row.get("kind"), str) else "–",
-                of(row, "onset", ".0f"),
+                of(row, "parting", ".0f"),
                 "stay" if known and lasts == "–" else lasts,
                 of(row, "fixed_points", ".0f"),
                 of(row, "linear_half_time", ".1f"),

@@ -118,7 +118,7 @@ def planes_3d(ax: Any, points: xr.DataArray) -> None:
         ax.scatter(*xyz.T, c=colours, marker=marker, s=14, depthshade=False, edgecolors=shade, linewidths=0.5)
     span = np.nanmax(np.abs(points.to_numpy())) * 0.95
     ax.set(xlim=(-span, span), ylim=(-span, span), zlim=(-span, span), xticklabels=[], yticklabels=[], zticklabels=[])
-    for axis, name in (("x", "PC1"), ("y", "PC2"), ("z", "PC3")):
+    for axis, name in (("x", "PC1"), ("y", "PC2")):
         getattr(ax, f"set_{axis}label")(name, labelpad=-17, fontsize=5)
     ax.tick_params(length=0, pad=-6)
     ax.view_init(elev=22, azim=-55)
@@ -153,9 +153,9 @@ def figure(networks: Networks, recording: xr.Dataset | None = None) -> Figure:
     if recording is not None:
         recording = planes.with_bootstrap(recording, networks.sizes.alignment_repeats)
     with style():
-        fig = plt.figure(figsize=(TEXT_WIDTH, 5.6))
+        fig = plt.figure(figsize=(TEXT_WIDTH, 5.7))
         top, middle, bottom = fig.add_gridspec(
-            3, 1, height_ratios=(0.75, 1, 1), hspace=0.6, left=0.075, right=0.985, top=0.95, bottom=0.07
+            3, 1, height_ratios=(0.75, 1, 1), hspace=0.6, left=0.075, right=0.985, top=0.9, bottom=0.07
         )
         row = top.subgridspec(1, 8, width_ratios=(1, 1, 1, 1, 0.12, 1, 1, 0.5), wspace=0.02)
         cases = [
@@ -177,11 +177,19 @@ def figure(networks: Networks, recording: xr.Dataset | None = None) -> Figure:
                 name, kind = ("A", "feature-cued") if place == 0 else ("B", "index-cued")
                 for text, x, size in ((name, -0.1, 9), (kind, 0.15, 7)):
                     write = ax.text2D if ax.name == "3d" else ax.text
-                    write(x, 1.42, text, transform=ax.transAxes, fontsize=size, fontweight="bold")
+                    write(x, 1.36, text, transform=ax.transAxes, fontsize=size, fontweight="bold")
         key = fig.add_subplot(row[7])
         key.axis("off")
-        wheel_key(key, (0.0, 0.35, 1.1, 0.6), "reported\ncolour")
-        key.text(0.55, 0.16, "○ item 1\n□ item 2\ncued", transform=key.transAxes, ha="center", va="top", fontsize=6)
+        wheel_key(key, (0.0, 0.4, 1.1, 0.6), "reported\ncolour")
+        key.text(
+            0.55,
+            0.02,
+            "○ item 1 cued\n□ item 2 cued\nup: PC3",
+            transform=key.transAxes,
+            ha="center",
+            va="top",
+            fontsize=6,
+        )
         for spec, roles, draw, name in (
             (middle, INDEX_NETWORKS, _index_panel, "C"),
             (bottom, FEATURE_NETWORKS, _feature_panel, "D"),

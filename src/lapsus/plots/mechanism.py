@@ -29,7 +29,7 @@ from lapsus.plots.style import (
     wheel,
 )
 from lapsus.study.geometry import Geometry
-from lapsus.study.mechanism import Mechanism
+from lapsus.study.mechanism import Mechanism, parting
 
 __all__ = [
     "FIGURES",
@@ -71,8 +71,8 @@ def commitment_panel(ax: Axes, found: Commitment) -> Axes:
     ax.plot([found.times[0], found.half_time, found.half_time], [0.5, 0.5, 0], color=GREY, lw=0.7, ls=(0, (3, 2)))
     ax.text(found.half_time + 1, 0.06, f"half at {found.half_time:.0f}", fontsize=6, color="0.3")
     value, low, high = (100 * v for v in found.before_cue)
-    _says(ax, f"fixed at cue onset: {value:z.0f} % [{low:z.0f}, {high:z.0f}]\n{found.conditions} conditions ×"
-              f" {found.groups} pasts\n× {found.replays} replays", y=0.93)  # fmt: skip
+    many = f"{found.conditions} conditions\n× {found.groups} pasts\n× {found.replays} replays"
+    _says(ax, f"at cue onset:\n{value:z.0f} % [{low:z.0f}, {high:z.0f}]\n\n{many}")
     return _time(ax, "share of the outcome fixed", found.cue_onset)
 
 
@@ -154,7 +154,7 @@ def rings_panel(ax: Axes, found: Geometry) -> Axes:
         ax.plot(x, y, color="0.6", lw=0.7, zorder=1)
         face = wheel(colour) if filled else "w"
         ax.scatter(x, y, c=face, edgecolors=wheel(colour), s=11, linewidths=0.9, zorder=2, label=label)
-    ax.set(aspect="equal", xticks=[], yticks=[], ylabel="normal of the rings", xlabel="plane of the rings")
+    ax.set(xticks=[], yticks=[], ylabel="normal of the rings", xlabel="plane of the rings")
     apart = np.mean([one.distance for one in found.fitted])
     explained = np.mean([one.explained for one in found.fitted])
     words = f"{apart:.1f} s.d. apart; R² of the colour {explained:.2f}\nfilled: fixed colour recalled; open: the other"
@@ -163,16 +163,17 @@ def rings_panel(ax: Axes, found: Geometry) -> Axes:
     return ax
 
 
-def kind_panel(ax: Axes, found: Kind) -> Axes:
-    """Weights of the three predictions in held-out swap trials (thick) and correct trials (thin) over time."""
+def kind_panel(ax: Axes, found: Kind, apart: float | None = None) -> Axes:
+    """Weights of the three predictions in held-out swap trials (thick) and correct trials (thin) over time; apart: from
+    which step on they differ."""
     for name in KINDS:
         ax.plot(found.times, found.over_time_correct[name], color=SHADES[name], lw=0.5)
         ax.plot(found.times, found.over_time[name], color=SHADES[name], label=name)
     for level in (0, 1):
         ax.axhline(level, color=GREY, lw=0.5, ls=(0, (3, 2)), zorder=0)
-    if np.isfinite(found.onset):
-        ax.axvline(found.onset, color="0.4", lw=0.7, ls=(0, (1, 1)), zorder=0)
-        ax.text(found.onset, -0.5, " part here", fontsize=SMALL, color="0.35", va="center")
+    if apart is not None:
+        ax.axvline(apart, color="0.4", lw=0.7, ls=(0, (1, 1)), zorder=0)
+        ax.text(apart, -0.5, " trials part", fontsize=SMALL, color="0.35", va="center")
     ax.plot([], [], color="0.3", lw=0.5, label="thin: correct trials")
     ax.legend(fontsize=SMALL, loc="upper left", handlelength=1.2, labelspacing=0.3)
     ax.set_xlim(right=found.times[-1] + 1)
@@ -292,7 +293,8 @@ def _along(found: Mechanism) -> Figure:
 def _which(found: Mechanism) -> Figure:
     if found.kind is None:
         return _figure(found, "kind", [], COLUMN_WIDTH)
-    panels: _Panels = [(kind_panel, (found.kind,)), (weights_panel, (found.kind,))]
+    apart = parting(found.kind, found.decoding)
+    panels: _Panels = [(kind_panel, (found.kind, apart and apart[0])), (weights_panel, (found.kind,))]
     return _figure(found, "kind", panels, 1.6 * COLUMN_WIDTH, (1.4, 1))
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from lapsus.analysis.kind import Kind
 from lapsus.analysis.trialwise import AlignmentTest
-from lapsus.study.mechanism import TELLS, Mechanism
+from lapsus.study.mechanism import Mechanism, parting
 
 __all__ = [
     "TITLES",
@@ -253,17 +253,14 @@ def _told_apart(part: Kind) -> str:
 
 
 def _parting(found: Mechanism) -> str:
-    """When swap and correct trials part: where the kind's regression says, unless a held-out decoder of the same trials
-    cannot tell them apart there; then from where on it can."""
-    part, held_out = found.kind, found.decoding
-    if part is None or not np.isfinite(part.onset):
+    """When swap and correct trials part (lapsus.study.mechanism.parting)."""
+    apart = parting(found.kind, found.decoding)
+    if apart is None:
         return ""
-    if held_out is None or np.interp(part.onset, held_out.times, held_out.auc) >= TELLS:
-        return f" They part from correct trials at step {part.onset:.0f}."
-    lasting = np.flatnonzero(np.minimum.accumulate((held_out.auc >= TELLS)[::-1])[::-1])
-    if not len(lasting):
-        return ""
-    return f" A held-out decoder tells them from correct trials from step {held_out.times[lasting[0]]:.0f} on."
+    step, decoded = apart
+    if decoded:
+        return f" A held-out decoder tells them from correct trials from step {step:.0f} on."
+    return f" They part from correct trials at step {step:.0f}."
 
 
 def kind(found: Mechanism) -> str:

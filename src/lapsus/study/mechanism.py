@@ -39,7 +39,17 @@ from lapsus.study.transplants import pushes, transplants
 from lapsus.tasks import FeatureCued, IndexCued
 from lapsus.training.model import Model
 
-__all__ = ["ALL", "QUESTIONS", "Mechanism", "Planes", "analyse", "analyse_recording", "swapping_networks", "table_row"]
+__all__ = [
+    "ALL",
+    "QUESTIONS",
+    "Mechanism",
+    "Planes",
+    "analyse",
+    "analyse_recording",
+    "parting",
+    "swapping_networks",
+    "table_row",
+]
 
 QUESTIONS = ("commitment", "transplant", "pushes", "swap_axis", "kind", "decoding", "dynamics")
 # With what the paper looks at besides.
@@ -189,6 +199,18 @@ class Mechanism:
         if np.isfinite(self.probe_distance):
             found["probe_distance"] = self.probe_distance
         return found | {"left_out": self.left_out}
+
+
+def parting(kind: Kind | None, held_out: Decoding | None) -> tuple[float, bool] | None:
+    """From which step on swap and correct trials differ, and whether a held-out decoder says it: where the kind's
+    regression says, unless the decoder of the same trials cannot tell them apart there; then from where on it can. None
+    where neither says."""
+    if kind is None or not np.isfinite(kind.onset):
+        return None
+    if held_out is None or np.interp(kind.onset, held_out.times, held_out.auc) >= TELLS:
+        return kind.onset, False
+    lasting = np.flatnonzero(np.minimum.accumulate((held_out.auc >= TELLS)[::-1])[::-1])
+    return (float(held_out.times[lasting[0]]), True) if len(lasting) else None
 
 
 def swaps_most_at(model: Model) -> float:
@@ -366,6 +388,8 @@ def table_row(found: Mechanism) -> dict:
         row |= {"kind": kind.decision, "misselection": kind.weights["misselection"][0]}
         row |= {"misinterpretation": kind.weights["misinterpretation"][0], "misbinding": kind.weights["misbinding"][0]}
         row |= {"angle": kind.angle, "needed": kind.needed, "swaps": kind.swaps, "onset": kind.onset}
+        apart = parting(kind, found.decoding)
+        row["parting"] = None if apart is None else apart[0]
     if (read := found.decoding) is not None:
         row |= {"decoding_before_cue": read.before_cue, "decoding_auc": read.at_response}
     if (how := found.dynamics) is not None:
