@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import contextmanager
 
 import pytest
 from made_discovery import TINY
@@ -77,8 +78,8 @@ def ask(port, path, host=None, method="GET"):
     return answer, body
 
 
-@pytest.fixture
-def watching(run):
+@contextmanager
+def started(run):
     """`lapsus watch` as a process of its own, on a free port."""
     environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
     process = subprocess.Popen(
@@ -91,10 +92,18 @@ def watching(run):
     line = process.stdout.readline()
     found = re.search(r"http://127\.0\.0\.1:(\d+)/", line)
     assert found, line + process.stderr.read()
-    yield process, int(found[1])
-    if process.poll() is None:
-        process.kill()
-    process.communicate()
+    try:
+        yield process, int(found[1])
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.communicate()
+
+
+@pytest.fixture(scope="module")
+def watching(run):
+    with started(run) as found:
+        yield found
 
 
 @pytest.mark.slow
@@ -135,13 +144,13 @@ def test_only_the_loopback_address_listens(watching):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_it_closes_cleanly(watching, number):
-    process, port = watching
-    process.send_signal(number)
-    out, err = process.communicate(timeout=30)
-    assert process.returncode == 0 and "Closed." in out and "Traceback" not in err
-    with pytest.raises(OSError):
-        ask(port, "/")
+def test_it_closes_cleanly(run, number):
+    with started(run) as (process, port):
+        process.send_signal(number)
+        out, err = process.communicate(timeout=30)
+        assert process.returncode == 0 and "Closed." in out and "Traceback" not in err
+        with pytest.raises(OSError):
+            ask(port, "/")
 
 
 def test_damaged_checkpoints_do_not_stop_it(run, tmp_path):
