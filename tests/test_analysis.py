@@ -449,4 +449,5 @@ def test_verdicts_follow_the_interval(interval, verdict):
     assert set(claim.as_dict()) == {"id", "claim", "statistic", "value", "low", "high", "paper", "verdict"} | {
         "networks",
         "holding",
+        "each",
     }
