@@ -263,8 +263,9 @@ def _figure(found: Mechanism, question: str, panels: _Panels, width: float, rati
 
 def _onset(found: Mechanism) -> float:
     """Of the cue, in steps from its offset, from whichever part knows it."""
-    known = (found.commitment and found.commitment.cue_onset, found.decoding and found.decoding.onset)
-    return next((float(value) for value in known if value is not None and np.isfinite(value)), float("nan"))
+    known = [found.commitment.cue_onset] if found.commitment is not None else []
+    known += [found.decoding.onset] if found.decoding is not None else []
+    return next((value for value in known if np.isfinite(value)), float("nan"))
 
 
 def _when(found: Mechanism) -> Figure:
