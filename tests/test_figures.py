@@ -320,6 +320,14 @@ def test_swap_curves_accept_and_return_axes(networks):
     assert fig2.swap_curves(ax, {"feature-smooth-0": fig2.swap_function(networks, "feature-smooth-0")}) is ax
 
 
+@pytest.mark.parametrize("which", ["paper", "persistent"])
+def test_claims_take_whatever_seeds_of_a_set_ship(which):
+    from lapsus.cli.reproduce import _seeds
+
+    seeds = _seeds(which)
+    assert seeds[0] == 1 and all(Networks.shipped(seed, which).loaders for seed in seeds)
+
+
 def test_networks_of_another_seed_are_taken_where_they_are(monkeypatch):
     def facts(name, seed, kind):
         return {

@@ -265,7 +265,7 @@ def _onset(found: Mechanism) -> float:
     """Of the cue, in steps from its offset, from whichever part knows it."""
     known = [found.commitment.cue_onset] if found.commitment is not None else []
     known += [found.decoding.onset] if found.decoding is not None else []
-    return next((float(value) for value in known if np.isfinite(value)), float("nan"))
+    return next((value for value in known if np.isfinite(value)), float("nan"))
 
 
 def _when(found: Mechanism) -> Figure:
