@@ -1,18 +1,9 @@
 """What a subject would answer: generative models of responses, for training and for evaluation."""
 
-from lapsus.behaviour import responsibilities
+from lapsus.behaviour import responsibilities as responsibilities
 from lapsus.behaviour.attention import AttendedSwap
 from lapsus.behaviour.bns import BNS
 from lapsus.behaviour.causal_inference import CausalInference
 from lapsus.behaviour.swap import ConstantSwap, NoSwap, SmoothSwap, TabulatedSwap
 
-__all__ = [
-    "BNS",
-    "AttendedSwap",
-    "CausalInference",
-    "ConstantSwap",
-    "NoSwap",
-    "SmoothSwap",
-    "TabulatedSwap",
-    "responsibilities",
-]
+__all__ = ["BNS", "AttendedSwap", "CausalInference", "ConstantSwap", "NoSwap", "SmoothSwap", "TabulatedSwap"]

@@ -1,5 +1,11 @@
 """Style and panels that pages, figures and fits share."""
 
-from lapsus.plots import axes, fits, gallery, mechanism, numbers, panels, style
-
-__all__ = ["axes", "fits", "gallery", "mechanism", "numbers", "panels", "style"]
+from lapsus.plots import (
+    axes as axes,
+    fits as fits,
+    gallery as gallery,
+    mechanism as mechanism,
+    numbers as numbers,
+    panels as panels,
+    style as style,
+)
