@@ -39,14 +39,14 @@ def index_alignment(networks: Networks, role: str) -> xr.Dataset:
     return planes.alignment_at_places(networks.of(role), networks.sizes.index_trials, networks.sizes.alignment_repeats)
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=32)
 def feature_alignment(networks: Networks, role: str) -> xr.DataArray:
     """Alignment over time of a feature-cued network: [distance (degrees), rotation, time]."""
     return planes.alignment_by_distance(networks.of(role), networks.sizes.degrees, networks.sizes.rotations)
 
 
 @lru_cache(maxsize=8)
-def plane_points(networks: Networks, role: str, degrees: float, time: float) -> xr.DataArray:
+def plane_points(networks: Networks, role: str, degrees: float | None, time: float) -> xr.DataArray:
     """Mean activity for each cued item and reported colour in three components (Fig 3A): [item, bin, component]."""
     return planes.plane_points(networks.of(role), degrees, time, networks.sizes.plane_trials)
 

@@ -37,9 +37,11 @@ def alignment_by_distance(simulated: Simulated, degrees: tuple[int, ...], rotati
     )
 
 
-def plane_points(simulated: Simulated, degrees: float, time: float, trials: int) -> xr.DataArray:
-    """Mean activity for each cued item and reported colour in three components (Fig 3A): [item, bin, component]."""
-    return bin_means(simulated(alignment_grid(np.radians(degrees), 1), trials, seed=12), time)
+def plane_points(simulated: Simulated, degrees: float | None, time: float, trials: int) -> xr.DataArray:
+    """Mean activity for each cued item and reported colour in three components (Fig 3A): [item, bin, component].
+    degrees None: fixed places."""
+    conditions = alignment_grid() if degrees is None else alignment_grid(np.radians(degrees), 1)
+    return bin_means(simulated(conditions, trials, seed=12), time)
 
 
 def alignment_and_swaps(
