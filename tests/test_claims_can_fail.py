@@ -15,7 +15,7 @@ from lapsus.circular import embed
 from lapsus.errors import LapsusError
 from lapsus.paper import appendix, claims, cue_combination
 from lapsus.paper.roles import Networks
-from lapsus.study import cues
+from lapsus.study import cues as on_cues
 from lapsus.study.sizes import QUICK_FIGURES
 
 pytestmark = pytest.mark.filterwarnings("ignore:The torch reference runs")
@@ -100,14 +100,14 @@ def test_windows_no_rise(plays, verdict):
 
 
 @pytest.fixture
-def combined(monkeypatch):
+def cues(monkeypatch):
     """How the cue-combination claims come out for responses drawn by a function of behaviour and conditions."""
     from lapsus.library import load
 
     model, sizes = load("cue-combination"), replace(QUICK_FIGURES, cue_grid=10, cue_samples=800)
 
     def verdicts(respond):
-        monkeypatch.setattr(cues, "respond", respond)
+        monkeypatch.setattr(on_cues, "respond", respond)
         networks = Networks({"cue-combination": lambda: model}, {"cue-combination": "made"}, sizes)
         return {
             "median": judged("cue-combination-median", cue_combination.ks_interval(networks, 0.5)),
@@ -118,7 +118,7 @@ def combined(monkeypatch):
     return verdicts
 
 
-def test_cue_combination_claims(combined):
+def test_cue_combination_claims(cues):
     from lapsus import streams
 
     def posterior(model, conditions, trials, seed):
@@ -129,8 +129,8 @@ def test_cue_combination_claims(combined):
         noise = torch.randn((*mean.shape[:-1], trials), generator=streams.generator(seed, "noise"))
         return mean + 0.3 * noise
 
-    assert set(combined(posterior).values()) == {"holds"}
-    assert set(combined(averages).values()) == {"does not hold"}
+    assert set(cues(posterior).values()) == {"holds"}
+    assert set(cues(averages).values()) == {"does not hold"}
 
 
 def test_values_are_kept_by_network_and_not_believed_when_it_changed(tmp_path, monkeypatch):

@@ -46,7 +46,7 @@ def feature_alignment(networks: Networks, role: str) -> xr.DataArray:
 
 
 @lru_cache(maxsize=8)
-def plane_points(networks: Networks, role: str, degrees: float, time: float) -> xr.DataArray:
+def plane_points(networks: Networks, role: str, degrees: float | None, time: float) -> xr.DataArray:
     """Mean activity for each cued item and reported colour in three components (Fig 3A): [item, bin, component]."""
     return planes.plane_points(networks.of(role), degrees, time, networks.sizes.plane_trials)
 
