@@ -93,6 +93,6 @@ def test_two_hundred_thousand_trials_of_four_items(tmp_path):
 @pytest.mark.long
 def test_three_hundred_subjects(tmp_path):
     path = made(tmp_path / "t.csv", 300 * 40, subjects=300)
-    _, seconds, _ = fitted(path, "--by", "subject", "--model", "constant", "-o", str(tmp_path / "fit"))
-    told("300 subjects fitted", seconds)
+    _, seconds, memory = fitted(path, "--by", "subject", "--model", "constant", "-o", str(tmp_path / "fit"))
+    told("300 subjects fitted", seconds, memory)
     assert len(list((tmp_path / "fit").glob("subject-*"))) == 300
