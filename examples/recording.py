@@ -78,10 +78,11 @@ def main(output: Path) -> None:
     from lapsus.paper import fig3
     from lapsus.plots.mechanism import decoding_panel, kind_panel
     from lapsus.plots.style import style
+    from lapsus.study import planes
 
     with style():
         fig, axes = plt.subplots(1, 3, figsize=(6.9, 2.1), layout="constrained")
-        fig3.alignment_over_time(axes[0], fig3.with_bootstrap(shown))
+        fig3.alignment_over_time(axes[0], planes.with_bootstrap(shown, repeats=200))
         decoding_panel(axes[1], found.decoding)
         kind_panel(axes[2], found.kind)
         fig.savefig(output, dpi=200)

@@ -71,7 +71,7 @@ def test_probes_in_another_unit_are_one_sentence():
     items = [name for name in frame if "target" in name or name == "response"]
     halves = frame.assign(**{name: frame[name] / 2 for name in items if name not in places})
     text = problems(halves, "degrees_180")
-    assert text.count("\n") == 0 and "--probe-unit degrees." in text
+    assert text.count("\n") == 0 and text.endswith('give `probe_unit="degrees"`.')
     frame[places] = [[1, 2, 3], [4, 5, 8]] * 15
     assert (
         "numbered positions" in problems(frame, "degrees")

@@ -110,7 +110,7 @@ def _left(lines: list[dict], updates: int) -> float | None:
 
 
 def _handler(watch: Watch) -> type[BaseHTTPRequestHandler]:
-    page = render({"title": "Training"}, "live.html").encode()
+    page = render({"title": "lapsus: training"}, "live.html").encode()
     answers = {
         "/": lambda: (page, "text/html; charset=utf-8"),
         "/state.json": lambda: (json.dumps(to_plain(watch.state())).encode(), "application/json"),
