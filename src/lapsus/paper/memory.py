@@ -146,8 +146,8 @@ def figure(networks: Networks) -> Figure:
             panel(row[2], _norm_panel, roles)
             panel(row[3], _plane_panel, roles)
             row[0].set_title(name, loc="left", fontweight="bold")
-            if row[0].lines:
-                row[0].legend(fontsize=5, loc="upper left")
+            if row[0].lines:  # in the panel of the rates there is room for it
+                row[2].legend(*row[0].get_legend_handles_labels(), fontsize=5, loc="upper right")
         for ax, text in zip(axes.ravel(), "ABCDEFGH"):
             letter(ax, text)
     return fig
