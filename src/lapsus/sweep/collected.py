@@ -1,5 +1,6 @@
 """All members of a sweep as one table: what varied, what was measured, and what is so over networks."""
 
+import hashlib
 import io
 import json
 import math
@@ -198,8 +199,6 @@ def sweep_claims(sweep: Sweep, trust: bool = False, told: Callable[[str], None] 
 
 def _key(sweep: Sweep, label: str, names: list[str]) -> str:
     """Of a set and of the weights in it."""
-    import hashlib
-
     digest = hashlib.sha256(label.encode())
     for name in names:
         facts = read_json(sweep.run_folder(name) / f"checkpoint-{sweep.update(name):08d}.json")

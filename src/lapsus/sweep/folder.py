@@ -12,6 +12,8 @@ import hashlib
 import json
 import os
 import re
+import socket
+import time
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -147,9 +149,6 @@ class Sweep:
 
     def note_failure(self, member: str, reason: str, lines: Iterable[str] = ()) -> bool:
         """Enter a failure; whether the member is given up now."""
-        import socket
-        import time
-
         entry = {
             "when": time.strftime("%Y-%m-%d %H:%M:%S"),
             "host": socket.gethostname(),
@@ -169,13 +168,13 @@ class Sweep:
             path.replace(path.with_suffix(".before.jsonl"))
         return len(given_up)
 
-    def last_lines(self, member: str, count: int = 12) -> list[str]:
-        """The end of what a member printed."""
+    def last_lines(self, member: str) -> list[str]:
+        """The last twelve lines that a member printed."""
         try:
             with open(self.log_file(member), "rb") as file:
                 file.seek(0, os.SEEK_END)
                 file.seek(max(0, file.tell() - 8192))
-                return file.read().decode("utf-8", "replace").splitlines()[-count:]
+                return file.read().decode("utf-8", "replace").splitlines()[-12:]
         except OSError:
             return []
 
