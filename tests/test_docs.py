@@ -4,11 +4,8 @@ Tutorials are run by the build of the site; here, pages that a newcomer meets fi
 science is compiled only.
 """
 
-import os
 import re
 import shlex
-import subprocess
-import sys
 import tomllib
 from pathlib import Path
 
@@ -64,15 +61,12 @@ def test_code_compiles(page: Path, block: Block):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page, block", _blocks(FIRST, "python"))
-def test_code_runs(page: Path, block: Block, tmp_path):
+def test_code_runs(page: Path, block: Block, tmp_path, warm):
     if block.reason:
         pytest.skip(block.reason)
     for name in ("trials.csv", "experiment.csv"):
         (tmp_path / name).write_bytes(observer_path().read_bytes())
-    environment = os.environ | {"OMP_NUM_THREADS": "1", "MPLBACKEND": "Agg"}
-    done = subprocess.run(
-        [sys.executable, "-c", block.code], cwd=tmp_path, env=environment, capture_output=True, text=True
-    )
+    done = warm.run(block.code, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
 
 
@@ -82,11 +76,11 @@ ROOMS = sorted({name.split(".")[1] for name in NAMED if name.count(".") > 1})
 
 @pytest.mark.slow
 @pytest.mark.parametrize("room", ["", *ROOMS])
-def test_what_pages_name_is_there_after_import(room):
+def test_what_pages_name_is_there_after_import(room, tmp_path, warm):
     """The names of a room in a process of their own, where nothing else has imported its modules yet."""
     chosen = [name for name in NAMED if (name.split(".")[1] if name.count(".") > 1 else "") == room]
     code = f"import lapsus, operator\nfor name in {sorted(chosen)!r}:\n    operator.attrgetter(name[7:])(lapsus)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    done = warm.run(code, cwd=tmp_path)
     assert chosen and done.returncode == 0, done.stderr
 
 
