@@ -262,6 +262,15 @@ def test_values_are_kept_by_network_and_not_believed_when_it_changed(tmp_path, m
     models[0].network.readout.mul_(-1)
     claims.evaluate_claims(sets, values=file)
     assert asked == ["a", "b", "b", "a"]
+    longer = [one.at_delay(20) for one in sets]
+    assert (
+        [one.model("feature-smooth-0").task.delay for one in longer]
+        == [20, 20]
+        != [one.model("feature-smooth-0").task.delay for one in sets]
+    )
+    claims.evaluate_claims(longer, values=file)
+    claims.evaluate_claims(sets, values=file)  # both are kept
+    assert asked == ["a", "b", "b", "a", "a", "b"]
     file.write_text('{"a": 1}')
     with pytest.raises(LapsusError, match=r"values\.json"):
         claims.evaluate_claims(sets, values=file)

@@ -566,8 +566,8 @@ def test_analyse_goes_on_where_it_was_cut(tmp_path, monkeypatch):
 
     asked = []
 
-    def answered(name, seed, threads, trust):
-        asked.append(name)
+    def answered(name, steps, seed, threads, trust):
+        asked.append(name if steps is None else (name, steps))
         if len(asked) == 2:
             raise KeyboardInterrupt
         return _mechanism(commitment=_curve([0, 0, 0, 0.7, 1]), left_out={})
@@ -584,6 +584,13 @@ def test_analyse_goes_on_where_it_was_cut(tmp_path, monkeypatch):
     CliRunner().invoke(app, [*call, "--again"])
     CliRunner().invoke(app, [*call, "--seed", "1"])
     assert len(asked) == 7
+    # Another delay is another question, with a file of its own.
+    at = ["analyse", "index-swap-10", "--delay", "5,20", "-o", str(tmp_path / "out")]
+    assert CliRunner().invoke(app, at).exit_code == 0 and asked[7:] == [("index-swap-10", 5), ("index-swap-10", 20)]
+    assert "delay of 20 steps" in CliRunner().invoke(app, at).stdout and len(asked) == 9
+    assert list(pd.read_csv(tmp_path / "out" / "mechanism.csv")["delay"]) == [5, 20]
+    wrong = CliRunner().invoke(app, ["analyse", "recording.nc", "--delay", "5"])
+    assert wrong.exit_code == 2 and "a recording has the delays" in wrong.output
 
 
 def test_trials_part_where_a_held_out_decoder_can_tell_them_too():
