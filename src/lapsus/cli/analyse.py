@@ -22,7 +22,9 @@ def command(
             metavar="[NETWORK|ACTIVITY.nc]...",
         ),
     ] = None,
-    swapping: Annotated[bool, typer.Option("--swapping", help="Every shipped network whose target has swaps.")] = False,
+    swapping: Annotated[
+        bool, typer.Option("--swapping", help="Every shipped network whose target has swaps, of both sets.")
+    ] = False,
     output: Annotated[
         Path | None,
         typer.Option("-o", "--output", help="Folder for mechanism.csv, NAME.json and the five pictures of each."),
