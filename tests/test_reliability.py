@@ -479,6 +479,24 @@ def test_nothing_is_called_that_a_stranger_names(tmp_path, kind):
     assert not (tmp_path / "ran").exists()
 
 
+@pytest.mark.parametrize("place", ["objective", "swap"])
+def test_a_class_of_a_package_that_lapsus_imports_is_not_the_users_own(tmp_path, place):
+    """numpy.memmap makes or empties the file that it is called with; it is imported already, and every class can be
+    called."""
+    victim = tmp_path / "victim"
+    victim.write_text("mine")
+    evil = f'{place} = {{ kind = "numpy:memmap", filename = "{victim}", mode = "w+", shape = [10] }}'
+    text = TINY.replace('swap = { kind = "constant", p = 0.3 }', evil) if place == "swap" else f"{TINY}{evil}\n"
+    (tmp_path / "x.toml").write_text(text)
+    ended = fork(cli("train", tmp_path / "x.toml", "-o", tmp_path / "run"))
+    assert ended.code == 2 and "would import and run memmap of numpy" in ended.text, ended.text
+    with pytest.raises(LapsusError, match="would import and run memmap of numpy"):
+        Run.create(tmp_path / "run", read_experiment(tmp_path / "x.toml"))
+    ended = fork(cli("train", tmp_path / "x.toml", "-o", tmp_path / "run", "--trust"))
+    assert ended.code == 2 and "it has no __call__" in ended.text, ended.text
+    assert victim.read_text() == "mine" and not (tmp_path / "run").exists()
+
+
 @pytest.mark.slow
 def test_a_module_in_the_working_folder_needs_no_flag_to_be_trained(tmp_path):
     (tmp_path / "mine.py").write_text(

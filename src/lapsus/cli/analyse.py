@@ -91,24 +91,28 @@ def _identity(name: str, seed: int, trust: bool) -> dict | None:
 
 def _kept(path: Path, name: str, seed: int, trust: bool) -> dict | None:
     """Answers of an earlier call, cut or not, where they are about the same network."""
-    from lapsus.files import read_json
+    from lapsus.files import from_plain, read_json, understood
 
     if not path.exists() or name.endswith(".nc"):
         return None
     found = read_json(path)
-    same = found.get("made_of") == _identity(name, seed, trust) and {"said", "row"} <= found.keys()
-    return found | {"source": name} if same else None
+    if found.get("made_of") != _identity(name, seed, trust):
+        return None
+    with understood(path):  # what is taken of it below
+        from_plain(list[str], found["said"])
+        from_plain(dict[str, float | str | bool | None], found["row"])
+    return found | {"source": name}
 
 
 def _analyse(name: str, seed: int, threads: int | None, trust: bool) -> "Mechanism":
-    from lapsus.analysis.activity import items
+    from lapsus.analysis.activity import check_activity
     from lapsus.files import read_netcdf
     from lapsus.library import open_network
     from lapsus.study.mechanism import analyse
 
     if name.endswith(".nc"):
         dataset = read_netcdf(Path(name))
-        items(dataset)
+        check_activity(dataset)
         return analyse(dataset, seed=seed)
     say = (
         (lambda part: print(f"lapsus: {name}, {part} …", file=sys.stderr)) if sys.stderr.isatty() else (lambda _: None)
