@@ -227,7 +227,7 @@ stage.0.updates = [2, 3]
 mechanism = false
 """
 # What a sweep measures of a member is in a file whose name says how.
-MEASURES = "measures-6c028167.json"
+MEASURES = "members/tiny-1/measures-6c028167.json"
 BIDS = "sub-01/beh/sub-01_task-x_beh.tsv"
 TEXT = (mutate_cells, mutate_cells, mutate_bytes)
 READERS = (
@@ -253,9 +253,7 @@ READERS = (
     Reader("activity: analyse", "activity", "activity.nc", (mutate_variables,), _analysed, slow=True),
     Reader("values of claims", "tables", "values.json", (mutate_json, mutate_bytes), _values),
     Reader("sweep: manifest", "sweep", "manifest.json", (mutate_json, mutate_bytes), _swept, _fix_manifest),
-    Reader(
-        "sweep: measures", "sweep", f"members/tiny-1/{MEASURES}", (mutate_json, mutate_bytes), _collected, slow=True
-    ),
+    Reader("sweep: measures", "sweep", MEASURES, (mutate_json, mutate_bytes), _collected, slow=True),
     Reader("sweep: failures", "sweep", "failures/tiny-2.jsonl", (mutate_lines, mutate_bytes), _swept),
     Reader("sweep: who works", "sweep", "working/tiny-2.json", (mutate_json, mutate_bytes), _swept),
     Reader("BIDS: table", "bids", BIDS, (mutate_tsv, mutate_bytes), _bids),
@@ -334,7 +332,7 @@ def _make_sweep(folder: Path, run_folder: Path) -> None:
     curve = [{"distance": 0.1 * k, "rate": 0.1, "low": 0.05, "high": 0.2, "target": 0.1} for k in range(3)]
     evaluation = {"excess": 0.05, "excess_interval": [0.04, 0.06], "swap_curve": curve, "away": None, "word": "x"}
     write_json(sweep.measures_file("tiny-1"), {"evaluation": evaluation})
-    assert sweep.measures_file("tiny-1").name == MEASURES, sweep.measures_file("tiny-1").name
+    assert sweep.measures_file("tiny-1") == folder / MEASURES, sweep.measures_file("tiny-1")
     sweep.note_failure("tiny-2", "it diverged", ["Traceback", "ValueError"])
     (folder / "working").mkdir()
     write_json(folder / "working" / "tiny-2.json", {"host": "elsewhere", "pid": 7, "began": "5", "token": "ab"})
