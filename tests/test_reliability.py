@@ -173,16 +173,30 @@ def test_eight_processes_in_one_folder_do_not_meet(tmp_path, finished):
 # --- Writing ---
 
 
-@pytest.mark.parametrize(
-    "name", ["report.html.partial", "activity.nc.partial", "metrics.jsonl.partial", "config.toml.partial"]
-)
-def test_nothing_is_written_through_a_link(copy, tmp_path, name):
-    victim = tmp_path / "victim"
+@pytest.mark.slow
+def test_nothing_is_written_through_a_link(tmp_path):
+    """Where version 0.1 had its unfinished files, and where the files themselves will be."""
+    from lapsus.discovery.reports import write_report
+    from lapsus.study.sizes import QUICK
+
+    victim, run = tmp_path / "victim", trained(tmp_path, steps=1).path
     victim.write_text("mine")
-    (copy / name).symlink_to(victim)
-    train(Run(copy), progress=False)
-    ended = fork(cli("simulate", copy, "--conditions", 2, "--trials", 2))
+    names = ("report.html", "activity.nc", "metrics.jsonl", "config.toml", "checkpoint-00000002.json")
+    for name in names:
+        (run / f"{name}.partial").symlink_to(victim)
+    train(Run(run), progress=False)
+    ended = fork(cli("simulate", run, "--conditions", 2, "--trials", 2))
     assert ended.code == 0, ended.text
+    write_report([str(run)], sizes=QUICK)
+    assert (run / "report.html").stat().st_size > 10_000 and victim.read_text() == "mine"
+    for name in ("report.html", "metrics.jsonl"):
+        (run / name).unlink()
+        (run / name).symlink_to(victim)
+    with pytest.raises(LapsusError, match="not a report of ours|is a link"):
+        write_report([str(run)], sizes=QUICK)
+    with pytest.raises(LapsusError, match="is a link"):
+        Run(run).log({"update": 4})
+        Run(run).cut_metrics(1)
     assert victim.read_text() == "mine"
 
 
