@@ -149,11 +149,11 @@ def _stopped(done: list[str], wanted: list[str], folder: Path | None, values: Pa
 
 
 def _open(path: Path) -> "xr.Dataset":
-    from lapsus.analysis.activity import items
+    from lapsus.analysis.activity import check_activity
     from lapsus.files import read_netcdf
 
     dataset = read_netcdf(path)
-    items(dataset)
+    check_activity(dataset)
     return dataset
 
 
