@@ -10,7 +10,7 @@ SOURCES := $(shell find src native -type f -not -name '*.pyc' -not -name '*.so' 
 $(VENV)/.installed: pyproject.toml constraints.txt CMakeLists.txt $(SOURCES)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt "torch==2.13.0"
-	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt ".[test,dev]"
+	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt ".[test,dev,docs]"
 	@touch $@
 
 install: $(VENV)/.installed
@@ -74,7 +74,6 @@ lowest:
 
 # The site in site/: tutorials run, every link checked, no warning, no network.
 docs: install
-	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt ".[docs]"
 	$(BIN)/python docs/making/build_site.py
 
 # A tag must be the version that the package, CITATION.cff, codemeta.json and the changelog name.
