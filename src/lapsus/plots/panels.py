@@ -367,7 +367,7 @@ def comparison(networks: list[NetworkFindings]) -> Picture:
         axes[0].set_yticklabels([f"network {k + 1}" for k in rows])
         axes[1].set(xlabel="share carried", xlim=(-0.15, 1.15))
         if axes[1].get_legend_handles_labels()[0]:
-            axes[1].legend(loc="center")
+            legend_above(axes[1])
     return picture(
         figure,
         "For each network, when half of the outcome is fixed and which share the forming response x and memory m carry,"
