@@ -48,7 +48,7 @@ def command(
     names = [*(source or ()), *(swapping_networks() if swapping else ())]
     if not names:
         raise LapsusError("Name a network or a recording, or ask for all that swap with --swapping.")
-    delays = delays_of(delay)
+    delays: list[int | None] = [*delays_of(delay)]
     if delays and any(name.endswith(".nc") for name in names):
         raise LapsusError("--delay is for networks; a recording has the delays that it was made with.")
     folder = None if output is None else make_folder(output)

@@ -80,7 +80,7 @@ def figures(
     own = Networks.shipped(seed or 1, check_set(which)) if runs is None else Networks.in_folder(runs)
     others = [Networks.shipped(other, which) for other in _seeds(which)[1:]] if runs is None and seed is None else []
     data = None if recording is None else _open(recording)
-    delays = delays_of(delay)
+    delays: list[int | None] = [*delays_of(delay)]
     found = []
     for steps in delays or [None]:
         networks, *further = [one if steps is None else one.at_delay(steps) for one in (own, *others)]

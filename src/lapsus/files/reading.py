@@ -134,9 +134,9 @@ def read_text(path: str | Path, most: int = _MOST) -> str:
         raise Damaged(f"{short(path)} is damaged: it is not text in UTF-8 ({error.reason}).") from error
 
 
-def read_json(path: str | Path, kind: Any = dict) -> Any:
+def read_json(path: str | Path, kind: Any = dict, most: int = 1 << 28) -> Any:
     """The value in a JSON file as `kind`: dict, list, a dataclass or a type made of those (see `from_plain`)."""
-    text = read_text(path, 1 << 28)
+    text = read_text(path, most)
     try:
         return from_plain(kind, json.loads(text))
     except (ValueError, RecursionError) as error:
