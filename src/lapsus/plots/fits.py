@@ -282,6 +282,9 @@ def parameters(axes: np.ndarray, fit: Fit) -> np.ndarray:
     )
     sizes = fit.model.sizes
     for ax, (name, label, factor, least) in zip(axes, panels):
+        if name == "swap" and fit.name == "none":
+            note(ax, "The model has no swaps.")
+            continue
         every = fit.rates if name != "circular_sd" else scatter
         if fit.model.hierarchical and fit.model.by is None:
             for _, mine in every[every["set_size"] > least].groupby("subject"):
@@ -315,7 +318,8 @@ def parameters(axes: np.ndarray, fit: Fit) -> np.ndarray:
         top = ax.get_ylim()[1]
         ax.set_ylim(0, min(top, 100) if factor == 100 else top)
     if fit.model.by is not None:
-        axes[0].legend(loc="lower left", bbox_to_anchor=(0, 1), borderaxespad=0.2)
+        first = axes[int(fit.name == "none")]
+        first.legend(loc="lower left", bbox_to_anchor=(0, 1), borderaxespad=0.2)
     return axes
 
 
@@ -470,12 +474,17 @@ def save_all(fit: Fit | SubjectFits, folder: Path) -> list[Path]:
     """Every plot of a Fit or of SubjectFits as PNG and PDF into its folder; returns the files."""
     figures = {}
     if isinstance(fit, SubjectFits):
-        figures["swap_function"], figures["subjects"] = subject_swap_functions(fit), subjects(fit)
+        figures["subjects"] = subjects(fit)
+        if fit.name != "none":
+            figures["swap_function"] = subject_swap_functions(fit)
     else:
         with style():
-            figures["swap_function"], axes = plt.subplots(1, 2, figsize=(TEXT_WIDTH * 0.75, 2.5), layout="constrained")
-            swap_function(axes[0], fit)
-            swap_probability(axes[1], fit)
+            if fit.name != "none":
+                figures["swap_function"], axes = plt.subplots(
+                    1, 2, figsize=(TEXT_WIDTH * 0.75, 2.5), layout="constrained"
+                )
+                swap_function(axes[0], fit)
+                swap_probability(axes[1], fit)
             for name, draw in (
                 ("errors", errors),
                 ("non_target_errors", non_target_errors),
