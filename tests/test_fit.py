@@ -255,6 +255,12 @@ def test_subjects_have_their_own_emissions(tmp_path):
     for pages, folded in ((shared, 2), (separate, 1)):  # the subjects of one fit are folded, like the summary
         assert pages._repr_html_().count("<details>") == folded and "middle" in pages._repr_html_()
     assert "the level of the swap function" in shared.methods().lower() and "separately" in separate.methods()
+    assert "2 models were compared" in separate.methods()  # with a bias and without
+    assert "reproduces the responses of every subject" in separate.summary()
+    worst = separate["middle"]
+    worst.rhat, worst.checks = 1.07, worst.checks.assign(z=9.0)
+    assert "R-hat at most 1.07" in separate.methods()
+    assert "does not reproduce the responses of subject middle." in separate.summary()
     assert {path.name for path in folder.glob("*.png")} == {"swap_function.png", "subjects.png"}
     # A shared swap function is known better than each subject's own.
     assert row["high"] - row["low"] < np.mean(

@@ -151,6 +151,9 @@ def parameters(axes: np.ndarray, fit: Fit) -> np.ndarray:
     )
     sizes = fit.model.sizes
     for ax, (name, label, factor, least) in zip(axes, panels):
+        if name == "swap" and fit.name == "none":
+            note(ax, "The model has no swaps.")
+            continue
         every = fit.rates if name != "circular_sd" else scatter
         if fit.model.hierarchical and fit.model.by is None:
             for _, mine in every[every["set_size"] > least].groupby("subject"):
@@ -184,7 +187,8 @@ def parameters(axes: np.ndarray, fit: Fit) -> np.ndarray:
         top = ax.get_ylim()[1]
         ax.set_ylim(0, min(top, 100) if factor == 100 else top)
     if fit.model.by is not None:
-        axes[0].legend(loc="lower left", bbox_to_anchor=(0, 1), borderaxespad=0.2)
+        first = axes[int(fit.name == "none")]
+        first.legend(loc="lower left", bbox_to_anchor=(0, 1), borderaxespad=0.2)
     return axes
 
 
@@ -202,9 +206,10 @@ def figures(fit: Fit) -> dict[str, Figure]:
     """Every plot of a fit, by the name of its file."""
     found = {}
     with style():
-        found["swap_function"], axes = plt.subplots(1, 2, figsize=(TEXT_WIDTH * 0.75, 2.5), layout="constrained")
-        swap_function(axes[0], fit)
-        swap_probability(axes[1], fit)
+        if fit.name != "none":
+            found["swap_function"], axes = plt.subplots(1, 2, figsize=(TEXT_WIDTH * 0.75, 2.5), layout="constrained")
+            swap_function(axes[0], fit)
+            swap_probability(axes[1], fit)
         for draw in (errors, non_target_errors, predictive):
             found[draw.__name__], ax = plt.subplots(figsize=(3.4, 2.5), layout="constrained")
             draw(ax, fit)
@@ -221,7 +226,9 @@ def figures(fit: Fit) -> dict[str, Figure]:
 def save_all(fit: Fit | SubjectFits, folder: Path) -> list[Path]:
     """Every plot of a Fit or of SubjectFits as PNG and PDF into its folder; returns the files."""
     if isinstance(fit, SubjectFits):
-        found = {"swap_function": subject_swap_functions(fit), "subjects": subjects(fit)}
+        found = {"subjects": subjects(fit)} | (
+            {} if fit.name == "none" else {"swap_function": subject_swap_functions(fit)}
+        )
     else:
         found = figures(fit)
     paths = []
