@@ -158,8 +158,11 @@ class Trials:
         )
 
     def _repr_html_(self) -> str:
-        first = self.table.head().to_html(index=False, border=0, float_format=lambda value: f"{value:.3f}")
-        return f"<p><b>{html.escape(repr(self))}</b>; the first of them, in radians:</p>{first}"
+        first = self[:5].table
+        for name in first.columns[first.columns.str.match("response$|target|non_target")]:
+            first[name] *= self.probe_degrees if "probe" in name else self.degrees
+        shown = first.to_html(index=False, border=0, float_format=lambda value: f"{value:.4g}")
+        return f"<p><b>{html.escape(repr(self))}</b>; the first of them, in degrees:</p>{shown}"
 
     def __getitem__(self, rows: np.ndarray | slice | Sequence[int]) -> "Trials":
         """The trials at a mask, slice or list of rows."""
