@@ -184,8 +184,9 @@ def test_a_design_without_swaps_reports_none(tmp_path):
     trials = Trials(wrap(response), report, probe)
     trials.to_csv(tmp_path / "trials.csv")
     command = ["fit", str(tmp_path / "trials.csv"), "--unit", "radians", "--emission", "von_mises", "--no-bias"]
-    result = json.loads(CliRunner().invoke(app, [*command, "--json"]).output)
+    result = json.loads(CliRunner().invoke(app, [*command, "--json", "-o", str(tmp_path / "out")]).output)
     row = result["rates"][0]
+    assert (tmp_path / "out" / "parameters.png").exists() and not (tmp_path / "out" / "swap_function.png").exists()
     assert result["model"] == "none" and row["swap"] == row["swap_low"] == row["swap_high"] == 0
     assert row["guess_low"] < 0.2 < row["guess_high"]
     assert result["expected_swaps"]["expected"] == 0 and result["swap_function"] == []

@@ -20,7 +20,7 @@ class _FiguresUnlessNamed(TyperGroup):
     """`lapsus reproduce fig2` means `lapsus reproduce figures fig2`: whatever names no verb belongs to the figures."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        if not args or (args[0] not in self.commands and args[0] != "--help"):
+        if not args or (args[0] not in self.commands and args[0] not in ("-h", "--help")):
             args = ["figures", *args]
         return super().parse_args(ctx, args)
 
@@ -158,11 +158,11 @@ def _stopped(done: list[str], wanted: list[str], folder: Path | None, values: Pa
 
 
 def _open(path: Path) -> "xr.Dataset":
-    from lapsus.analysis.activity import items
+    from lapsus.analysis.activity import check_activity
     from lapsus.files import read_netcdf
 
     dataset = read_netcdf(path)
-    items(dataset)
+    check_activity(dataset)
     return dataset
 
 

@@ -23,6 +23,7 @@ __all__ = [
     "ordinary_size",
     "read_arrays",
     "read_bytes",
+    "read_end",
     "read_json",
     "read_text",
     "read_toml",
@@ -109,6 +110,17 @@ def read_bytes(path: str | Path, most: int = _MOST) -> bytes:
                 raise Damaged(f"{short(path)} has {size:,} bytes; at most {most:,} are read.")
             # Of a file that grows meanwhile, what was there; a buffer of `most` bytes would be asked for at once.
             return file.read(size)
+    except OSError as error:
+        raise LapsusError(f"Cannot read {short(path)}: {error.strerror}.") from error
+
+
+def read_end(path: str | Path, most: int) -> bytes:
+    """The last bytes of an ordinary file, as of a log that others write."""
+    handle, size = _open(Path(path), keep=True)
+    try:
+        with open(handle, "rb") as file:
+            file.seek(max(0, size - most))
+            return file.read(most)
     except OSError as error:
         raise LapsusError(f"Cannot read {short(path)}: {error.strerror}.") from error
 

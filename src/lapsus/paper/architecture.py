@@ -201,17 +201,17 @@ def graphical_model(ax: Axes) -> Axes:
         ax.plot(*centre, "o", color="k", ms=4, zorder=3)
         ax.text(centre[0] + 0.2, centre[1], name, ha="left", va="center", fontsize=8)
 
-    def edge(start: tuple[float, float], end: tuple[float, float], ls: str = "-") -> None:
+    def edge(start: tuple[float, float], end: tuple[float, float], ls: str = "-", leave: float = radius) -> None:
         a, b = np.array(start), np.array(end)
         unit = (b - a) / np.linalg.norm(b - a)
-        arrow(ax, tuple(a + radius * unit), tuple(b - radius * unit), color="k", ls=ls, lw=0.9)
+        arrow(ax, tuple(a + leave * unit), tuple(b - radius * unit), color="k", ls=ls, lw=0.9)
 
     for first, second in (("x", "beta"), ("f", "beta"), ("n", "beta"), ("beta", "y"), ("z", "y")):
         edge(place[first], place[second])
     edge(place["z"], place["x"], "--")
     edge(place["n"], place["x"], "--")
     for key, second in (("theta", "y"), ("omega", "f")):
-        edge(fixed[key][0], place[second])
+        edge(fixed[key][0], place[second], leave=0.05)
     for (x, y, width, height), name in (((0.5, 0.6, 1.6, 3.4), "items n"), ((0.25, 0.15, 5.35, 4.05), "trials")):
         ax.add_patch(Rectangle((x, y), width, height, fill=False, ec=GREY, lw=0.8))
         ax.text(x + width - 0.08, y + 0.06, name, ha="right", va="bottom", fontsize=6, color=GREY)
