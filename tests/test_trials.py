@@ -1,5 +1,6 @@
 """Trial tables: units, names, layouts, and every kind of bad input."""
 
+import re
 import warnings
 
 import numpy as np
@@ -567,3 +568,12 @@ def test_the_same_trials_with_other_responses_share_their_items():
     trials = Trials.from_table(table(), "radians")
     other = trials.with_responses(trials.response + 0.1)
     assert np.shares_memory(other.report, trials.report) and not np.shares_memory(other.response, trials.response)
+
+
+def test_a_notebook_shows_degrees_as_the_user_counts_them():
+    rows = {"response": [20.0], "target": [10.0], "non_target_1": [70.0]}
+    rows |= {"target_probe": [90.0], "non_target_probe_1": [-90.0], "n": [3]}
+    trials = Trials.from_table(pd.DataFrame(rows), unit="degrees_180", probe_unit="degrees")
+    names, values = (re.findall(f"<{cell}>(.*?)</{cell}>", trials._repr_html_()) for cell in ("th", "td"))
+    shown = dict(zip(names, values))
+    assert [float(shown[name]) for name in rows] == [20, 10, 70, 90, -90, 3]
