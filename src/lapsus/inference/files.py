@@ -102,6 +102,8 @@ def save_subjects(fits: "SubjectFits", folder: str | Path, also: Callable[[Path]
 def _fill(fit: "Fit", folder: Path) -> None:
     write_netcdf(folder / "fit.nc", _dataset(fit))
     _summarise(fit, folder)
+    if (found := fit.contrasts) is not None:
+        write_text(folder / "contrasts.csv", found.to_csv(index=False))
 
 
 def _summarise(fit: "Fit | SubjectFits", folder: Path) -> None:
@@ -109,8 +111,6 @@ def _summarise(fit: "Fit | SubjectFits", folder: Path) -> None:
     write_text(folder / "summary.txt", fit.summary() + "\n")
     write_text(folder / "methods.txt", fit.methods() + "\n")
     write_text(folder / "estimates.csv", fit.table().to_csv(index=False))
-    if getattr(fit, "contrasts", None) is not None:
-        write_text(folder / "contrasts.csv", fit.contrasts.to_csv(index=False))
 
 
 def _dataset(fit: "Fit") -> "xr.Dataset":
