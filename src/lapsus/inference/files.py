@@ -109,8 +109,9 @@ def _summarise(fit: "Fit | SubjectFits", folder: Path) -> None:
     write_text(folder / "summary.txt", fit.summary() + "\n")
     write_text(folder / "methods.txt", fit.methods() + "\n")
     write_text(folder / "estimates.csv", fit.table().to_csv(index=False))
-    if getattr(fit, "contrasts", None) is not None:
-        write_text(folder / "contrasts.csv", fit.contrasts.to_csv(index=False))
+    contrasts = getattr(fit, "contrasts", None)  # a fit a subject has none
+    if contrasts is not None:
+        write_text(folder / "contrasts.csv", contrasts.to_csv(index=False))
 
 
 def _dataset(fit: "Fit") -> "xr.Dataset":
