@@ -9,7 +9,8 @@ coverage: simulated experiments whose subjects differ, with more swaps at larger
 hierarchically. contrasts: two conditions within subjects with a difference `effect` in the log odds of a swap;
 coverage, and how often the interval leaves out 0; --groups: every second subject in one condition, the others in the
 other. together: all set sizes in one fit against one fit each, with f shared between them for comparison; published:
-the same for a trial table, or with --subjects its subjects one at a time and hierarchically. Observers are written independently of the package. One thread; prints Markdown.
+the same for a trial table, or with --subjects its subjects one at a time and hierarchically. Observers are written
+independently of the package. One thread; prints Markdown.
 """
 
 import argparse
