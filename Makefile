@@ -10,7 +10,7 @@ SOURCES := $(shell find src native -type f -not -name '*.pyc' -not -name '*.so' 
 $(VENV)/.installed: pyproject.toml constraints.txt CMakeLists.txt $(SOURCES)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt "torch==2.13.0"
-	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt ".[test,dev]"
+	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt ".[test,dev,docs]"
 	@touch $@
 
 install: $(VENV)/.installed
@@ -39,8 +39,8 @@ torture: install
 
 # Known vulnerabilities of what is installed; needs network access, and says so where there is none.
 audit: install
-	$(BIN)/python -m pip install -q --disable-pip-version-check pip-audit
-	$(BIN)/python .ci/audit.py
+	-@$(BIN)/python -m pip install -q --disable-pip-version-check pip-audit 2> /dev/null
+	@$(BIN)/python .ci/audit.py
 
 # Style, types and which room may import which: lint, format, types, layers.
 check: install
@@ -74,7 +74,6 @@ lowest:
 
 # The site in site/: tutorials run, every link checked, no warning, no network.
 docs: install
-	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt ".[docs]"
 	$(BIN)/python docs/making/build_site.py
 
 # A tag must be the version that the package, CITATION.cff, codemeta.json and the changelog name.

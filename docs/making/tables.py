@@ -16,6 +16,7 @@ from pathlib import Path
 import pandas as pd
 
 from lapsus.paper.verdicts import criteria
+from lapsus.training.experiment import set_of
 
 DOCS = Path(__file__).resolve().parents[1]
 
@@ -127,7 +128,11 @@ def main() -> None:
     parser.add_argument("--persistent", type=Path, help="the same with --set persistent")
     given = parser.parse_args()
     if given.mechanism:
-        put(DOCS / "mechanism.md", "networks", mechanism(pd.read_csv(given.mechanism)))
+        rows = pd.read_csv(given.mechanism)
+        for which, name in (("paper", "networks"), ("persistent", "persistent networks")):
+            own = rows[[set_of(network) == which for network in rows["network"]]]
+            if len(own):
+                put(DOCS / "mechanism.md", name, mechanism(own))
     put(DOCS / "claims.md", "rules", rules())
     put(DOCS / "claims.md", "changes", changes())
     for name, path in (("results", given.claims), ("persistent", given.persistent)):

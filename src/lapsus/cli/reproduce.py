@@ -13,13 +13,14 @@ import typer
 from typer.core import TyperGroup
 
 from lapsus.cli import reproduce_cue_combination, reproduce_train
+from lapsus.cli.evaluate import Delay, delays_of
 
 
 class _FiguresUnlessNamed(TyperGroup):
     """`lapsus reproduce fig2` means `lapsus reproduce figures fig2`: whatever names no verb belongs to the figures."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        if not args or (args[0] not in self.commands and args[0] != "--help"):
+        if not args or (args[0] not in self.commands and args[0] not in ("-h", "--help")):
             args = ["figures", *args]
         return super().parse_args(ctx, args)
 
@@ -49,7 +50,11 @@ def figures(
     seed: Annotated[
         int | None, typer.Option(help="One seed of the networks that ship with several.", show_default="1; claims: all")
     ] = None,
-    output: Annotated[Path, typer.Option("-o", "--output", help="Folder for PDF, PNG and CSV.")] = Path("figures"),
+    delay: Delay = None,
+    output: Annotated[
+        Path,
+        typer.Option("-o", "--output", help="Folder for PDF, PNG and CSV; with several delays, one in it for each."),
+    ] = Path("figures"),
     recording: Annotated[
         Path | None, typer.Option(help="A recording (netCDF in the activity form) to draw in Fig 3C.")
     ] = None,
@@ -72,24 +77,32 @@ def figures(
     from lapsus.paper.roles import Networks
     from lapsus.training.experiment import check_set
 
-    networks = Networks.shipped(seed or 1, check_set(which)) if runs is None else Networks.in_folder(runs)
-    further = [Networks.shipped(other, which) for other in _seeds(which)[1:]] if runs is None and seed is None else []
+    own = Networks.shipped(seed or 1, check_set(which)) if runs is None else Networks.in_folder(runs)
+    others = [Networks.shipped(other, which) for other in _seeds(which)[1:]] if runs is None and seed is None else []
     data = None if recording is None else _open(recording)
-    folder = None if claims_only else output
-    with TimeLeft() as bar:
-        try:
-            claims = reproduce(
-                networks, figure or (), folder, recording=data, further=further, values=values, progress=bar.at
-            )
-        except KeyboardInterrupt:
-            typer.echo(_stopped(bar.begun[:-1], figure or list(FIGURES), folder, values), err=True)
-            raise typer.Exit(130) from None
+    delays: list[int | None] = [*delays_of(delay)]
+    found = []
+    for steps in delays or [None]:
+        networks, *further = [one if steps is None else one.at_delay(steps) for one in (own, *others)]
+        place = output / f"delay-{steps}" if len(delays) > 1 else output
+        folder = None if claims_only else place
+        with TimeLeft() as bar:
+            try:
+                claims = reproduce(
+                    networks, figure or (), folder, recording=data, further=further, values=values, progress=bar.at
+                )
+            except KeyboardInterrupt:
+                typer.echo(_stopped(bar.begun[:-1], figure or list(FIGURES), folder, values), err=True)
+                raise typer.Exit(130) from None
+        found += [({} if steps is None else {"delay": steps}) | claim.as_dict() for claim in claims]
+        if not json:
+            if len(delays) > 1:
+                typer.echo(f"Delay of {steps} steps")
+            if not claims_only:
+                typer.echo(f"Figures are in {place}/\n")
+            typer.echo(describe(claims))
     if json:
-        typer.echo(json_module.dumps([claim.as_dict() for claim in claims], indent=1))
-        return
-    if not claims_only:
-        typer.echo(f"Figures are in {output}/\n")
-    typer.echo(describe(claims))
+        typer.echo(json_module.dumps(found, indent=1))
 
 
 def _seeds(which: str) -> list[int]:
@@ -136,11 +149,11 @@ def _stopped(done: list[str], wanted: list[str], folder: Path | None, values: Pa
 
 
 def _open(path: Path) -> "xr.Dataset":
-    from lapsus.analysis.activity import items
+    from lapsus.analysis.activity import check_activity
     from lapsus.files import read_netcdf
 
     dataset = read_netcdf(path)
-    items(dataset)
+    check_activity(dataset)
     return dataset
 
 

@@ -1,7 +1,7 @@
 """The networks that the paper's figures need, found among shipped networks or run folders by how they were trained."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -87,6 +87,10 @@ def _duration(trained: Any, own: Any) -> Any:
     return own if trained is None or isinstance(trained, dict) else trained
 
 
+def _at_delay(load: Callable[[], Model], steps: int) -> Model:
+    return load().at(delay=steps)
+
+
 @dataclass(frozen=True, eq=False)
 class Networks:
     """Trained models by role, and how much is simulated of each. A figure asks for a role; one without a network leaves
@@ -95,6 +99,7 @@ class Networks:
     loaders: dict[str, Callable]
     sources: dict[str, str] = field(default_factory=dict)
     sizes: FigureSizes = FULL_FIGURES
+    delay: int | None = None  # steps, where it is not each network's own
 
     @classmethod
     def shipped(cls, seed: int = 1, which: str = "paper") -> "Networks":
@@ -144,6 +149,13 @@ class Networks:
             if role is not None and role not in loaders:
                 loaders[role], sources[role] = cache(loader), name
         return cls(loaders, sources)
+
+    def at_delay(self, steps: int) -> "Networks":
+        """The same networks on trials with another delay."""
+        loaders: dict[str, Callable] = {
+            role: cache(partial(_at_delay, load, steps)) for role, load in self.loaders.items()
+        }
+        return replace(self, loaders=loaders, delay=steps)
 
     def __contains__(self, role: str) -> bool:
         return role in self.loaders
