@@ -43,7 +43,7 @@ class Case:
             return torch.randint(low, high, (steps,), generator=g).tolist()
 
         d = min(2, units)
-        self.network = DendriticTree(3, d, units, branching, nonlinearity, alpha=0.2, seed=seed).to(dtype)
+        self.network = DendriticTree(3, d, units, branching, nonlinearity=nonlinearity, alpha=0.2, seed=seed).to(dtype)
         nodes = [self.network.leaf_weight.shape[0]] + [len(weight) for weight in self.network.branch_weights]
         self.timeline = Timeline(choose(-1, drives), choose(0, times), torch.rand(steps, generator=g), forced)
         self.r0 = randn(units, conditions, trials).requires_grad_()

@@ -173,16 +173,30 @@ def test_eight_processes_in_one_folder_do_not_meet(tmp_path, finished):
 # --- Writing ---
 
 
-@pytest.mark.parametrize(
-    "name", ["report.html.partial", "activity.nc.partial", "metrics.jsonl.partial", "config.toml.partial"]
-)
-def test_nothing_is_written_through_a_link(copy, tmp_path, name):
-    victim = tmp_path / "victim"
+@pytest.mark.slow
+def test_nothing_is_written_through_a_link(tmp_path):
+    """Where version 0.1 had its unfinished files, and where the files themselves will be."""
+    from lapsus.discovery.reports import write_report
+    from lapsus.study.sizes import QUICK
+
+    victim, run = tmp_path / "victim", trained(tmp_path, steps=1).path
     victim.write_text("mine")
-    (copy / name).symlink_to(victim)
-    train(Run(copy), progress=False)
-    ended = fork(cli("simulate", copy, "--conditions", 2, "--trials", 2))
+    names = ("report.html", "activity.nc", "metrics.jsonl", "config.toml", "checkpoint-00000002.json")
+    for name in names:
+        (run / f"{name}.partial").symlink_to(victim)
+    train(Run(run), progress=False)
+    ended = fork(cli("simulate", run, "--conditions", 2, "--trials", 2))
     assert ended.code == 0, ended.text
+    write_report([str(run)], sizes=QUICK)
+    assert (run / "report.html").stat().st_size > 10_000 and victim.read_text() == "mine"
+    for name in ("report.html", "metrics.jsonl"):
+        (run / name).unlink()
+        (run / name).symlink_to(victim)
+    with pytest.raises(LapsusError, match=r"not a report of ours|is a link"):
+        write_report([str(run)], sizes=QUICK)
+    with pytest.raises(LapsusError, match="is a link"):
+        Run(run).log({"update": 4})
+        Run(run).cut_metrics(1)
     assert victim.read_text() == "mine"
 
 
@@ -477,6 +491,24 @@ def test_nothing_is_called_that_a_stranger_names(tmp_path, kind):
     ended = fork(cli("train", tmp_path / "x.toml", "-o", tmp_path / "run", "--trust"))
     assert ended.code == 2 and "is no task" in ended.text, ended.text
     assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize("place", ["objective", "swap"])
+def test_a_class_of_a_package_that_lapsus_imports_is_not_the_users_own(tmp_path, place):
+    """numpy.memmap makes or empties the file that it is called with; it is imported already, and every class can be
+    called."""
+    victim = tmp_path / "victim"
+    victim.write_text("mine")
+    evil = f'{place} = {{ kind = "numpy:memmap", filename = "{victim}", mode = "w+", shape = [10] }}'
+    text = TINY.replace('swap = { kind = "constant", p = 0.3 }', evil) if place == "swap" else f"{TINY}{evil}\n"
+    (tmp_path / "x.toml").write_text(text)
+    ended = fork(cli("train", tmp_path / "x.toml", "-o", tmp_path / "run"))
+    assert ended.code == 2 and "would import and run memmap of numpy" in ended.text, ended.text
+    with pytest.raises(LapsusError, match="would import and run memmap of numpy"):
+        Run.create(tmp_path / "run", read_experiment(tmp_path / "x.toml"))
+    ended = fork(cli("train", tmp_path / "x.toml", "-o", tmp_path / "run", "--trust"))
+    assert ended.code == 2 and "it has no __call__" in ended.text, ended.text
+    assert victim.read_text() == "mine" and not (tmp_path / "run").exists()
 
 
 @pytest.mark.slow

@@ -1,5 +1,6 @@
 """The report as a file: one, small, self-contained, and nothing from outside is executed."""
 
+import html
 import json
 import re
 from html.parser import HTMLParser
@@ -157,9 +158,32 @@ def test_orientations_in_a_report_are_those_of_the_user():
 
 
 def test_a_word_is_defined_where_it_is_first_used():
-    first, later = by_first_use("Half of the outcome is fixed at step 20, x carries it, its swaps are misselections.")
-    assert [term.name for term in first] == ["misselection", "x and m"]
-    assert {term.name for term in (*first, *later)} == {term.name for term in TERMS} and len(later) == len(TERMS) - 2
+    said = {"found": "Half is fixed at step 20.", "kind": "x carries it, its swaps are misselections.", "end": "x, m"}
+    names = {place: [term.name for term in terms] for place, terms in by_first_use(said).items()}
+    assert names == {"found": [], "kind": ["misselection", "x and m"], "end": []}
+
+
+@pytest.mark.slow
+def test_every_word_of_the_page_is_defined_once(page):
+    defined = re.findall(r"<dt>([^<]+)</dt>", page)
+    assert sorted(defined) == sorted(set(defined))
+    words = _words_of(page)
+    for term in TERMS:
+        assert (term.name in defined) == term.used_in(words), term.name
+
+
+def _words_of(page: str) -> str:
+    """What a reader is told: without definitions, configurations, scripts and drawings."""
+    for part in ("style", "script", "svg", "pre", "dl", "blockquote", "title", "header"):
+        page = re.sub(rf"<{part}[ >].*?</{part}>", " ", page, flags=re.DOTALL)
+    return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", page)).split())
+
+
+@pytest.mark.slow
+def test_nothing_is_said_twice(page):
+    sentences = re.split(r"(?<=[.;:]) ", _words_of(page))
+    long = [sentence for sentence in sentences if len(sentence) > 60]
+    assert len(long) > 20 and len(long) == len(set(long)), [one for one in long if long.count(one) > 1]
 
 
 @pytest.mark.slow

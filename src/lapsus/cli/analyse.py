@@ -48,7 +48,7 @@ def command(
     names = [*(source or ()), *(swapping_networks() if swapping else ())]
     if not names:
         raise LapsusError("Name a network or a recording, or ask for all that swap with --swapping.")
-    delays = delays_of(delay)
+    delays: list[int | None] = [*delays_of(delay)]
     if delays and any(name.endswith(".nc") for name in names):
         raise LapsusError("--delay is for networks; a recording has the delays that it was made with.")
     folder = None if output is None else make_folder(output)
@@ -105,23 +105,28 @@ def _identity(name: str, steps: int | None, seed: int, trust: bool) -> dict | No
 
 def _kept(path: Path, made_of: dict | None) -> dict | None:
     """Answers of an earlier call, cut or not, where they are about the same network."""
-    from lapsus.files import read_json
+    from lapsus.files import from_plain, read_json, understood
 
     if not path.exists() or made_of is None:
         return None
     found = read_json(path)
-    return found if found.get("made_of") == made_of and {"said", "row"} <= found.keys() else None
+    if found.get("made_of") != made_of:
+        return None
+    with understood(path):  # what is taken of it below
+        from_plain(list[str], found["said"])
+        from_plain(dict[str, float | str | bool | None], found["row"])
+    return found
 
 
 def _analyse(name: str, steps: int | None, seed: int, threads: int | None, trust: bool) -> "Mechanism":
-    from lapsus.analysis.activity import items
+    from lapsus.analysis.activity import check_activity
     from lapsus.files import read_netcdf
     from lapsus.library import open_network
     from lapsus.study.mechanism import analyse
 
     if name.endswith(".nc"):
         dataset = read_netcdf(Path(name))
-        items(dataset)
+        check_activity(dataset)
         return analyse(dataset, seed=seed)
     say = (
         (lambda part: print(f"lapsus: {name}, {part} …", file=sys.stderr)) if sys.stderr.isatty() else (lambda _: None)

@@ -20,7 +20,7 @@ class _FiguresUnlessNamed(TyperGroup):
     """`lapsus reproduce fig2` means `lapsus reproduce figures fig2`: whatever names no verb belongs to the figures."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        if not args or (args[0] not in self.commands and args[0] != "--help"):
+        if not args or (args[0] not in self.commands and args[0] not in ("-h", "--help")):
             args = ["figures", *args]
         return super().parse_args(ctx, args)
 
@@ -50,6 +50,10 @@ def figures(
     seed: Annotated[
         int | None, typer.Option(help="One seed of the networks that ship with several.", show_default="1; claims: all")
     ] = None,
+    further: Annotated[
+        list[Path] | None,
+        typer.Option(help="Folder of a sweep or of runs: its finished networks count in the claims as further seeds."),
+    ] = None,
     delay: Delay = None,
     output: Annotated[
         Path,
@@ -73,23 +77,35 @@ def figures(
     import matplotlib
 
     matplotlib.use("agg")
+    from lapsus.paper.recorded import recorded
     from lapsus.paper.reproduce import FIGURES, reproduce
     from lapsus.paper.roles import Networks
     from lapsus.training.experiment import check_set
 
-    own = Networks.shipped(seed or 1, check_set(which)) if runs is None else Networks.in_folder(runs)
-    others = [Networks.shipped(other, which) for other in _seeds(which)[1:]] if runs is None and seed is None else []
+    check_set(which)
+    whole = runs is None and seed is None  # the ensemble: all seeds, also those whose weights do not ship
+    sets = Networks.every_seed(which if whole else None, further or ())
+    if not whole:
+        sets.insert(0, Networks.shipped(seed or 1, which) if runs is None else Networks.in_folder(runs))
     data = None if recording is None else _open(recording)
-    delays = delays_of(delay)
+    delays: list[int | None] = [*delays_of(delay)]
     found = []
     for steps in delays or [None]:
-        networks, *further = [one if steps is None else one.at_delay(steps) for one in (own, *others)]
+        networks, *seeds = [one if steps is None else one.at_delay(steps) for one in sets]
+        known = recorded(which) if whole and steps is None else None
         place = output / f"delay-{steps}" if len(delays) > 1 else output
         folder = None if claims_only else place
         with TimeLeft() as bar:
             try:
                 claims = reproduce(
-                    networks, figure or (), folder, recording=data, further=further, values=values, progress=bar.at
+                    networks,
+                    figure or (),
+                    folder,
+                    recording=data,
+                    further=seeds,
+                    values=values,
+                    recorded=known,
+                    progress=bar.at,
                 )
             except KeyboardInterrupt:
                 typer.echo(_stopped(bar.begun[:-1], figure or list(FIGURES), folder, values), err=True)
@@ -103,13 +119,6 @@ def figures(
             typer.echo(describe(claims))
     if json:
         typer.echo(json_module.dumps(found, indent=1))
-
-
-def _seeds(which: str) -> list[int]:
-    """Of the networks of a set that ship."""
-    from lapsus.library.shipped import shipped
-
-    return sorted({one["config"]["seed"] for one in shipped(which).values()})
 
 
 class TimeLeft:
@@ -149,11 +158,11 @@ def _stopped(done: list[str], wanted: list[str], folder: Path | None, values: Pa
 
 
 def _open(path: Path) -> "xr.Dataset":
-    from lapsus.analysis.activity import items
+    from lapsus.analysis.activity import check_activity
     from lapsus.files import read_netcdf
 
     dataset = read_netcdf(path)
-    items(dataset)
+    check_activity(dataset)
     return dataset
 
 

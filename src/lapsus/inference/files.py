@@ -39,6 +39,7 @@ FILES = (
     "summary.json",
     "summary.txt",
     "methods.txt",
+    "contrasts.csv",
     "estimates.csv",
     "swap_function",
     "errors",
@@ -108,6 +109,8 @@ def _summarise(fit: "Fit | SubjectFits", folder: Path) -> None:
     write_text(folder / "summary.txt", fit.summary() + "\n")
     write_text(folder / "methods.txt", fit.methods() + "\n")
     write_text(folder / "estimates.csv", fit.table().to_csv(index=False))
+    if getattr(fit, "contrasts", None) is not None:
+        write_text(folder / "contrasts.csv", fit.contrasts.to_csv(index=False))
 
 
 def _dataset(fit: "Fit") -> "xr.Dataset":

@@ -13,10 +13,10 @@ import pandas as pd
 import torch
 
 from lapsus.circular import wrap
+from lapsus.engine.threads import torch_threads
 from lapsus.errors import LapsusError
 from lapsus.inference.emissions import EMISSIONS
 from lapsus.inference.laplace import approximate
-from lapsus.inference.likelihood import one_thread_each
 from lapsus.inference.model import MixtureModel
 from lapsus.inference.shares import BAND
 from lapsus.trials import Trials
@@ -96,7 +96,7 @@ def power(
     if options.get("set_size", 4) < 2:
         raise LapsusError("with one item there is nothing to swap; give a set size of 2 or more.")
     rows = []
-    with one_thread_each(), torch.no_grad():
+    with torch_threads(1), torch.no_grad():
         for people in subjects:
             for count in trials:
                 if progress is not None:
