@@ -195,6 +195,13 @@ def test_pipes_and_depth_in_bids_are_sentences(tmp_path):
         read_trials(tmp_path, "degrees")
 
 
+def test_what_bids_calls_a_feature_can_be_printed(tmp_path):
+    (tmp_path / "sub-1_task-x_beh.tsv").write_text(TABLE)
+    about = {"target": {"Units": "deg", "LongName": "a\ud83d\n" + "x" * 5000}}
+    (tmp_path / "task-x_beh.json").write_text(json.dumps(about))
+    assert read_trials(tmp_path).feature_name == "a  " + "x" * 57
+
+
 # --- R ---
 
 

@@ -600,7 +600,8 @@ def test_names_of_subjects_lose_no_fit(tmp_path):
     for k, row in enumerate(rows):
         row[place] = ("x" * 400, r"$\frac{$")[k % 2]
     (tmp_path / "t.csv").write_text("\n".join([lines[0], *(",".join(row) for row in rows)]))
-    found = fit(read_trials(tmp_path / "t.csv"), "constant", by="subject")
+    named = read_trials(tmp_path / "t.csv", feature_name=r"$\frac{$\x00", probe_name="\ud83d" + "x" * 5000)
+    found = fit(named, "constant", by="subject")
     save_all(found, found.save(tmp_path / "fit"))
     assert len(list((tmp_path / "fit").glob("subject-*"))) == 2 and (tmp_path / "fit" / "subjects.pdf").exists()
 

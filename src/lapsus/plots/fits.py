@@ -16,7 +16,7 @@ from lapsus.files import write_figure
 from lapsus.inference.interpolation import distinct
 from lapsus.inference.result import Fit, SubjectFits
 from lapsus.inference.shares import BAND
-from lapsus.plots.style import BLUE, GREY, ORANGE, TEXT_WIDTH, VERMILION, letter, note, style
+from lapsus.plots.style import BLUE, GREY, ORANGE, TEXT_WIDTH, VERMILION, letter, lettered, note, style
 from lapsus.statistics.swaps import distance_edges, nearest_item, rate_by_distance
 from lapsus.trials import Trials
 
@@ -59,7 +59,8 @@ def _scale(fit: Fit, feature: str | None = None) -> float:
 
 
 def _name(fit: Fit, feature: str | None = None) -> str:
-    return fit.trials.feature_name if (feature or _feature(fit)) == "report" else fit.trials.probe_name
+    trials = fit.trials
+    return lettered(trials.feature_name if (feature or _feature(fit)) == "report" else trials.probe_name)
 
 
 def _distance_label(fit: Fit) -> str:
@@ -307,7 +308,7 @@ def parameters(axes: np.ndarray, fit: Fit) -> np.ndarray:
                 factor * table[f"{name}_high"].to_numpy() - middle,
             ]
             at = table["set_size"] + 0.12 * (number - (len(conditions) - 1) / 2)
-            label_of = None if fit.model.by is None else f"{fit.model.by} {condition}"
+            label_of = None if fit.model.by is None else f"{lettered(fit.model.by)} {lettered(condition)}"
             ax.errorbar(
                 at, middle, np.maximum(spread, 0), fmt="o-", ms=3.5, lw=1, color=colours[condition], label=label_of
             )
@@ -366,9 +367,7 @@ def subjects(fits: SubjectFits) -> Figure:
 
 
 def _titles(fits: SubjectFits) -> dict[str, str]:
-    # A dollar sign in a name would begin a formula.
-    shown = {subject: str(subject)[:16].replace("$", r"\$") for subject in fits}
-    return {subject: f"{shown[subject]}, n = {len(fit.trials):,}" for subject, fit in fits.items()}
+    return {subject: f"{lettered(subject, 16)}, n = {len(fit.trials):,}" for subject, fit in fits.items()}
 
 
 def _subject_curves(ax: Axes, fits: SubjectFits) -> Axes:
