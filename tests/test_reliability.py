@@ -682,6 +682,12 @@ def test_a_number_of_hundreds_of_digits_in_a_checkpoint_falls_back(copy):
 
 def test_options_that_cannot_be_are_sentences(finished):
     for arguments in (
+        ("power", "--seed", -1),
+        ("power", "--scatter", 0),
+        ("power", "--scatter", "nan"),
+        ("power", "--spread", "inf"),
+        ("power", "--set-size", 10**9),
+        ("zoo", "--gallery", finished.parent / "g.html", "index-swap-10", "--threads", 100000),
         ("resume", finished, "--threads", 100000),
         ("train", "index-no-swap", "--threads", 100000),
         ("discover", "--seed", -1),
