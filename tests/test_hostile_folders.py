@@ -29,9 +29,14 @@ DEEP = "[" * 5000 + "]" * 5000
 
 @pytest.fixture(autouse=True)
 def _no_hang():
-    signal.alarm(60)
+    def late(number, frame):
+        raise TimeoutError("it hangs")
+
+    before = signal.signal(signal.SIGALRM, late)
+    signal.alarm(120)
     yield
     signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
 
 
 @pytest.fixture
@@ -94,7 +99,7 @@ def test_a_pipe_in_a_sweep_does_not_hang(sweep, file):
     os.mkfifo(place)
     for work in (describe, collect, lambda sweep: _log_to(sweep, "tiny-2")):
         ended = fork(lambda work=work: _said(lambda: work(sweep)))
-        assert not ended.traceback, ended.text
+        assert not ended.hung and not ended.traceback, ended.text
     assert sweep.last_lines("tiny-1") == []
 
 
@@ -188,6 +193,13 @@ def test_pipes_and_depth_in_bids_are_sentences(tmp_path):
     os.mkfifo(tmp_path / "sub-2_task-x_beh.tsv")
     with pytest.raises(LapsusError, match="not an ordinary file"):
         read_trials(tmp_path, "degrees")
+
+
+def test_what_bids_calls_a_feature_can_be_printed(tmp_path):
+    (tmp_path / "sub-1_task-x_beh.tsv").write_text(TABLE)
+    about = {"target": {"Units": "deg", "LongName": "a\ud83d\n" + "x" * 5000}}
+    (tmp_path / "task-x_beh.json").write_text(json.dumps(about))
+    assert read_trials(tmp_path).feature_name == "a  " + "x" * 57
 
 
 # --- R ---

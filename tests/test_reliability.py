@@ -598,7 +598,8 @@ def test_names_of_subjects_lose_no_fit(tmp_path):
     for k, row in enumerate(rows):
         row[place] = ("x" * 400, r"$\frac{$")[k % 2]
     (tmp_path / "t.csv").write_text("\n".join([lines[0], *(",".join(row) for row in rows)]))
-    found = fit(read_trials(tmp_path / "t.csv"), "constant", by="subject")
+    named = read_trials(tmp_path / "t.csv", feature_name=r"$\frac{$\x00", probe_name="\ud83d" + "x" * 5000)
+    found = fit(named, "constant", by="subject")
     save_all(found, found.save(tmp_path / "fit"))
     assert len(list((tmp_path / "fit").glob("subject-*"))) == 2 and (tmp_path / "fit" / "subjects.pdf").exists()
 
@@ -679,6 +680,12 @@ def test_a_number_of_hundreds_of_digits_in_a_checkpoint_falls_back(copy):
 
 def test_options_that_cannot_be_are_sentences(finished):
     for arguments in (
+        ("power", "--seed", -1),
+        ("power", "--scatter", 0),
+        ("power", "--scatter", "nan"),
+        ("power", "--spread", "inf"),
+        ("power", "--set-size", 10**9),
+        ("zoo", "--gallery", finished.parent / "g.html", "index-swap-10", "--threads", 100000),
         ("resume", finished, "--threads", 100000),
         ("train", "index-no-swap", "--threads", 100000),
         ("discover", "--seed", -1),

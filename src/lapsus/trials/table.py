@@ -186,8 +186,8 @@ class Trials:
 
     def name_features(self, feature: str | None = None, probe: str | None = None) -> "Trials":
         """Say what the reported and the probe feature are called (orientation, position, …)."""
-        self.feature_name = feature or self.feature_name
-        self.probe_name = probe or self.probe_name
+        self.feature_name = _words(feature) or self.feature_name
+        self.probe_name = _words(probe) or self.probe_name
         return self
 
     @property
@@ -269,3 +269,8 @@ def _numbers(table: pd.DataFrame, names: list[str]) -> tuple[pd.DataFrame, list[
                 column.iloc[row] = np.inf
         numbers[name] = column
     return pd.DataFrame(numbers, index=table.index), problems
+
+
+def _words(name: str | None) -> str:
+    """A name as every text can hold it: at most 60 characters, all of which can be printed."""
+    return "".join(c if c.isprintable() else " " for c in (name or "")[:60]).strip()
