@@ -1,13 +1,14 @@
 """lapsus analyse."""
 
 import json as json_module
-import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from lapsus.cli.train import Trust
+from lapsus.cli.words import on_terminal
 
 if TYPE_CHECKING:
     from lapsus.study.mechanism import Mechanism
@@ -110,10 +111,8 @@ def _analyse(name: str, seed: int, threads: int | None, trust: bool) -> "Mechani
         dataset = read_netcdf(Path(name))
         items(dataset)
         return analyse(dataset, seed=seed)
-    say = (
-        (lambda part: print(f"lapsus: {name}, {part} …", file=sys.stderr)) if sys.stderr.isatty() else (lambda _: None)
-    )
-    return analyse(open_network(name, trust).model(), seed=seed, threads=threads, progress=say)
+    model = open_network(name, trust).model()
+    return analyse(model, seed=seed, threads=threads, progress=partial(on_terminal, name))
 
 
 def _draw(found: "Mechanism", path: Path) -> None:
