@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := $(VENV)/bin
 SOURCES := $(shell find src native -type f -not -name '*.pyc' -not -name '*.so' 2>/dev/null)
 
-.PHONY: discover check test fast long times install torture audit sanitize neon wheel-test wheels lowest docs version-check bench clean
+.PHONY: discover check test fast long sweep-test times install torture audit sanitize neon wheel-test wheels lowest docs version-check bench clean
 
 # The package itself is installed last and alone, so that a change of ours does not look for dependencies again.
 $(VENV)/.installed: pyproject.toml constraints.txt CMakeLists.txt $(SOURCES)
@@ -28,6 +28,11 @@ fast: install
 long: install
 	$(BIN)/python -m pytest -m long
 
+# Sweeps against real daemons (SLURM, Dask) and ten interruptions: some minutes on a machine with nothing else to do.
+sweep-test: install
+	timeout --kill-after=60 2400 $(BIN)/python -m pytest -m long --durations=0 \
+		tests/test_sweep.py tests/test_sweep_slurm.py tests/test_sweep_dask.py
+
 # What each test costs in processor time, the sums, and which carry a marker that is wrong.
 times: install
 	$(BIN)/python -m pytest --processor-time
@@ -39,8 +44,8 @@ torture: install
 
 # Known vulnerabilities of what is installed; needs network access, and says so where there is none.
 audit: install
-	$(BIN)/python -m pip install -q --disable-pip-version-check pip-audit
-	$(BIN)/python .ci/audit.py
+	-@$(BIN)/python -m pip install -q --disable-pip-version-check pip-audit 2> /dev/null
+	@$(BIN)/python .ci/audit.py
 
 # Style, types and which room may import which: lint, format, types, layers.
 check: install

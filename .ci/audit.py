@@ -1,5 +1,6 @@
 """Known vulnerabilities of what is installed beside this interpreter, by pip-audit, or that they cannot be known."""
 
+import importlib.util
 import json
 import subprocess
 import sys
@@ -7,6 +8,9 @@ import sys
 
 def main() -> int:
     """0: all that could be looked up is clean; 1: something is not; 2: nothing could be looked up."""
+    if importlib.util.find_spec("pip_audit") is None:
+        print("Not audited: pip-audit is not installed, and cannot be without network access.")
+        return 2
     command = [
         sys.executable,
         "-m",

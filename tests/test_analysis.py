@@ -137,6 +137,7 @@ def test_alignment_does_not_depend_on_rotation_gain_offset_or_order_of_units(opt
     np.testing.assert_allclose(first, second, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_shuffle_null_is_calibrated():
     p = []
     for seed in range(100):
@@ -402,6 +403,7 @@ def test_misbinding_is_not_taken_for_alignment():
     assert found.low < 1.05
 
 
+@pytest.mark.slow
 def test_regression_is_calibrated():
     p = []
     for seed in range(80):

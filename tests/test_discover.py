@@ -10,7 +10,7 @@ from unittest import mock
 import numpy as np
 import pytest
 import torch
-from made_discovery import HOSTILE, made, table, tiny_start
+from made_discovery import HOSTILE, MINUTES, made, table, tiny_start
 
 from lapsus import Discovery, check_task, discover, streams
 from lapsus.behaviour import BNS, ConstantSwap, NoSwap, SmoothSwap, TabulatedSwap
@@ -90,7 +90,10 @@ def asked(fit):
     return conditions, (1 / (1 + np.exp(-fit.f(distances)))).mean(1)
 
 
-@pytest.mark.parametrize("model", ["none", "constant", "probe", "report", pytest.param("both", marks=pytest.mark.slow)])
+SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in ("probe", "report", "both")]
+
+
+@pytest.mark.parametrize("model", ["none", "constant", *SLOW])
 def test_the_target_has_the_swap_probabilities_of_the_fit(model):
     trials = read_trials(observer_path())
     fit = fit_trials(trials[np.arange(len(trials)) < 400], model, seed=1)
@@ -158,7 +161,7 @@ def test_nothing_foreign_is_touched(tmp_path, copy):
     with pytest.raises(LapsusError, match=r"other settings \(minutes\)"):
         again(copy, minutes=7)
     with pytest.raises(LapsusError, match="other trials"):
-        discover(table().iloc[:-1], minutes=0.1, output=copy, start_from=Discovery(copy).settings["start_from"])
+        discover(table().iloc[:-1], minutes=MINUTES, output=copy, start_from=Discovery(copy).settings["start_from"])
     run = next((copy / "networks").iterdir())
     with pytest.raises(LapsusError, match="is not a discovery"):
         again(copy, output=run)
@@ -218,7 +221,7 @@ def test_other_tables_run_to_a_report(case, tmp_path):
     quick = lambda used, seed: fit(used, "constant", seed=seed)  # noqa: E731
     with mock.patch("lapsus.discovery.stages.fit_trials", quick):
         start = str(tiny_start(tmp_path, task))
-        found = discover(trials, minutes=0.05, output=tmp_path / "out", start_from=start, sizes=QUICK)
+        found = discover(trials, minutes=MINUTES, output=tmp_path / "out", start_from=start, sizes=QUICK)
     page, match = found.report.read_text(), found.matches[0]
     if case == "no probe":
         assert found.plan["cueing"] == "index" and match.feature == "report" and "no probe feature" in page
@@ -358,6 +361,7 @@ def test_orientations_are_counted_in_their_own_degrees(shown):
     assert len(first) >= 2 and second == pytest.approx(first / 2, abs=1)
 
 
+@pytest.mark.slow
 def test_predictive_intervals_hold_their_level(shown):
     report, gap = shown
     fitted = answers(report, gap, observer_f, 0.15, 16, 1)

@@ -4,11 +4,8 @@ Tutorials are run by the build of the site; here, every block of the other pages
 where the reader's table is the synthetic observer's. What takes long is in `make long`.
 """
 
-import os
 import re
 import shlex
-import subprocess
-import sys
 import tomllib
 from pathlib import Path
 
@@ -17,6 +14,7 @@ import pytest
 from blocks import Block, blocks, commands
 from typer.main import get_command
 from version import versions
+from warm import Warm
 
 from lapsus import Run, evaluate, read_experiment, train
 from lapsus.cli import app
@@ -60,31 +58,30 @@ def test_code_compiles(page: Path, block: Block):
     compile(block.code, f"{page.name}:{block.line}", "exec")
 
 
-def _run(arguments: list[str], folder: Path) -> None:
+def _run(code: str, folder: Path, warm: Warm) -> None:
     for name in ("trials.csv", "experiment.csv"):
         (folder / name).write_bytes(observer_path().read_bytes())
-    environment = os.environ | {"OMP_NUM_THREADS": "1", "MPLBACKEND": "Agg"}
-    done = subprocess.run([sys.executable, *arguments], cwd=folder, env=environment, capture_output=True, text=True)
+    done = warm.run(code, cwd=folder)
     assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page, block", _blocks(OTHERS, "python"))
-def test_code_runs(page: Path, block: Block, tmp_path):
+def test_code_runs(page: Path, block: Block, tmp_path, warm):
     if block.reason:
         pytest.skip(block.reason)
-    _run(["-c", (GRANTED if "import lapsus" not in block.code else "") + block.code], tmp_path)
+    _run((GRANTED if "import lapsus" not in block.code else "") + block.code, tmp_path, warm)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page, block", _blocks(OTHERS, "sh"))
-def test_commands_run(page: Path, block: Block, tmp_path):
+def test_commands_run(page: Path, block: Block, tmp_path, warm):
     if block.reason:
         pytest.skip(block.reason)
     for line in commands(block):
         program, *arguments = shlex.split(line)
         assert program == "lapsus", f"{line}: say why it is not run (docs/making/blocks.py)"
-        _run(["-m", "lapsus", *arguments], tmp_path)
+        _run(f"import sys\nfrom lapsus.cli import main\nsys.argv[1:] = {arguments!r}\nmain()", tmp_path, warm)
 
 
 NAMED = {name for page in PAGES for name in re.findall(r"\blapsus(?:\.[A-Za-z_]\w*)+", page.read_text())}
@@ -93,11 +90,11 @@ ROOMS = sorted({name.split(".")[1] for name in NAMED if name.count(".") > 1})
 
 @pytest.mark.slow
 @pytest.mark.parametrize("room", ["", *ROOMS])
-def test_what_pages_name_is_there_after_import(room):
+def test_what_pages_name_is_there_after_import(room, tmp_path, warm):
     """The names of a room in a process of their own, where nothing else has imported its modules yet."""
     chosen = [name for name in NAMED if (name.split(".")[1] if name.count(".") > 1 else "") == room]
     code = f"import lapsus, operator\nfor name in {sorted(chosen)!r}:\n    operator.attrgetter(name[7:])(lapsus)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    done = warm.run(code, cwd=tmp_path)
     assert chosen and done.returncode == 0, done.stderr
 
 

@@ -70,6 +70,7 @@ def test_orientations_are_in_degrees_of_orientation(tmp_path):
     assert said.exit_code == 2 and "there is no such file" in said.output
 
 
+@pytest.mark.slow
 def test_discover_recommends_the_set_size_with_most_swaps(tmp_path):
     from lapsus.discovery.stages import _better_size, _of_size
 

@@ -284,6 +284,7 @@ def test_distances_that_differ_by_rounding_are_one():
     np.testing.assert_allclose(np.degrees(distinct(values)), [27.6925, 55.3845, 83.0], atol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_search_that_begins_with_some_of_many_trials_ends_at_the_same_mode(monkeypatch):
     from lapsus.inference import likelihood
 

@@ -4,8 +4,6 @@ import json
 import os
 import signal
 import socket
-import subprocess
-import sys
 import threading
 import time
 import warnings
@@ -173,16 +171,30 @@ def test_eight_processes_in_one_folder_do_not_meet(tmp_path, finished):
 # --- Writing ---
 
 
-@pytest.mark.parametrize(
-    "name", ["report.html.partial", "activity.nc.partial", "metrics.jsonl.partial", "config.toml.partial"]
-)
-def test_nothing_is_written_through_a_link(copy, tmp_path, name):
-    victim = tmp_path / "victim"
+@pytest.mark.slow
+def test_nothing_is_written_through_a_link(tmp_path):
+    """Where version 0.1 had its unfinished files, and where the files themselves will be."""
+    from lapsus.discovery.reports import write_report
+    from lapsus.study.sizes import QUICK
+
+    victim, run = tmp_path / "victim", trained(tmp_path, steps=1).path
     victim.write_text("mine")
-    (copy / name).symlink_to(victim)
-    train(Run(copy), progress=False)
-    ended = fork(cli("simulate", copy, "--conditions", 2, "--trials", 2))
+    names = ("report.html", "activity.nc", "metrics.jsonl", "config.toml", "checkpoint-00000002.json")
+    for name in names:
+        (run / f"{name}.partial").symlink_to(victim)
+    train(Run(run), progress=False)
+    ended = fork(cli("simulate", run, "--conditions", 2, "--trials", 2))
     assert ended.code == 0, ended.text
+    write_report([str(run)], sizes=QUICK)
+    assert (run / "report.html").stat().st_size > 10_000 and victim.read_text() == "mine"
+    for name in ("report.html", "metrics.jsonl"):
+        (run / name).unlink()
+        (run / name).symlink_to(victim)
+    with pytest.raises(LapsusError, match=r"not a report of ours|is a link"):
+        write_report([str(run)], sizes=QUICK)
+    with pytest.raises(LapsusError, match="is a link"):
+        Run(run).log({"update": 4})
+        Run(run).cut_metrics(1)
     assert victim.read_text() == "mine"
 
 
@@ -385,7 +397,7 @@ def activity(tmp_path) -> Path:
 
 
 @pytest.mark.slow
-def test_netcdf_is_read_beside_running_threads(activity):
+def test_netcdf_is_read_beside_running_threads(activity, warm, tmp_path):
     """Threads of torch, and others that hold the locks of xarray and HDF5 most of the time."""
     script = f"""
 import sys, threading, time, torch, xarray
@@ -411,7 +423,7 @@ for thread in threads:
     thread.join()
 print("through")
 """
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=600)
+    done = warm.run(script, cwd=tmp_path)
     assert done.returncode == 0 and "through" in done.stdout, done.stderr[-2000:]
 
 
@@ -477,6 +489,24 @@ def test_nothing_is_called_that_a_stranger_names(tmp_path, kind):
     ended = fork(cli("train", tmp_path / "x.toml", "-o", tmp_path / "run", "--trust"))
     assert ended.code == 2 and "is no task" in ended.text, ended.text
     assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize("place", ["objective", "swap"])
+def test_a_class_of_a_package_that_lapsus_imports_is_not_the_users_own(tmp_path, place):
+    """numpy.memmap makes or empties the file that it is called with; it is imported already, and every class can be
+    called."""
+    victim = tmp_path / "victim"
+    victim.write_text("mine")
+    evil = f'{place} = {{ kind = "numpy:memmap", filename = "{victim}", mode = "w+", shape = [10] }}'
+    text = TINY.replace('swap = { kind = "constant", p = 0.3 }', evil) if place == "swap" else f"{TINY}{evil}\n"
+    (tmp_path / "x.toml").write_text(text)
+    ended = fork(cli("train", tmp_path / "x.toml", "-o", tmp_path / "run"))
+    assert ended.code == 2 and "would import and run memmap of numpy" in ended.text, ended.text
+    with pytest.raises(LapsusError, match="would import and run memmap of numpy"):
+        Run.create(tmp_path / "run", read_experiment(tmp_path / "x.toml"))
+    ended = fork(cli("train", tmp_path / "x.toml", "-o", tmp_path / "run", "--trust"))
+    assert ended.code == 2 and "it has no __call__" in ended.text, ended.text
+    assert victim.read_text() == "mine" and not (tmp_path / "run").exists()
 
 
 @pytest.mark.slow
@@ -568,7 +598,8 @@ def test_names_of_subjects_lose_no_fit(tmp_path):
     for k, row in enumerate(rows):
         row[place] = ("x" * 400, r"$\frac{$")[k % 2]
     (tmp_path / "t.csv").write_text("\n".join([lines[0], *(",".join(row) for row in rows)]))
-    found = fit(read_trials(tmp_path / "t.csv"), "constant", by="subject")
+    named = read_trials(tmp_path / "t.csv", feature_name=r"$\frac{$\x00", probe_name="\ud83d" + "x" * 5000)
+    found = fit(named, "constant", by="subject")
     save_all(found, found.save(tmp_path / "fit"))
     assert len(list((tmp_path / "fit").glob("subject-*"))) == 2 and (tmp_path / "fit" / "subjects.pdf").exists()
 
@@ -649,6 +680,12 @@ def test_a_number_of_hundreds_of_digits_in_a_checkpoint_falls_back(copy):
 
 def test_options_that_cannot_be_are_sentences(finished):
     for arguments in (
+        ("power", "--seed", -1),
+        ("power", "--scatter", 0),
+        ("power", "--scatter", "nan"),
+        ("power", "--spread", "inf"),
+        ("power", "--set-size", 10**9),
+        ("zoo", "--gallery", finished.parent / "g.html", "index-swap-10", "--threads", 100000),
         ("resume", finished, "--threads", 100000),
         ("train", "index-no-swap", "--threads", 100000),
         ("discover", "--seed", -1),

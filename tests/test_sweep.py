@@ -312,7 +312,8 @@ def test_forty_members_interrupted_ten_times_give_the_same_table(tmp_path):
     """Interrupted politely and by SIGKILL of the whole command, in turn, at random moments."""
     import pandas as pd
 
-    changes = {"stage": [TINY["stage"][0] | {"updates": 1500}]}
+    # Long enough not to be done before it was interrupted ten times, on a quiet machine either.
+    changes = {"stage": [TINY["stage"][0] | {"updates": 3000}]}
     path = write_sweep(tmp_path, changes=changes, start={}, seeds=10, vary={"network.units": [6, 8]})
     environment = os.environ | {"PYTHONPATH": str(PACKAGE)}
     command = [sys.executable, "-m", "lapsus", "sweep", str(path), "-o", str(tmp_path / "out")]
@@ -321,7 +322,7 @@ def test_forty_members_interrupted_ten_times_give_the_same_table(tmp_path):
         process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         before = _checkpoints(tmp_path / "out")
         _until(lambda p=process, b=before: p.poll() is not None or _checkpoints(tmp_path / "out") != b, 300)
-        time.sleep(rng.uniform(0, 4))
+        time.sleep(rng.uniform(0, 2))
         if process.poll() is None:
             process.send_signal(signal.SIGINT if count % 2 else signal.SIGKILL)
             count += 1

@@ -13,7 +13,6 @@ import random
 import re
 import shutil
 import signal
-import struct
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,171 +23,21 @@ import numpy as np
 from lapsus.errors import LapsusError
 from torture.child import memory_limit, run
 from torture.jobs import TINY
+from torture.mutations import (
+    mutate_assignments,
+    mutate_bytes,
+    mutate_cells,
+    mutate_changes,
+    mutate_json,
+    mutate_lines,
+    mutate_packed,
+    mutate_tensors,
+    mutate_toml,
+    mutate_tsv,
+    mutate_variables,
+)
 
 SECONDS, MEMORY, BATCH = 20, 1 << 30, 100
-NASTY = (
-    "", "nan", "inf", "-inf", "1e308", "1e-320", "-0", "9" * 400, "0x10", "1,5", "$\\frac{$", "\ud83d", "\x00",
-    "\u202e", "../../x", "/etc/passwd", "=1+1", "None", "true", '"', "'", "\n", "\r", ";", "\t", "é" * 300, "12 345",
-    "٣", "1_000",
-)  # fmt: skip
-NAMES = (
-    "non_target_20260101",
-    "non_target_0",
-    "response",
-    "target",
-    "target.1",
-    "cued",
-    "report_1",
-    "probe_99",
-    "id",
-    "",
-)
-VALUES = (
-    None, True, False, 0, -1, 1, 2**31, 2**63, -(2**63), 10**30, 0.5, 1e308, float("nan"), float("inf"), "", "x" * 5000,
-    "lapsus.data.__main__:x", "subprocess:Popen", "os:system", "../../x", [], [[]], [1, 2], {}, {"kind": "none"},
-)  # fmt: skip
-
-
-# Values as TOML writes them that JSON has no words for, and keys that make depth without brackets.
-TOML = (
-    "1979-05-27", "1979-05-27T07:32:00Z", "07:32:00", "9" * 5000, "0x" + "f" * 400, "[" * 400 + "]" * 400, "nan",
-    "-inf", '"""\n"""', "{}", "{a = {b = [{}]}}", "[[1], [2]]", "[[]]", '["x", "y"]', "[nan]", "[1e308, -1e308]",
-)  # fmt: skip
-DEEP = ".".join("a" * 3000)
-
-
-def mutate_bytes(data: bytes, chance: random.Random) -> bytes:
-    """A few of the usual accidents."""
-    data = bytearray(data)
-    for _ in range(chance.choice((1, 1, 2, 4, 16))):
-        at = chance.randrange(len(data) + 1)
-        kind = chance.randrange(7)
-        if kind == 0 and data:
-            data[at % len(data)] ^= 1 << chance.randrange(8)
-        elif kind == 1:
-            del data[at : at + chance.choice((1, 2, 8, 100, len(data)))]
-        elif kind == 2:
-            data[at:at] = chance.randbytes(chance.choice((1, 4, 64)))
-        elif kind == 3:
-            data[at:at] = data[: chance.choice((1, 16, 200))]
-        elif kind == 4:
-            data[at : at + 4] = struct.pack("<i", chance.choice((0, -1, 1, 2**31 - 1, -(2**31), 255, 65536)))
-        elif kind == 5:
-            data[at : at + 8] = struct.pack("<q", chance.choice((0, -1, 2**63 - 1, 2**40, 1)))
-        else:
-            data[at:at] = chance.choice(NASTY).encode("utf-8", "surrogatepass")
-    return bytes(data)
-
-
-def mutate_cells(data: bytes, chance: random.Random) -> bytes:
-    """A table of text with other names, cells, separators, fields too many and too few."""
-    rows = [line.split(",") for line in data.decode().splitlines()]
-    for _ in range(chance.choice((1, 1, 3, 10))):
-        row = chance.randrange(len(rows))
-        kind = chance.randrange(6)
-        if kind == 0:
-            rows[row][chance.randrange(len(rows[row]))] = chance.choice(NASTY)
-        elif kind == 1:
-            rows[0][chance.randrange(len(rows[0]))] = chance.choice(NAMES)
-        elif kind == 2:
-            rows[row] = rows[row][: chance.randrange(len(rows[row]) + 1)] or [""]
-        elif kind == 3:
-            rows[row] = [*rows[row], chance.choice(NASTY)]
-        elif kind == 4:
-            rows = (
-                [[*cells, ""] for cells in rows] if chance.random() < 0.5 else [rows[0], *([*c, "1"] for c in rows[1:])]
-            )
-        else:
-            rows.insert(row, [chance.choice(NASTY)] * chance.randrange(1, 8))
-    text = "\n".join(chance.choice((",", ",", ",", ";", "\t")).join(row) for row in rows)
-    return text.encode(chance.choice(("utf-8", "utf-8", "utf-16", "utf-8-sig")), "surrogatepass")
-
-
-def mutate_tree(value: object, chance: random.Random) -> object:
-    """The same JSON with one part that is something else."""
-    if isinstance(value, dict) and value and chance.random() < 0.9:
-        key = chance.choice(list(value))
-        changed = dict(value)
-        kind = chance.randrange(8)
-        if kind == 0:
-            del changed[key]
-        elif kind == 1:
-            changed[chance.choice(("kind", "x" * 300, "", "update", "stage"))] = chance.choice(VALUES)
-        else:
-            changed[key] = mutate_tree(value[key], chance)
-        return changed
-    if isinstance(value, list) and value and chance.random() < 0.9:
-        at = chance.randrange(len(value))
-        return [*value[:at], mutate_tree(value[at], chance), *value[at + 1 :]]
-    return chance.choice(VALUES)
-
-
-def mutate_json(data: bytes, chance: random.Random) -> bytes:
-    tree = json.loads(data)
-    for _ in range(chance.choice((1, 1, 2, 5))):
-        tree = mutate_tree(tree, chance)
-    return json.dumps(tree).encode("utf-8", "surrogatepass")
-
-
-def mutate_lines(data: bytes, chance: random.Random) -> bytes:
-    lines = data.splitlines()
-    at = chance.randrange(len(lines))
-    lines[at] = mutate_json(lines[at], chance) if chance.random() < 0.7 else mutate_bytes(lines[at], chance)
-    return b"\n".join(lines)
-
-
-def mutate_toml(data: bytes, chance: random.Random) -> bytes:
-    import tomllib
-
-    from lapsus.training.experiment import to_toml
-
-    tree = tomllib.loads(data.decode())
-    for _ in range(chance.choice((1, 1, 2, 4))):
-        tree = mutate_tree(tree, chance)
-    try:
-        return to_toml(tree).encode("utf-8", "replace")
-    except (AttributeError, TypeError):
-        return mutate_bytes(data, chance)
-
-
-def mutate_assignments(data: bytes, chance: random.Random) -> bytes:
-    """TOML with other values and keys, as they are written."""
-    lines = data.decode().splitlines()
-    places = [at for at, line in enumerate(lines) if " = " in line]
-    for _ in range(chance.choice((1, 1, 2))):
-        at = chance.choice(places)
-        key, _, value = lines[at].partition(" = ")
-        if chance.random() < 0.2:
-            lines[at] = f"{key}.{DEEP} = {value}" if chance.random() < 0.5 else f"{DEEP} = {value}"
-        else:
-            lines[at] = f"{key} = {chance.choice(TOML)}"
-    return "\n".join(lines).encode()
-
-
-def mutate_changes(data: bytes, chance: random.Random) -> bytes:
-    """Changes as --set takes them, one to a line: other paths, other values."""
-    lines = data.decode().splitlines()
-    for _ in range(chance.choice((1, 1, 2))):
-        at = chance.randrange(len(lines))
-        key, _, value = lines[at].partition("=")
-        parts = key.split(".")
-        if chance.random() < 0.5:
-            place = chance.randrange(len(parts) + 1)
-            parts[place : place + chance.randrange(2)] = [
-                chance.choice(("*", "-1", "0", "²", "9" * 5000, "", "kind", "task", "stage", "branching", DEEP))
-            ]
-        if chance.random() < 0.7:
-            value = chance.choice((*TOML, *NASTY, json.dumps(chance.choice(VALUES))))
-        lines[at] = f"{'.'.join(parts)}={value}"
-    return "\n".join(lines).encode("utf-8", "replace")
-
-
-def mutate_tensors(data: bytes, chance: random.Random) -> bytes:
-    """Safetensors with another header."""
-    size = int.from_bytes(data[:8], "little")
-    header = mutate_json(data[8 : 8 + size], chance)
-    size = len(header) if chance.random() < 0.9 else chance.choice((0, 1, 2**62, len(header) * 2))
-    return size.to_bytes(8, "little") + header + data[8 + int.from_bytes(data[:8], "little") :]
 
 
 @dataclass(frozen=True)
@@ -212,8 +61,20 @@ class Reader:
 def _trials(folder: Path, name: str) -> object:
     from lapsus.trials import read_trials
 
-    unit = None if name.startswith(("bays", "berg")) else "radians" if name.endswith(("mat", "parquet")) else "degrees"
+    unit = (
+        None
+        if name.startswith(("bays", "berg"))
+        else "radians"
+        if name.endswith(("mat", "parquet", "rds", "rda"))
+        else "degrees"
+    )
     return read_trials(folder / name, unit)
+
+
+def _bids(folder: Path) -> object:
+    from lapsus.trials import read_trials
+
+    return read_trials(folder).name_features(None)
 
 
 def _experiment(folder: Path) -> object:
@@ -287,6 +148,52 @@ def _activity(folder: Path) -> object:
     return dataset
 
 
+def _analysed(folder: Path) -> object:
+    from unittest import mock
+
+    from lapsus.cli import analyse as command
+    from lapsus.study import mechanism
+    from lapsus.study.sizes import QUICK
+
+    with mock.patch.object(mechanism.analyse, "__kwdefaults__", mechanism.analyse.__kwdefaults__ | {"sizes": QUICK}):
+        return command._analyse(str(folder / "activity.nc"), 0, 1, False).to_dict()
+
+
+def _values(folder: Path) -> object:
+    from lapsus.paper.kept import Kept
+    from lapsus.paper.verdicts import judge_networks
+
+    known = Kept(folder / "values.json").known
+    return [judge_networks("index-rise-only", {name: one.value}) for name, one in known.items()]
+
+
+def _swept(folder: Path) -> object:
+    from lapsus.sweep import Sweep
+    from lapsus.sweep.collected import collect
+    from lapsus.sweep.status import describe, summary
+
+    sweep = Sweep(folder)
+    return json.dumps(summary(sweep)), describe(sweep), collect(sweep)
+
+
+def _collected(folder: Path) -> object:
+    from lapsus.report.ensemble import ensemble_page
+
+    found = _swept(folder)[2]
+    links = dict.fromkeys(found.members["member"], "")
+    return found.write(folder / "collected"), ensemble_page("x", "", found.members, found.statistics, None, links)
+
+
+def _fix_manifest(folder: Path) -> None:
+    """A hostile manifest has the right hash."""
+    path = folder / "manifest.json"
+    with contextlib.suppress(ValueError, TypeError, AttributeError, RecursionError):
+        table = json.loads(path.read_text())
+        plan = {key: value for key, value in table.items() if key not in ("format", "hash")}
+        table["hash"] = hashlib.sha256(json.dumps(plan, sort_keys=True).encode()).hexdigest()[:12]
+        path.write_text(json.dumps(table))
+
+
 def _json(folder: Path) -> object:
     from lapsus.files import read_json
     from lapsus.library.runs import Checkpoint
@@ -319,6 +226,9 @@ stage.0.updates = [2, 3]
 [measure]
 mechanism = false
 """
+# What a sweep measures of a member is in a file whose name says how.
+MEASURES = "members/tiny-1/measures-6c028167.json"
+BIDS = "sub-01/beh/sub-01_task-x_beh.tsv"
 TEXT = (mutate_cells, mutate_cells, mutate_bytes)
 READERS = (
     Reader("CSV", "tables", "t.csv", TEXT, lambda f: _trials(f, "t.csv")),
@@ -340,6 +250,16 @@ READERS = (
     Reader("run: JSONL", "run", "metrics.jsonl", (mutate_lines, mutate_bytes), _run),
     Reader("fit: netCDF", "fit", "fit.nc", (mutate_bytes,), _fit, slow=True),
     Reader("activity: netCDF", "tables", "activity.nc", (mutate_bytes,), _activity, slow=True),
+    Reader("activity: analyse", "activity", "activity.nc", (mutate_variables,), _analysed, slow=True),
+    Reader("values of claims", "tables", "values.json", (mutate_json, mutate_bytes), _values),
+    Reader("sweep: manifest", "sweep", "manifest.json", (mutate_json, mutate_bytes), _swept, _fix_manifest),
+    Reader("sweep: measures", "sweep", MEASURES, (mutate_json, mutate_bytes), _collected, slow=True),
+    Reader("sweep: failures", "sweep", "failures/tiny-2.jsonl", (mutate_lines, mutate_bytes), _swept),
+    Reader("sweep: who works", "sweep", "working/tiny-2.json", (mutate_json, mutate_bytes), _swept),
+    Reader("BIDS: table", "bids", BIDS, (mutate_tsv, mutate_bytes), _bids),
+    Reader("BIDS: JSON", "bids", "task-x_beh.json", (mutate_json, mutate_bytes), _bids),
+    Reader("R data, .rds", "R", "t.rds", (mutate_packed, mutate_bytes), lambda f: _trials(f, "t.rds")),
+    Reader("R data, .rda", "R", "t.rda", (mutate_packed, mutate_bytes), lambda f: _trials(f, "t.rda")),
     Reader("discovery: stages", "found", "stages.json", (mutate_json, mutate_bytes), _discovery_and_fit, slow=True),
     Reader("discovery: target", "found", "target.json", (mutate_json, mutate_bytes), _discovery, _no_hashes),
     Reader("discovery: evaluation", "found", "evaluation.json", (mutate_json, mutate_bytes), _discovery, _no_hashes),
@@ -368,6 +288,8 @@ def make(folder: Path, run_folder: Path, found: Path | None) -> None:
     (tables / "tiny.toml").write_text(RICH)
     (tables / "changes.txt").write_text(CHANGES)
     (tables / "sweep.toml").write_text(SWEEP)
+    known = {f"index-rise-only: {name}": {"value": [0.1, None, 0.2], "made_of": "ab"} for name in ("one", "two")}
+    (tables / "values.json").write_text(json.dumps(known))
     trials.table.head(12).to_parquet(tables / "t.parquet")
     numbers = trials.table.head(12).select_dtypes("number")
     savemat(tables / "t.mat", {name: values.to_numpy() for name, values in numbers.items()})
@@ -382,7 +304,12 @@ def make(folder: Path, run_folder: Path, found: Path | None) -> None:
     savemat(tables / "berg.mat", {"recording1": recording | {"sub_picked": rng.integers(1, 181, 5)}})
     with contextlib.redirect_stderr(io.StringIO()):
         simulate(load(run_folder), 2, 2).to_netcdf(tables / "activity.nc", engine="h5netcdf")
+        (folder / "activity").mkdir()
+        simulate(load(run_folder), 8, 4).to_netcdf(folder / "activity" / "activity.nc", engine="h5netcdf")
         fit(trials, "constant", seed=1).save(folder / "fit")
+    _make_sweep(folder / "sweep", run_folder)
+    _make_bids(folder / "bids", text)
+    _make_r(folder / "R", numbers.reset_index(drop=True))
     shutil.copytree(run_folder, folder / "run")
     _without_place(folder / "run")
     if found is not None:
@@ -391,6 +318,42 @@ def make(folder: Path, run_folder: Path, found: Path | None) -> None:
     for reader in READERS:
         if (folder / reader.folder).is_dir():
             reader.read(folder / reader.folder)
+
+
+def _make_sweep(folder: Path, run_folder: Path) -> None:
+    """Two members, of which one is done and one has failed."""
+    from lapsus.files import write_json
+    from lapsus.sweep import Sweep, plan_sweep, read_sweep
+
+    described = read_sweep({"name": "small", "experiment": str(run_folder.parent / "tiny.toml"), "seeds": 2})
+    sweep = Sweep.make(folder, plan_sweep(described, folder))
+    shutil.copytree(run_folder, sweep.run_folder("tiny-1"))
+    _without_place(sweep.run_folder("tiny-1"))
+    curve = [{"distance": 0.1 * k, "rate": 0.1, "low": 0.05, "high": 0.2, "target": 0.1} for k in range(3)]
+    evaluation = {"excess": 0.05, "excess_interval": [0.04, 0.06], "swap_curve": curve, "away": None, "word": "x"}
+    write_json(sweep.measures_file("tiny-1"), {"evaluation": evaluation})
+    assert sweep.measures_file("tiny-1") == folder / MEASURES, sweep.measures_file("tiny-1")
+    sweep.note_failure("tiny-2", "it diverged", ["Traceback", "ValueError"])
+    (folder / "working").mkdir()
+    write_json(folder / "working" / "tiny-2.json", {"host": "elsewhere", "pid": 7, "began": "5", "token": "ab"})
+
+
+def _make_bids(folder: Path, text: str) -> None:
+    (folder / BIDS).parent.mkdir(parents=True)
+    (folder / BIDS).write_text(text.replace(",", "\t"))
+    about = {"target": {"Units": "degrees", "LongName": "colour"}, "response": {"Units": "degrees"}}
+    (folder / "task-x_beh.json").write_text(json.dumps(about))
+
+
+def _make_r(folder: Path, table: object) -> None:
+    """Where rdata is installed (lapsus[r])."""
+    try:
+        import rdata
+    except ImportError:
+        return
+    folder.mkdir()
+    rdata.write_rds(folder / "t.rds", table)
+    rdata.write_rda(folder / "t.rda", {"trials": table})
 
 
 def _without_place(folder: Path) -> None:

@@ -14,7 +14,17 @@ from lapsus.circular import distance, embed, wrap
 from lapsus.errors import LapsusError
 from lapsus.statistics.swaps import nearest_item
 
-__all__ = ["Items", "activity_dataset", "behaviour", "cue_onset", "items", "memory", "require_trials", "two_items"]
+__all__ = [
+    "Items",
+    "activity_dataset",
+    "behaviour",
+    "check_activity",
+    "cue_onset",
+    "items",
+    "memory",
+    "require_trials",
+    "two_items",
+]
 
 
 @dataclass(frozen=True)
@@ -114,11 +124,33 @@ def activity_dataset(
     return dataset
 
 
+def check_activity(dataset: xr.Dataset) -> None:
+    """Raise unless a dataset from a file has the activity form; one that `activity_dataset` or `simulate` made has."""
+    for name, dims in (("activity", ("trial", "time", "unit")), ("time", ("time",)), ("epoch", ("time",))):
+        if name not in dataset.variables or set(dataset[name].dims) != set(dims):
+            raise LapsusError(f"The dataset needs a variable {name!r} over {', '.join(dims)}.")
+    for name in ("activity", "time", *(["readout"] if "readout" in dataset else [])):
+        if dataset[name].dtype.kind not in "fiu" or not np.isfinite(dataset[name].to_numpy()).all():
+            raise LapsusError(f"Variable {name} has values that are not finite numbers; drop or fill them first.")
+    if np.any(np.diff(dataset["time"].to_numpy()) <= 0):
+        raise LapsusError("Variable time must increase from bin to bin.")
+    if "readout" in dataset:
+        if set(dataset["readout"].dims) != {"dim", "unit"}:
+            raise LapsusError("The dataset's readout must be over dim and unit.")
+        readout = dataset["readout"].transpose("dim", "unit").to_numpy()
+        if not np.allclose(readout @ readout.T, np.eye(len(readout)), atol=1e-4):
+            raise LapsusError("The dataset's readout must have orthonormal rows.")
+    items(dataset)
+
+
 def items(dataset: xr.Dataset) -> Items:
     """The trial table of a dataset as arrays, with the item recalled on each trial (nearest in the report feature)."""
     for name in ("response", "cued", "report_1"):
         if name not in dataset:
-            raise LapsusError(f"The dataset has no variable {name!r}; it has {', '.join(map(str, dataset.data_vars))}.")
+            there = ", ".join(map(str, dataset.data_vars))[:300]
+            raise LapsusError(f"The dataset has no variable {name!r}; it has {there}.")
+        if dataset[name].dims != ("trial",):
+            raise LapsusError(f"Variable {name} of the dataset must have one value a trial.")
     report = _columns(dataset, "report")
     probe = _columns(dataset, "probe") if "probe_1" in dataset else None
     if probe is not None and probe.shape != report.shape:
@@ -133,7 +165,7 @@ def items(dataset: xr.Dataset) -> Items:
         wrong = number[~np.isin(number, np.arange(1, report.shape[1] + 1))][0]
         raise LapsusError(f"Column cued holds {wrong!r}; it must be the number of an item, 1 to {report.shape[1]}.")
     cued = number.astype(int) - 1
-    response = dataset["response"].to_numpy().astype(float)
+    response = _numbers(dataset, "response")
     for name, values in (("report", report), ("response", response)):
         if not np.isfinite(values).all():
             raise LapsusError(
@@ -152,7 +184,14 @@ def _columns(dataset: xr.Dataset, stem: str) -> np.ndarray:
     names: list[str] = []
     while f"{stem}_{len(names) + 1}" in dataset:
         names.append(f"{stem}_{len(names) + 1}")
-    return np.stack([dataset[name].to_numpy().astype(float) for name in names], 1)
+    return np.stack([_numbers(dataset, name) for name in names], 1)
+
+
+def _numbers(dataset: xr.Dataset, name: str) -> np.ndarray:
+    """A column of the trial table as floats."""
+    if dataset[name].dims != ("trial",) or dataset[name].dtype.kind not in "fiub":
+        raise LapsusError(f"Variable {name} of the dataset must have one number a trial.")
+    return dataset[name].to_numpy().astype(float)
 
 
 def two_items(dataset: xr.Dataset) -> Items:

@@ -55,6 +55,7 @@ def run(
 ) -> None:
     """Train every member of a sweep and measure it; what is done is skipped, what was cut off goes on."""
     from lapsus.errors import LapsusError
+    from lapsus.files import remove
 
     if context.args and not slurm:
         raise LapsusError(f"lapsus sweep has no option {context.args[0]}; only with --slurm others go on to sbatch.")
@@ -66,7 +67,7 @@ def run(
     sweep = _made(file, output, trust)
     if again and (count := sweep.forget_failures()):
         typer.echo(f"{count} members that were given up are tried again.", err=True)
-    sweep.stop_file.unlink(missing_ok=True)
+    remove(sweep.stop_file)
     if slurm:
         _submit(sweep, context.args, pack, at_once)
         return
@@ -174,11 +175,12 @@ def status(
 @app.command("cancel")
 def cancel(folder: Folder) -> None:
     """Have everyone who works on the sweep save and stop, here and in the queue."""
+    from lapsus.files import write_text
     from lapsus.sweep import Sweep
     from lapsus.sweep.slurm import cancel_jobs
 
     sweep = Sweep(folder)
-    sweep.stop_file.touch()
+    write_text(sweep.stop_file, "")
     count = cancel_jobs(sweep)
     typer.echo(
         "Whoever works on it saves and stops."
@@ -196,7 +198,7 @@ def collect(
     trust: Trust = False,
 ) -> None:
     """One table of all members (CSV, Parquet) and one page: every statistic over members, and who stands apart."""
-    from lapsus.files import write_text
+    from lapsus.files import subfolder, write_text
     from lapsus.report.ensemble import ensemble_page
     from lapsus.sweep import Sweep
     from lapsus.sweep.collected import claims_over_networks, collect as collect_members, sweep_claims
@@ -204,7 +206,7 @@ def collect(
     sweep = Sweep(folder)
     found = sweep_claims(sweep, trust, lambda line: typer.echo(line, err=True)) if claims else None
     collected = collect_members(sweep, None if found is None else claims_over_networks(found))
-    output = sweep.path / "collected"
+    output = subfolder(sweep.path, "collected")
     written = collected.write(output)
     if found is not None:
         write_text(output / "claims-of-networks.csv", found.to_csv(index=False))

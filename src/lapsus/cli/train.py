@@ -75,7 +75,7 @@ def command(
     check_trust(described.model_dump(), experiment, trust, own=True)
     output = output or Path("runs") / f"{file_name(described.name)}-{described.seed}"
     rehearse(described, first_model(described, output.parent, trust), engine, threads)
-    run = Run.create(output, described)
+    run = Run.create(output, described, trust)
     go(run, **options)
 
 

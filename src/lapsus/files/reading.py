@@ -6,6 +6,7 @@ import os
 import re
 import stat
 import tomllib
+import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,6 +24,7 @@ __all__ = [
     "ordinary_size",
     "read_arrays",
     "read_bytes",
+    "read_end",
     "read_json",
     "read_text",
     "read_toml",
@@ -63,7 +65,6 @@ def understood(path: str | Path) -> Iterator[None]:
 
 def read_arrays(path: str | Path) -> "dict[str, np.ndarray]":
     """Arrays by name from a .npz; nothing in it is executed."""
-    import zipfile
 
     import numpy as np
 
@@ -113,6 +114,17 @@ def read_bytes(path: str | Path, most: int = _MOST) -> bytes:
         raise LapsusError(f"Cannot read {short(path)}: {error.strerror}.") from error
 
 
+def read_end(path: str | Path, most: int) -> bytes:
+    """The last bytes of an ordinary file, as of a log that others write."""
+    handle, size = _open(Path(path), keep=True)
+    try:
+        with open(handle, "rb") as file:
+            file.seek(max(0, size - most))
+            return file.read(most)
+    except OSError as error:
+        raise LapsusError(f"Cannot read {short(path)}: {error.strerror}.") from error
+
+
 def read_text(path: str | Path, most: int = _MOST) -> str:
     """Contents of an ordinary file in UTF-8."""
     data = read_bytes(path, most)
@@ -132,9 +144,9 @@ def read_json(path: str | Path, kind: Any = dict, most: int = 1 << 28) -> Any:
         raise Damaged(f"{short(path)} is damaged: {reason[:300]}.") from error
 
 
-def read_toml(path: str | Path, most: int = 1 << 22) -> dict:
+def read_toml(path: str | Path) -> dict:
     """The table of a TOML file, of text, numbers, true, false, lists and tables alone."""
-    text = read_text(path, most)
+    text = read_text(path, 1 << 22)
     try:
         return from_toml(text)
     except ValueError as error:

@@ -13,10 +13,10 @@ import pandas as pd
 import torch
 
 from lapsus.circular import wrap
+from lapsus.engine.threads import torch_threads
 from lapsus.errors import LapsusError
 from lapsus.inference.emissions import EMISSIONS
 from lapsus.inference.laplace import approximate
-from lapsus.inference.likelihood import one_thread_each
 from lapsus.inference.model import MixtureModel
 from lapsus.inference.shares import BAND
 from lapsus.trials import Trials
@@ -24,6 +24,8 @@ from lapsus.trials import Trials
 __all__ = ["power", "simulate_experiment"]
 
 DRAWS = 400
+# Items in one simulated experiment.
+_MOST = 10**8
 
 
 def simulate_experiment(
@@ -47,6 +49,8 @@ def simulate_experiment(
         raise LapsusError("swap and swap + difference are probabilities between 0 and 1.")
     if not 0 <= guess < 1 - max(swap, swap + difference):
         raise LapsusError("guesses and swaps together must leave reports of the target.")
+    if not 0.1 <= scatter <= 180 or not 0 <= spread <= 10:
+        raise LapsusError("scatter is between 0.1 and 180 degrees, spread between 0 and 10.")
     kappa = 1 / np.radians(scatter) ** 2
     parts = []
     for number in range(subjects):
@@ -93,10 +97,14 @@ def power(
     """
     if min([*subjects, *trials, repeats]) < 2:
         raise LapsusError("subjects, trials and repeats must be 2 at least.")
+    if seed < 0:
+        raise LapsusError(f"seed must not be negative (it is {seed}).")
     if options.get("set_size", 4) < 2:
         raise LapsusError("with one item there is nothing to swap; give a set size of 2 or more.")
+    if max(subjects) * max(trials) * options.get("set_size", 4) > _MOST:
+        raise LapsusError(f"subjects × trials × set size are {_MOST:,} at most.")
     rows = []
-    with one_thread_each(), torch.no_grad():
+    with torch_threads(1), torch.no_grad():
         for people in subjects:
             for count in trials:
                 if progress is not None:

@@ -96,9 +96,11 @@ class Run:
         return f"Run({self.path}, {self.experiment.name}, {self.experiment.updates:,} updates planned)"
 
     @classmethod
-    def create(cls, path: str | Path, experiment: Experiment) -> "Run":
-        """A new run folder for this experiment; a folder that holds anything is never touched."""
+    def create(cls, path: str | Path, experiment: Experiment, trust: bool = False) -> "Run":
+        """A new run folder for this experiment; a folder that holds anything is never touched. Classes of modules in
+        the working folder, or that you have imported, need no trust."""
         path = Path(path)
+        check_trust(experiment.model_dump(), experiment.name, trust, own=True)
         if check_place(path, "run"):
             raise LapsusError(
                 f"{path} already holds a run. `lapsus resume {path}` goes on with it; -o names another folder."
@@ -110,10 +112,11 @@ class Run:
         return cls(path, trust=True)
 
     @classmethod
-    def of(cls, path: str | Path, experiment: Experiment) -> "Run":
+    def of(cls, path: str | Path, experiment: Experiment, trust: bool = False) -> "Run":
         """The run of this experiment in a folder, made if it is not there; a run of another experiment is an error."""
         if not (Path(path) / "config.toml").is_file():
-            return cls.create(path, experiment)
+            return cls.create(path, experiment, trust)
+        check_trust(experiment.model_dump(), experiment.name, trust, own=True)
         run = cls(path, trust=True)
         held, wanted = run.experiment.model_dump(), experiment.model_dump()
         differ = [key for key in wanted if key != "versions" and held[key] != wanted[key]]

@@ -121,7 +121,7 @@ def axis_panel(ax: Axes, found: Geometry, onset: float = float("nan")) -> Axes:
     wrong = f"colour not held fixed: {part.colour_confound:.2f}"
     ax.plot([part.times[-1]], [part.colour_confound], "x", color=BLUE, ms=4, label=wrong)
     ax.legend(loc="lower left", bbox_to_anchor=(-0.12, 1.06), fontsize=SMALL, handlelength=1.2, labelspacing=0.3)
-    return _time(ax, "swap or correct? (area, held out)", onset, top=1.05, bottom=0.3)
+    return _time(ax, "was the reported colour asked for?\n(area, held out)", onset, top=1.05, bottom=0.3)
 
 
 def axis_cosines(ax: Axes, found: Geometry) -> Axes:
@@ -137,22 +137,26 @@ def axis_cosines(ax: Axes, found: Geometry) -> Axes:
 
 
 def rings_panel(ax: Axes, found: Geometry) -> Axes:
-    """The two fitted rings of one place and colour, seen at an angle: up is their common normal."""
+    """The two fitted rings of one place and colour, seen at an angle: up is the normal that both have in common."""
     pair = found.fitted[0]
     colour = np.linspace(-np.pi, np.pi, 33)
     middle = (pair.recalled.centre + pair.other.centre) / 2
-    across, depth = pair.recalled.plane
-    for ring, filled, label in ((pair.recalled, True, "fixed colour recalled"), (pair.other, False, "the other one")):
+    # Across and into the page: where the two rings together are widest.
+    across, depth = np.linalg.svd(np.concatenate([r.radii[:, None] * r.plane for r in (pair.recalled, pair.other)]))[2][
+        :2
+    ]
+    for ring, filled in ((pair.recalled, True), (pair.other, False)):
         points = ring.at(colour) - middle
-        x, y = points @ across + 0.5 * points @ depth, points @ pair.normal + 0.3 * points @ depth
+        x, y = points @ across + 0.4 * points @ depth, points @ pair.normal + 0.2 * points @ depth
         ax.plot(x, y, color="0.6", lw=0.7, zorder=1)
         face = wheel(colour) if filled else "w"
-        ax.scatter(x, y, c=face, edgecolors=wheel(colour), s=11, linewidths=0.9, zorder=2, label=label)
+        ax.scatter(x, y, c=face, edgecolors=wheel(colour), s=11, linewidths=0.9, zorder=2)
     ax.set(xticks=[], yticks=[], ylabel="normal of the rings", xlabel="plane of the rings")
-    apart = np.mean([one.distance for one in found.fitted])
-    explained = np.mean([one.explained for one in found.fitted])
-    words = f"{apart:.1f} s.d. apart; R² of the colour {explained:.2f}\nfilled: fixed colour recalled; open: the other"
-    ax.set_title(words, fontsize=SMALL, linespacing=1.2)
+    apart, parallel, explained = (
+        np.mean([getattr(one, name) for one in found.fitted]) for name in ("distance", "parallel", "explained")
+    )
+    words = f"{apart:.1f} s.d. apart; planes' cos {parallel:.2f}; R² of the colour {explained:.2f}"
+    ax.set_title(f"{words}\nfilled: fixed colour recalled; open: the other", fontsize=SMALL, linespacing=1.2)
     ax.margins(0.12)
     return ax
 
@@ -174,8 +178,8 @@ def kind_panel(ax: Axes, found: Kind, apart: float | None = None) -> Axes:
     return _time(ax, "weight of the prediction", found.cue_onset, top=1.5, bottom=-0.6)
 
 
-def weights_panel(ax: Axes, found: Kind) -> Axes:
-    """Weights at the end of delay 2, swap minus correct trials, with their 95 % intervals."""
+def weights_panel(ax: Axes, found: Kind, said: str) -> Axes:
+    """Weights at the end of delay 2, swap minus correct trials, with their 95 % intervals; said: what they decide."""
     for level in (0, 1):
         ax.axvline(level, color=GREY, lw=0.5, ls=(0, (3, 2)), zorder=0)
     for k, name in enumerate(KINDS):
@@ -185,7 +189,7 @@ def weights_panel(ax: Axes, found: Kind) -> Axes:
     ax.set(yticks=[0, -1, -2], ylim=(-2.6, 0.6), xlim=(-0.35, 1.35), xlabel="weight at the response")
     ax.set_yticklabels(KINDS)
     angle = f"predictions {found.angle:.0f}° apart; " if np.isfinite(found.angle) else ""
-    ax.set_title(f"{found.decision}\n({angle}{found.swaps:,} swaps)", fontsize=6, linespacing=1.2)
+    ax.set_title(f"{said}\n({angle}{found.swaps:,} swaps)", fontsize=6, linespacing=1.2)
     return ax
 
 
@@ -289,7 +293,8 @@ def _which(found: Mechanism) -> Figure:
     if found.kind is None:
         return _figure(found, "kind", [], COLUMN_WIDTH)
     apart = parting(found.kind, found.decoding)
-    panels: _Panels = [(kind_panel, (found.kind, apart and apart[0])), (weights_panel, (found.kind,))]
+    said = "not known" if "kind" in found.contradicted else found.kind.decision
+    panels: _Panels = [(kind_panel, (found.kind, apart and apart[0])), (weights_panel, (found.kind, said))]
     return _figure(found, "kind", panels, 1.6 * COLUMN_WIDTH, (1.4, 1))
 
 

@@ -12,9 +12,11 @@ import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from lapsus.errors import LapsusError
+from lapsus.files import read_json
 
 __all__ = ["Busy", "claim", "live"]
 
@@ -25,6 +27,14 @@ STALE = 600.0
 
 class Busy(LapsusError):
     """Someone else works on it."""
+
+
+@dataclass(frozen=True)
+class _Holder:
+    host: str
+    pid: int
+    began: str | None
+    token: str
 
 
 def _began(pid: int) -> str | None:
@@ -38,7 +48,7 @@ def _began(pid: int) -> str | None:
 def _alive(pid: int, began: str | None) -> bool:
     try:
         os.kill(pid, 0)
-    except ProcessLookupError:
+    except (ProcessLookupError, OverflowError):
         return False
     except OSError:
         pass  # it is there, and another user's
@@ -48,15 +58,13 @@ def _alive(pid: int, began: str | None) -> bool:
 def live(path: Path) -> bool:
     """Whether the holder of this claim still works."""
     try:
-        age = time.time() - path.stat().st_mtime
-        holder = json.loads(path.read_text())
-        if holder["host"] == socket.gethostname():
-            return _alive(holder["pid"], holder["began"])
-    except FileNotFoundError:
+        age = time.time() - path.lstat().st_mtime
+    except OSError:
         return False
-    except (OSError, ValueError, KeyError, TypeError):
-        return age < _TOUCH  # being written
-    return age < STALE
+    holder = _read(path)
+    if holder is None:  # gone by now, or being written
+        return path.exists() and age < _TOUCH
+    return _alive(holder.pid, holder.began) if holder.host == socket.gethostname() else age < STALE
 
 
 @contextmanager
@@ -83,12 +91,12 @@ def claim(path: Path) -> Iterator[None]:
 
 def _take(path: Path, token: str) -> None:
     pid = os.getpid()
-    facts = {"host": socket.gethostname(), "pid": pid, "began": _began(pid), "token": token}
+    facts = _Holder(socket.gethostname(), pid, _began(pid), token)
     # Written beside and linked, so that nobody ever reads half a claim.
     own = path.with_name(f"{path.name}.{token}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        own.write_text(json.dumps(facts))
+        own.write_text(json.dumps(asdict(facts)))
         for _ in range(10):
             try:
                 os.link(own, path)
@@ -105,11 +113,16 @@ def _take(path: Path, token: str) -> None:
         own.unlink(missing_ok=True)
 
 
-def _token(path: Path) -> str | None:
+def _read(path: Path) -> _Holder | None:
     try:
-        return json.loads(path.read_text())["token"]
-    except (OSError, ValueError, KeyError, TypeError):
+        return read_json(path, _Holder, most=1 << 16)
+    except LapsusError:
         return None
+
+
+def _token(path: Path) -> str | None:
+    holder = _read(path)
+    return None if holder is None else holder.token
 
 
 def _remove(path: Path, seen: str | None) -> None:

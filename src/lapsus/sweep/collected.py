@@ -1,5 +1,6 @@
 """All members of a sweep as one table: what varied, what was measured, and what is so over networks."""
 
+import hashlib
 import io
 import json
 import math
@@ -11,12 +12,14 @@ import numpy as np
 import pandas as pd
 
 from lapsus.errors import LapsusError
-from lapsus.files import make_folder, read_json, write_bytes, write_json, write_text
-from lapsus.library.runs import Run
+from lapsus.files import inside, make_folder, read_json, subfolder, understood, write_bytes, write_json, write_text
+from lapsus.library.runs import Checkpoint, Run
 from lapsus.paper.claims import evaluate_claims
 from lapsus.paper.roles import Networks
+from lapsus.paper.verdicts import Claim
 from lapsus.statistics.random_effects import ensemble_mean, outliers
 from lapsus.sweep.folder import Sweep
+from lapsus.sweep.sweep_file import Measure
 
 __all__ = ["Collected", "collect", "sweep_claims"]
 
@@ -70,8 +73,25 @@ def _flat(value: object, name: str) -> Iterator[tuple[str, object]]:
         if len(value) <= _LONGEST:
             for number, one in enumerate(value):
                 yield from _flat(one, f"{name}.{number}")
-    elif value is None or isinstance(value, (bool, int, float, str)):
-        yield name, value
+    elif isinstance(value, str):
+        yield _whole(name), _whole(value)
+    elif value is None or isinstance(value, (bool, int, float)):
+        float(value or 0)  # an error where it has more digits than can be reckoned with
+        yield _whole(name), value
+
+
+def _whole(text: str) -> str:
+    """Without half surrogate pairs, which no table takes."""
+    return text.encode("utf-8", "replace").decode()
+
+
+def _measures(file: Path) -> list[tuple[str, object]]:
+    """All that a member's measures hold, by dotted name."""
+    table = read_json(file)
+    with understood(file):
+        if unknown := table.keys() - Measure.model_fields.keys():
+            raise ValueError(f"it holds {', '.join(sorted(unknown))[:80]}")
+        return list(_flat(table, ""))
 
 
 def _column(values: list) -> pd.Series:
@@ -91,7 +111,7 @@ def collect(sweep: Sweep, claims: pd.DataFrame | None = None) -> Collected:
     found: dict[str, dict[str, object]] = {}
     done = [sweep.done(name) for name in names]
     for name in (name for name, over in zip(names, done) if over):
-        for key, value in _flat(read_json(sweep.measures_file(name)), ""):
+        for key, value in _measures(sweep.measures_file(name)):
             found.setdefault(key, {})[name] = value
     told = {
         "member": pd.Series(names, dtype=object),
@@ -118,19 +138,21 @@ def _plain(value: object) -> object:
     return json.dumps(value) if isinstance(value, (dict, list)) else value
 
 
+def _checkpoint(sweep: Sweep, name: str) -> Checkpoint:
+    """What stands beside a member's newest tensors."""
+    return read_json(inside(sweep.run_folder(name), f"checkpoint-{sweep.update(name):08d}.json"), Checkpoint)
+
+
 def _cost(sweep: Sweep, name: str) -> dict:
-    run = sweep.run_folder(name)
-    facts: dict = {}
     update = sweep.update(name)
-    if update:
-        facts = read_json(run / f"checkpoint-{update:08d}.json")
+    facts = _checkpoint(sweep, name) if update else None
     return {
         "member": name,
         "updates": sweep.plan.updates(name),
         "update": update,
-        "trials_seen": facts.get("trials_seen", 0),
-        "seconds": facts.get("seconds"),
-        "core_seconds": facts.get("core_seconds"),
+        "trials_seen": 0 if facts is None else facts.trials_seen,
+        "seconds": None if facts is None else facts.seconds,
+        "core_seconds": None if facts is None else facts.core_seconds,
         "failures": len(sweep.failures(name)),
     }
 
@@ -177,7 +199,7 @@ def sweep_claims(sweep: Sweep, trust: bool = False, told: Callable[[str], None] 
         if sweep.done(name):
             label = json.dumps([member.seed, setting.subject, setting.varied], sort_keys=True)
             sets.setdefault(label, []).append(name)
-    folder = make_folder(sweep.path / "collected")
+    folder = subfolder(sweep.path, "collected")
     rows = []
     for label, names in sets.items():
         runs = {name: Run(sweep.run_folder(name), trust) for name in names}
@@ -185,25 +207,22 @@ def sweep_claims(sweep: Sweep, trust: bool = False, told: Callable[[str], None] 
         if not networks.loaders:
             continue
         seed, subject, varied = json.loads(label)
-        file = folder / f"claims-{_key(sweep, label, names)}.json"
+        file = inside(folder, f"claims-{_key(sweep, label, names)}.json")
         if not file.is_file():
             told(f"claims of seed {seed}, {len(networks.loaders)} networks")
-            write_json(file, {"claims": [claim.as_dict() for claim in evaluate_claims(networks)]})
-        for claim in read_json(file)["claims"]:
-            claim.pop("each", None)
-            if claim["value"] is not None:
-                rows.append({"seed": seed, "subject": subject, "varied": json.dumps(varied)} | claim)
+            write_json(file, {"claims": evaluate_claims(networks)})
+        for claim in read_json(file, dict[str, list[Claim]]).get("claims", []):
+            if claim.value is not None:
+                shown = {key: value for key, value in claim.as_dict().items() if key != "each"}
+                rows.append({"seed": seed, "subject": subject, "varied": json.dumps(varied)} | shown)
     return pd.DataFrame(rows)
 
 
 def _key(sweep: Sweep, label: str, names: list[str]) -> str:
     """Of a set and of the weights in it."""
-    import hashlib
-
     digest = hashlib.sha256(label.encode())
     for name in names:
-        facts = read_json(sweep.run_folder(name) / f"checkpoint-{sweep.update(name):08d}.json")
-        digest.update(f"{name} {facts['sha256']}\n".encode())
+        digest.update(f"{name} {_checkpoint(sweep, name).sha256}\n".encode())
     return digest.hexdigest()[:12]
 
 

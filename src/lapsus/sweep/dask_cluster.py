@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from lapsus.errors import LapsusError
+from lapsus.files import write_text
 from lapsus.sweep.folder import Sweep
 from lapsus.sweep.member import run_member
 
@@ -82,7 +83,7 @@ def _work(sweep: Sweep, client: Any, say: Callable[[str], None]) -> None:
             else:  # someone else is at it, or its worker was told to leave
                 again[name] = time.monotonic() + _PAUSE
     except KeyboardInterrupt:
-        sweep.stop_file.touch()  # workers that are at it read this and save
+        write_text(sweep.stop_file, "")  # workers that are at it read this and save
         client.cancel([future for _, future in calls.values()])
         raise
 

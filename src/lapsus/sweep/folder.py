@@ -12,13 +12,25 @@ import hashlib
 import json
 import os
 import re
+import socket
+import time
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from lapsus.errors import LapsusError
-from lapsus.files import append_line, make_folder, read_bytes, read_json, sweep as sweep_folder, write_json
+from lapsus.files import (
+    append_line,
+    inside,
+    make_folder,
+    read_bytes,
+    read_end,
+    read_json,
+    subfolder,
+    sweep as sweep_folder,
+    write_json,
+)
 from lapsus.library.runs import Run
 from lapsus.sweep.claims import live
 from lapsus.sweep.plan import Plan
@@ -61,8 +73,9 @@ class Sweep:
             self.hash = self.plan.hash
             if self.hash != table["hash"]:
                 raise ValueError("its members are not those of its hash")
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
-            raise LapsusError(f"{file} is damaged ({error}); the command that made it makes it again.") from error
+        except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
+            reason = (str(error).splitlines() or [type(error).__name__])[0][:300]
+            raise LapsusError(f"{file} is damaged ({reason}); the command that made it makes it again.") from error
 
     @classmethod
     def make(cls, path: str | Path, plan: Plan) -> "Sweep":
@@ -87,14 +100,14 @@ class Sweep:
         write_json(make_folder(path) / "manifest.json", table)
         return cls(path)
 
-    # --- Where things are ---
+    # --- Where things are; no link leads out of the folder ---
 
     def run_folder(self, member: str) -> Path:
-        return self.path / "members" / member
+        return inside(self.path, "members", member)
 
     def measures_file(self, member: str) -> Path:
         """Its name holds the hash of how is measured: other measures are made anew, without training again."""
-        return self.run_folder(member) / f"measures-{self.measures_hash}.json"
+        return inside(self.run_folder(member), f"measures-{self.measures_hash}.json")
 
     @property
     def measures_hash(self) -> str:
@@ -102,17 +115,17 @@ class Sweep:
         return hashlib.sha256(text.encode()).hexdigest()[:8]
 
     def claim_file(self, member: str) -> Path:
-        return self.path / "working" / f"{member}.json"
+        return inside(self.path, "working", f"{member}.json")
 
     def failures_file(self, member: str) -> Path:
-        return self.path / "failures" / f"{member}.jsonl"
+        return inside(self.path, "failures", f"{member}.jsonl")
 
     def log_file(self, member: str) -> Path:
-        return self.path / "logs" / f"{member}.txt"
+        return inside(self.path, "logs", f"{member}.txt")
 
     @property
     def stop_file(self) -> Path:
-        return self.path / "stop"
+        return inside(self.path, "stop")
 
     # --- What they say ---
 
@@ -121,7 +134,8 @@ class Sweep:
         folder = self.run_folder(member)
         if folder.is_dir() and not (folder / "config.toml").is_file():
             sweep_folder(folder)  # whoever made it died before it held anything
-        return Run.of(folder, self.plan.experiment(member))
+        # The classes in the plan were looked at when the sweep was made.
+        return Run.of(folder, self.plan.experiment(member), trust=True)
 
     def done(self, member: str) -> bool:
         return self.measures_file(member).is_file()
@@ -141,15 +155,12 @@ class Sweep:
         for line in read_bytes(path).splitlines() if path.exists() else []:
             with suppress(ValueError, RecursionError):  # cut short by a crash
                 entry = json.loads(line)
-                if isinstance(entry, dict) and {"when", "update", "reason", "lines"} <= entry.keys():
+                if isinstance(entry, dict) and _is_failure(entry):
                     found.append(entry)
         return found
 
     def note_failure(self, member: str, reason: str, lines: Iterable[str] = ()) -> bool:
         """Enter a failure; whether the member is given up now."""
-        import socket
-        import time
-
         entry = {
             "when": time.strftime("%Y-%m-%d %H:%M:%S"),
             "host": socket.gethostname(),
@@ -157,7 +168,7 @@ class Sweep:
             "reason": reason,
             "lines": list(lines)[-12:],
         }
-        make_folder(self.path / "failures")
+        subfolder(self.path, "failures")
         append_line(self.failures_file(member), json.dumps(entry))
         return len(self.failures(member)) >= self.plan.tries
 
@@ -169,14 +180,11 @@ class Sweep:
             path.replace(path.with_suffix(".before.jsonl"))
         return len(given_up)
 
-    def last_lines(self, member: str, count: int = 12) -> list[str]:
-        """The end of what a member printed."""
+    def last_lines(self, member: str) -> list[str]:
+        """The last twelve lines that a member printed."""
         try:
-            with open(self.log_file(member), "rb") as file:
-                file.seek(0, os.SEEK_END)
-                file.seek(max(0, file.tell() - 8192))
-                return file.read().decode("utf-8", "replace").splitlines()[-count:]
-        except OSError:
+            return read_end(self.log_file(member), 8192).decode("utf-8", "replace").splitlines()[-12:]
+        except LapsusError:
             return []
 
     def states(self, members: Iterable[str] | None = None) -> States:
@@ -203,6 +211,12 @@ class Sweep:
         if name in claimed and live(self.claim_file(name)):
             return "running"
         return "failed" if name in failing and len(self.failures(name)) >= self.plan.tries else "ready"
+
+
+def _is_failure(entry: dict) -> bool:
+    lines = entry.get("lines")
+    words = isinstance(lines, list) and all(isinstance(line, str) for line in [entry.get("reason"), *lines])
+    return words and "when" in entry and "update" in entry
 
 
 def _stems(folder: Path) -> set[str]:

@@ -4,32 +4,35 @@ import json
 import os
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import TextIO
 
+from lapsus.errors import LapsusError
+from lapsus.files import read_end
 from lapsus.sweep.folder import Sweep
 from lapsus.sweep.pool import Pool
 
 __all__ = ["LiveTable", "progress_row", "running_table"]
 
+# No number that a training writes is beyond this.
+_MOST = 1e15
 _HEAD = f"{'member':44} {'updates':>15} {'trials/s':>9} {'excess':>7} {'left':>9}"
 
 
 def last_metrics(run: Path) -> dict:
     """The newest whole line of a run's metrics, with the newest excess; empty where there is none."""
     try:
-        with open(run / "metrics.jsonl", "rb") as file:
-            file.seek(0, os.SEEK_END)
-            file.seek(max(0, file.tell() - 4096))
-            lines = file.read().decode("utf-8", "replace").splitlines()
-    except OSError:
+        lines = read_end(run / "metrics.jsonl", 4096).splitlines()
+    except LapsusError:
         return {}
     found: dict = {}
     for line in lines:
-        try:
-            found |= json.loads(line)
-        except (json.JSONDecodeError, TypeError):
-            continue
+        with suppress(ValueError, RecursionError):
+            entry = json.loads(line)
+            for key, value in entry.items() if isinstance(entry, dict) else ():
+                if isinstance(value, (int, float)) and abs(value) < _MOST:
+                    found[key] = value
     return found
 
 

@@ -15,6 +15,7 @@ from itertools import product
 from pathlib import Path
 
 from lapsus.errors import LapsusError
+from lapsus.files import from_plain
 from lapsus.sweep.sweep_file import Measure, SweepFile
 from lapsus.training.experiment import Experiment, experiment_table, read_experiment, set_field, shipped_experiments
 
@@ -102,13 +103,25 @@ class Plan:
 
     @classmethod
     def of_dict(cls, table: dict) -> "Plan":
-        members = [Member(f"{setting}-{seed}", setting, seed) for setting, seed in table["members"]]
+        """The plan of a manifest; a ValueError where it is none that could be carried out within its folder."""
+        settings = from_plain(dict[str, Setting], table["settings"])
+        for setting in settings.values():
+            Experiment.model_validate(setting.table | {"seed": 0})
+        members: dict[str, Member] = {}
+        for setting, seed in from_plain(list[tuple[str, int]], table["members"]):
+            one = Member(f"{setting}-{seed}", setting, seed)
+            if Path(setting).name != setting or len(one.name.encode()) > 200 or "\0" in setting or seed < 0:
+                raise ValueError(f"a member cannot be called {one.name[:80]}")
+            start = settings[setting].start
+            if start is not None and f"{start}-{seed}" not in members:
+                raise ValueError(f"{one.name[:80]} starts from what does not come before it")
+            members[one.name] = one
         return cls(
-            table["name"],
-            {name: Setting(**setting) for name, setting in table["settings"].items()},
-            {member.name: member for member in members},
-            table["description"],
-            table["tries"],
+            from_plain(str, table["name"]),
+            settings,
+            members,
+            from_plain(str, table["description"]),
+            max(1, from_plain(int, table["tries"])),
             Measure.model_validate(table["measure"]),
         )
 

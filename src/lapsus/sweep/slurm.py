@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from lapsus.errors import LapsusError
-from lapsus.files import make_folder, read_json, write_json, write_text
+from lapsus.files import inside, read_json, subfolder, understood, write_json, write_text
 from lapsus.sweep.folder import Sweep
 from lapsus.sweep.pool import Pool, asked_by_signal, environment
 
@@ -57,15 +57,17 @@ class Submission:
 
     def __init__(self, path: Path):
         self.path = path
-        self.arrays: list[dict[str, Any]] = read_json(path)["arrays"]
+        with understood(path):
+            self.arrays: list[dict[str, Any]] = read_json(path)["arrays"]
+            assert all(isinstance(names, list) for array in self.arrays for names in array["tasks"])
 
     @classmethod
     def all(cls, sweep: Sweep) -> list["Submission"]:
-        return [cls(path) for path in sorted((sweep.path / "slurm").glob("[0-9]*.json"))]
+        return [cls(path) for path in sorted(inside(sweep.path, "slurm").glob("[0-9]*.json"))]
 
     @classmethod
     def new(cls, sweep: Sweep, arrays: list[dict]) -> "Submission":
-        folder = make_folder(sweep.path / "slurm")
+        folder = subfolder(sweep.path, "slurm")
         taken = [int(path.stem) for path in folder.glob("[0-9]*.json")]
         path = folder / f"{max(taken, default=0) + 1:04d}.json"
         write_json(path, {"arrays": arrays})
@@ -180,7 +182,7 @@ def cancel_jobs(sweep: Sweep) -> int:
 
 def run_task(sweep: Sweep, submission: str, array: int, task: int, say: Callable[[str], None] = print) -> int:
     """Work on the pack of one array task; returns the exit code. Asks SLURM to queue it again when time is over."""
-    names = Submission(sweep.path / "slurm" / f"{submission}.json").arrays[array]["tasks"][task]
+    names = Submission(inside(sweep.path, "slurm", f"{submission}.json")).arrays[array]["tasks"][task]
     before = {name: sweep.update(name) for name in names}
     pool = Pool(
         sweep,

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from lapsus.errors import LapsusError
-from lapsus.files import file_name, make_folder, read_json, write_json
+from lapsus.files import file_name, inside, make_folder, read_json, write_json
 from lapsus.inference import fit
 from lapsus.inference.network_target import fitted_behaviour
 from lapsus.sweep.sweep_file import SweepFile
@@ -68,7 +68,7 @@ def _target(
     digest = hashlib.sha256(f"{wanted.model} {size} {cueing}".encode())
     for values in (used.response, used.report, used.probe):
         digest.update(b"none" if values is None else np.ascontiguousarray(values).tobytes())
-    file = output / "targets" / f"{file_name(name)}-{digest.hexdigest()[:8]}.json"
+    file = inside(output, "targets") / f"{file_name(name)}-{digest.hexdigest()[:8]}.json"
     if not file.is_file():
         told(f"fitting subject {name}, {len(used)} trials")
         found = fit(used, wanted.model, progress=False)

@@ -7,11 +7,15 @@ import json
 import os
 import queue
 import signal
+import stat
 import sys
 import threading
 
+from lapsus.errors import LapsusError
+from lapsus.files import short, subfolder
+from lapsus.files.writing import NO_LINKS, failure
 from lapsus.sweep.folder import Sweep
-from lapsus.sweep.member import run_member
+from lapsus.sweep.member import MemberOutcome, run_member
 
 __all__ = ["work"]
 
@@ -48,8 +52,13 @@ def work(folder: str, threads: int) -> None:
                 if ended:
                     break
                 busy = True
-            _log_to(sweep, name)
-            outcome = run_member(sweep, name, threads)
+            try:
+                _log_to(sweep, name)
+            except LapsusError as error:
+                sweep.note_failure(name, str(error))
+                outcome = MemberOutcome("failed", str(error))
+            else:
+                outcome = run_member(sweep, name, threads)
             with turn:
                 busy = False
             print(json.dumps({"member": name, "kind": outcome.kind, "reason": outcome.reason}), file=answers)
@@ -58,9 +67,14 @@ def work(folder: str, threads: int) -> None:
 
 
 def _log_to(sweep: Sweep, name: str) -> None:
+    subfolder(sweep.path, "logs")
     path = sweep.log_file(name)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    log = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
+    try:
+        log = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | NO_LINKS, 0o666)
+    except OSError as error:  # a pipe, say
+        raise failure(path, error) from error
+    if not stat.S_ISREG(os.fstat(log).st_mode):
+        raise LapsusError(f"{short(path)} is no ordinary file; move it away.")
     os.dup2(log, 1)
     os.dup2(log, 2)
     os.close(log)

@@ -7,10 +7,13 @@ taken only if it has what its section needs.
 
 import ast
 import importlib
+import importlib.metadata
 import importlib.util
 import inspect
 import sys
+import sysconfig
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -125,9 +128,23 @@ def _defines(file: Path, name: str) -> bool:
 def _own(kind: str) -> bool:
     """Whether a kind is a class of a module in the working folder, or of one that the caller has imported."""
     module, _, name = kind.partition(":")
-    if module in sys.modules and module.split(".")[0] not in sys.stdlib_module_names:
+    if module in sys.modules and not _installed(module.split(".")[0]):
         return True
     return (file := _own_file(module)) is not None and _defines(file, name)
+
+
+def _installed(top: str) -> bool:
+    """Whether a module came with Python or with a package, as those did that lapsus itself imports: nobody chose it by
+    importing it, and some of their classes write files when they are called."""
+    places = {Path(sysconfig.get_path(name)) for name in ("stdlib", "purelib", "platlib")}
+    file = Path(getattr(sys.modules.get(top), "__file__", None) or "/")
+    return top in sys.stdlib_module_names or bool(places & set(file.parents)) or top in _distributed()
+
+
+@cache
+def _distributed() -> set[str]:
+    """Modules that installed packages hold, wherever those lie."""
+    return set(importlib.metadata.packages_distributions())
 
 
 def check_trust(table: dict, source: str | Path, trust: bool = False, own: bool = False) -> None:
@@ -181,10 +198,15 @@ def locate(section: str, kind: str) -> type:
     found = _imported(section, path)
     if not inspect.isclass(found):
         raise LapsusError(f'{section}.kind = "{path[:100]}" is not a class.')
-    lacking = [name for name in _NEEDED.get(section, ()) if not callable(getattr(found, name, None))]
+    lacking = [name for name in _NEEDED.get(section, ()) if not _has(found, name)]
     if lacking:
         raise LapsusError(f'{section}.kind = "{path[:100]}" is no {section}: it has no {", ".join(lacking)}.')
     return found
+
+
+def _has(made: type, name: str) -> bool:
+    """Whether objects of a class have a method; every class itself can be called."""
+    return any(name in vars(base) for base in made.__mro__) and callable(getattr(made, name))
 
 
 def _imported(section: str, path: str) -> object:

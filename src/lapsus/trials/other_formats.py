@@ -1,14 +1,20 @@
 """Layouts of other programs and studies: MemToolbox, van den Berg's orientation files, BIDS, R."""
 
-import json
+import bz2
+import gzip
+import io
+import lzma
 import re
 import warnings
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from lapsus.errors import LapsusError
+from lapsus.files import read_bytes, read_json
 
 __all__ = ["bids_facts", "bids_files", "r_table", "unpack_structs", "van_den_berg_orientation"]
 
@@ -97,8 +103,8 @@ def _entities(path: Path) -> dict[str, re.Match[str] | None]:
 
 def _described(side: Path) -> dict[str, str]:
     try:
-        columns = json.loads(side.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+        columns = read_json(side, Any, most=1 << 22)
+    except LapsusError as error:
         raise LapsusError(f"{side}: is not a JSON file that can be read.") from error
     found: dict[str, str] = {}
     for name in ("target", "response"):
@@ -107,12 +113,47 @@ def _described(side: Path) -> dict[str, str]:
             continue
         unit = str(about.get("Units", "")).lower()
         if "unit" not in found and unit.startswith(("deg", "°")):
-            found["unit"] = "degrees"
+            found["unit"] = "degrees_180" if "180" in unit or "orient" in unit else "degrees"
         if "unit" not in found and unit.startswith("rad"):
             found["unit"] = "radians"
         if "feature_name" not in found and about.get("LongName"):
             found["feature_name"] = str(about["LongName"])
     return found
+
+
+# How R packs what it saves; and how many numbers the sequences in a file may have that it describes by their ends.
+_PACKED: dict[bytes, Any] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ": lzma.open}
+_MOST_IN_SEQUENCES = 5 * 10**7
+
+
+def _unpacked(data: bytes) -> bytes:
+    """R data as R would unpack it, unless that is very much more than the file holds."""
+    opened = next((opened for magic, opened in _PACKED.items() if data.startswith(magic)), None)
+    if opened is None:
+        return data
+    most = max(1 << 24, 50 * len(data))
+    with opened(io.BytesIO(data)) as stream:
+        inner = stream.read(most + 1)
+    if len(inner) > most or inner.startswith(tuple(_PACKED)):
+        raise LapsusError(f"its {len(data):,} bytes unpack to more than {most:,}, or to something packed again")
+    return inner
+
+
+def _sequences(rdata: Any) -> dict:
+    """How sequences are made of their ends, with a limit on all of a file."""
+    made, left = dict(rdata.parser.DEFAULT_ALTREP_MAP), _MOST_IN_SEQUENCES
+
+    def limited(name: bytes) -> Callable[[Any], Any]:
+        def make(state: Any) -> Any:
+            nonlocal left
+            left -= abs(int(state.value[0]))
+            if left < 0:
+                raise LapsusError(f"it has sequences of more than {_MOST_IN_SEQUENCES:,} numbers")
+            return rdata.parser.DEFAULT_ALTREP_MAP[name](state)
+
+        return make
+
+    return made | {name: limited(name) for name in (b"compact_intseq", b"compact_realseq")}
 
 
 def r_table(path: Path) -> pd.DataFrame:
@@ -124,7 +165,8 @@ def r_table(path: Path) -> pd.DataFrame:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # classes that it does not know: tibbles are data frames all the same
-            found = rdata.read_rds(path) if path.suffix.lower() == ".rds" else rdata.read_rda(path)
+            read = rdata.read_rds if path.suffix.lower() == ".rds" else rdata.read_rda
+            found = read(io.BytesIO(_unpacked(read_bytes(path))), altrep_constructor_dict=_sequences(rdata))
     except Exception as error:
         raise LapsusError(f"{path}: cannot be read as R data: {str(error)[:300]}.") from error
     tables = {"": found} if isinstance(found, pd.DataFrame) else {}

@@ -92,6 +92,8 @@ def _bids(files: list[Path], unit: str | None, probe_unit: str | None, path: Pat
     tables = []
     found: dict[str, str] = {}
     for file in files:
+        if not file.is_file():
+            raise LapsusError(f"{file}: is not an ordinary file.")
         facts = bids_facts(file)
         table = _text(file, "\t")
         known = {str(name).lower() for name in table.columns}
