@@ -170,6 +170,12 @@ def test_measures_that_no_member_has_are_a_sentence(sweep, measures):
         collect(sweep)
 
 
+def test_an_interval_that_is_none_is_left_out(sweep):
+    measures = {"evaluation": {"excess": 1.0, "excess_interval": ["x", 2.0]}}
+    _made(sweep.measures_file("tiny-1")).write_text(json.dumps(measures))
+    assert list(collect(sweep).statistics["mean"]) == [1.0]
+
+
 def test_half_surrogates_in_measures_are_written(sweep, tmp_path):
     _made(sweep.measures_file("tiny-1")).write_text('{"evaluation": {"a\\ud83d": "b\\ud83d", "excess": 1}}')
     assert "members.csv" in collect(sweep).write(tmp_path / "collected")
