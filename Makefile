@@ -4,13 +4,13 @@ PYTHON ?= python3
 BIN := $(VENV)/bin
 SOURCES := $(shell find src native -type f -not -name '*.pyc' -not -name '*.so' 2>/dev/null)
 
-.PHONY: discover check test fast long times install torture audit sanitize neon wheel-test wheels lowest docs version-check bench clean
+.PHONY: discover check test fast long sweep-test times install torture audit sanitize neon wheel-test wheels lowest docs version-check bench clean
 
 # The package itself is installed last and alone, so that a change of ours does not look for dependencies again.
 $(VENV)/.installed: pyproject.toml constraints.txt CMakeLists.txt $(SOURCES)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt "torch==2.13.0"
-	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt ".[test,dev]"
+	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt ".[test,dev,docs]"
 	@touch $@
 
 install: $(VENV)/.installed
@@ -27,6 +27,11 @@ fast: install
 
 long: install
 	$(BIN)/python -m pytest -m long
+
+# Sweeps against real daemons (SLURM, Dask) and ten interruptions: some minutes on a machine with nothing else to do.
+sweep-test: install
+	timeout --kill-after=60 2400 $(BIN)/python -m pytest -m long --durations=0 \
+		tests/test_sweep.py tests/test_sweep_slurm.py tests/test_sweep_dask.py
 
 # What each test costs in processor time, the sums, and which carry a marker that is wrong.
 times: install
@@ -74,7 +79,6 @@ lowest:
 
 # The site in site/: tutorials run, every link checked, no warning, no network.
 docs: install
-	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt ".[docs]"
 	$(BIN)/python docs/making/build_site.py
 
 # A tag must be the version that the package, CITATION.cff, codemeta.json and the changelog name.

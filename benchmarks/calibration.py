@@ -1,12 +1,11 @@
-"""Numbers of docs/fitting.md: simulation-based calibration, recovery, timing, human data. Prints Markdown tables.
+"""Numbers of docs/fitting.md: simulation-based calibration, recovery, timing. Prints Markdown tables.
 
-Coverage of subjects' rates and of contrasts is in benchmarks/rates.py.
+Coverage of subjects' rates and of contrasts, and published data, are in benchmarks/rates.py.
 
 python benchmarks/calibration.py sbc [--fits 200] [--trials 400] [--items 2]          # ranks f at nine distances
 python benchmarks/calibration.py sbc --subjects 6 --items 2 4 8 --model constant      # subjects' rates, offsets
 python benchmarks/calibration.py recovery [--repeats 5]
 python benchmarks/calibration.py speed [--counts 1000 10000 100000] [--by hierarchical] [--anywhere]
-python benchmarks/calibration.py human FOLDER
 """
 
 import argparse
@@ -16,7 +15,7 @@ import numpy as np
 
 from lapsus.circular import wrap
 from lapsus.inference import Calibration, calibrate, fit
-from lapsus.trials import Trials, read_trials
+from lapsus.trials import Trials
 
 GRID = np.radians([45.0, 75, 105, 135, 165])
 
@@ -164,19 +163,6 @@ def speed(options):
         )
 
 
-def human(options):
-    berg = read_trials(f"{options.folder}/vandenberg2012_color")
-    bays = read_trials(f"{options.folder}/bays2009/bays_data.mat")
-    for name, trials, size in (
-        ("van den Berg et al. 2012", berg, 8),
-        ("Bays et al. 2009", bays, 6),
-        ("Bays et al. 2009", bays, 2),
-    ):
-        print(f"\n{name}, {size} items\n", flush=True)
-        result = fit(trials[trials.set_size == size], "auto", progress=False)
-        print(result.summary(), flush=True)
-
-
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(required=True)
@@ -197,8 +183,5 @@ if __name__ == "__main__":
     command.add_argument("--model", default="auto")
     command.add_argument("--anywhere", action="store_true", help="probe features anywhere on the circle")
     command.set_defaults(run=speed)
-    command = commands.add_parser("human")
-    command.add_argument("folder")
-    command.set_defaults(run=human)
     arguments = parser.parse_args()
     arguments.run(arguments)

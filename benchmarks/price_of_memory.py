@@ -1,32 +1,62 @@
 """What a memory costs: `python benchmarks/price_of_memory.py [BUDGET…] [-o FOLDER] [--figure FILE]`.
 
-persistent-feature-smooth-2 is trained from the shipped base as its file says, but within other rate budgets. Printed
-are the measures of `lapsus evaluate --delay …` for each budget and delay, and the root mean square rate that the
-network came to; drawn are precision and swap curve against both. A run takes about four core-minutes; the folder keeps
-it.
+persistent-feature-smooth-2 is trained from the shipped base as its file says, but within other rate budgets, or, with
+`--penalty` (`--annealed`), with a fixed penalty instead (one that grows through the stages) and no budget. Printed are
+the measures of `lapsus evaluate --delay …` for each and the root mean square rate at each delay; drawn are precision,
+swap curve and rates against budget and delay. The budget that ships is not trained again; another takes about six
+core-minutes, and the folder keeps it.
 """
 
 import argparse
 import sys
 from pathlib import Path
 
+import numpy as np
+import torch
+
 import lapsus
+from lapsus import streams
 from lapsus.study.memory import evaluate_delays, norm_ratio
+from lapsus.training import Experiment, Model
 
 NAME = "persistent-feature-smooth-2"
 DELAYS = (5, 10, 20, 40, 80)
 BUDGETS = (4.0, 7.5, 15.0, 30.0)
+MEASURES = ("median_error", "swap_curve_mad", "swap_curve_max", "away", "excess")
 
 
-def measure(budget: float, folder: Path, threads: int | None) -> list[dict]:
+@torch.no_grad()
+def rms_rate(model: Model, conditions: int = 256, trials: int = 8) -> float:
+    """Root mean square of the rates over units, steps and trials, as the budget counts it."""
+    drawn = model.task.sample(conditions, streams.generator(0, "evaluation"))
+    nothing = torch.zeros(model.behaviour.response_size, conditions, trials)
+    batch = model.batch(drawn, model.inputs(drawn), nothing, range(conditions), 0, forced=False)
+    return float(batch.trajectory.square().mean().sqrt())
+
+
+def measure(label: str, model: Model, threads: int | None) -> list[dict]:
     """One row a delay."""
-    described = lapsus.read_experiment(NAME, [f"stage.*.rate_budget={budget}"])
-    run = lapsus.Run.of(folder / f"budget-{budget:g}", described)
+    shared = {"label": label, "norm_ratio": norm_ratio(model)}
+    rows = evaluate_delays(model, DELAYS, 2048, 8, threads=threads)
+    return [shared | row | {"rate": rms_rate(model.at(delay=row["delay"]))} for row in rows]
+
+
+def trained(name: str, described: Experiment, folder: Path, threads: int | None) -> Model:
+    run = lapsus.Run.of(folder / name, described)
     if run.update < run.experiment.updates and lapsus.train(run, threads=threads).reason != "done":
         sys.exit("Stopped; the same command goes on.")
-    rates = [line["rate"] for line in run.metrics()[-25:]]
-    shared = {"budget": budget, "rate": sum(rates) / len(rates), "norm_ratio": norm_ratio(run.model())}
-    return [shared | row for row in evaluate_delays(run.model(), DELAYS, 2048, 8, threads=threads)]
+    return run.model()
+
+
+def with_penalties(penalties: list[float]) -> Experiment:
+    """Without a budget: each stage in as many parts as there are penalties for it, the whole as long as it was."""
+    table = lapsus.read_experiment(NAME).model_dump(exclude_none=True)
+    stages = []
+    for stage, some in zip(table["stage"], np.array_split(penalties, len(table["stage"]))):
+        stage.pop("rate_budget")
+        stage["objective"] = stage["objective"] | {"rate_penalty": float(some[0] if len(some) else penalties[-1])}
+        stages.append(stage)
+    return Experiment.model_validate(table | {"stage": stages})
 
 
 def draw(rows: list[dict], path: Path) -> None:
@@ -37,38 +67,53 @@ def draw(rows: list[dict], path: Path) -> None:
 
     from lapsus.plots.style import TEXT_WIDTH, letter, style
 
+    rows = [row | {"budget": float(row["label"])} for row in rows]
     budgets, delays = sorted({row["budget"] for row in rows}), sorted({row["delay"] for row in rows})
-    panels = (("median_error", "median error (rad)"), ("swap_curve_mad", "swap curve off target"), ("away", "away"))
+    panels = (("median_error", "median error (°)"), ("swap_curve_mad", "swap curve off target"), ("away", "away"))
+    shades = colormaps["viridis"](np.linspace(0, 0.85, len(delays)))
     with style():
-        figure, axes = plt.subplots(1, 3, figsize=(TEXT_WIDTH, 2.1), layout="constrained")
+        figure, axes = plt.subplots(1, 3, figsize=(TEXT_WIDTH, 2.3), layout="constrained")
         for ax, (key, label), name in zip(axes, panels, "ABC", strict=True):
-            for shade, delay in zip(colormaps["viridis"]([k / len(delays) for k in range(len(delays))]), delays):
-                line = [next(r[key] for r in rows if (r["budget"], r["delay"]) == (b, delay)) for b in budgets]
+            for shade, delay in zip(shades, delays):
+                line = [next(r for r in rows if (r["budget"], r["delay"]) == (b, delay))[key] for b in budgets]
+                line = np.degrees(line) if key == "median_error" else line
                 ax.plot(budgets, line, marker=".", color=shade, label=f"{delay} steps")
-            ax.set(xscale="log", xlabel="rate budget (rms)", ylabel=label, ylim=(0, None), xticks=budgets)
+            ax.set(xscale="log", xlabel="rate budget (root mean square)", ylabel=label, xticks=budgets)
             ax.set_xticklabels([f"{budget:g}" for budget in budgets])
             ax.minorticks_off()
+            ax.set_ylim(0)
             letter(ax, name)
-        axes[0].legend(title="delay", fontsize=5.5, title_fontsize=5.5)
+        axes[0].legend(title="delay")
         figure.savefig(path, dpi=200)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("budgets", nargs="*", type=float, metavar="BUDGET", default=list(BUDGETS))
+    parser.add_argument("--penalty", type=float, help="no budget, but this fixed penalty in both stages")
+    parser.add_argument("--annealed", type=float, nargs=2, metavar="PENALTY", help="one in each of the two stages")
     parser.add_argument("--threads", type=int)
     parser.add_argument("-o", "--output", type=Path, default=Path("runs/price-of-memory"))
     parser.add_argument("--figure", type=Path, help="where to draw it, for instance docs/price-of-memory.png")
     args = parser.parse_args()
-    print("| budget | rate | delay | median error | curve, mean | curve, max | away | excess | norm ratio |")
+    asked = {}
+    if penalties := args.annealed or (args.penalty and [args.penalty]):
+        asked["penalty " + " then ".join(f"{p:g}" for p in penalties)] = with_penalties(penalties)
+    else:
+        shipped = lapsus.read_experiment(NAME).stage[-1].rate_budget
+        for budget in args.budgets:
+            same = budget == shipped
+            asked[f"{budget:g}"] = None if same else lapsus.read_experiment(NAME, [f"stage.*.rate_budget={budget}"])
+    print("| budget | delay | rate | median error (°) | curve, mean | curve, max | away | excess | norm ratio |")
     print("|---|---|---|---|---|---|---|---|---|")
     rows = []
-    for budget in args.budgets:
-        for row in measure(budget, args.output, args.threads):
+    for label, described in asked.items():
+        folder = f"budget-{label}" if described and not penalties else label.replace(" ", "-")
+        model = lapsus.load(NAME) if described is None else trained(folder, described, args.output, args.threads)
+        for row in measure(label, model, args.threads):
             rows.append(row)
-            measures = ("median_error", "swap_curve_mad", "swap_curve_max", "away", "excess")
-            numbers = [f"{row[key]:.3f}" for key in measures]
-            cells = [f"{budget:g}", f"{row['rate']:.1f}", str(row["delay"]), *numbers, f"{row['norm_ratio']:.2f}"]
+            numbers = [f"{np.degrees(row['median_error']):.1f}", *(f"{row[key]:.3f}" for key in MEASURES[1:])]
+            cells = [label, str(row["delay"]), f"{row['rate']:.1f}", *numbers, f"{row['norm_ratio']:.2f}"]
             print(f"| {' | '.join(cells)} |", flush=True)
     if args.figure:
         draw(rows, args.figure)

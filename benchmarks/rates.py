@@ -1,13 +1,16 @@
 """Do the 95 % bands of every subject's swap rate at every set size hold the truth as often as they say?
 
 python benchmarks/rates.py coverage [--experiments 40] [--subjects 6] [--trials 60] [--sizes 2 4 8] [--model constant]
-python benchmarks/rates.py contrasts [--experiments 60] [--subjects 10] [--trials 60] [--effect 0.0]
+python benchmarks/rates.py contrasts [--experiments 60] [--subjects 10] [--trials 60] [--effect 0.0] [--groups]
 python benchmarks/rates.py together [--subjects 12] [--trials 150]
+python benchmarks/rates.py published TABLE [--subjects]
 
 coverage: simulated experiments whose subjects differ, with more swaps at larger set sizes; each is fitted
 hierarchically. contrasts: two conditions within subjects with a difference `effect` in the log odds of a swap;
-coverage, and how often the interval leaves out 0. together: all set sizes in one fit against one fit each, with f
-shared between them for comparison. Observers are written independently of the package. One thread; prints Markdown.
+coverage, and how often the interval leaves out 0; --groups: every second subject in one condition, the others in the
+other. together: all set sizes in one fit against one fit each, with f shared between them for comparison; published:
+the same for a trial table, or with --subjects its subjects one at a time and hierarchically. Observers are written
+independently of the package. One thread; prints Markdown.
 """
 
 import argparse
@@ -18,7 +21,7 @@ from scipy.special import expit
 
 from lapsus.circular import wrap
 from lapsus.inference import fit
-from lapsus.trials import Trials
+from lapsus.trials import Trials, read_trials
 
 PLACES = 8
 POPULATION = {"level": 0.6, "deviation": 0.2, "kappa": 0.3, "guess": 0.5}  # s.d. of subjects, logits and logarithms
@@ -43,14 +46,15 @@ def observer(rng, subject, size, count, level, kappa, guess, depends):
     return (wrap(response), report, probe, [subject] * count, swapped), (1 - guess) * (1 - weights[:, 0]).mean()
 
 
-def experiment(rng, subjects, sizes, count, depends=lambda d: 0 * d, effect=None):
+def experiment(rng, subjects, sizes, count, depends=lambda d: 0 * d, effect=None, groups=False):
     """Trials of subjects that differ, and the true rates {(set size, subject, condition): rate}; how many trials were
-    swaps is truth["swaps"]."""
+    swaps is truth["swaps"]. With an effect each subject is in both conditions or, in groups, in one."""
     parts, conditions, truth = [], [], {}
     sd = POPULATION
     for number in range(1, subjects + 1):
         own = {name: sd[name] * rng.standard_normal() for name in ("level", "kappa", "guess")}
-        for condition in ("a", "b") if effect is not None else ("a",):
+        both = ("ab"[number % 2],) if groups else ("a", "b")
+        for condition in both if effect is not None else ("a",):
             more = 0.0
             if effect is not None:
                 more = (effect if condition == "b" else 0.0) + sd["deviation"] * rng.standard_normal()
@@ -126,7 +130,9 @@ def contrasts(options):
     rows, start = [], time.process_time()
     for number in range(options.experiments):
         rng = np.random.default_rng([options.seed, 1, number])
-        trials, _ = experiment(rng, options.subjects, options.sizes, options.trials, effect=options.effect)
+        trials, _ = experiment(
+            rng, options.subjects, options.sizes, options.trials, effect=options.effect, groups=options.groups
+        )
         result = fit(trials, "constant", by="condition", seed=number, progress=False, sets="offsets", bias=False)
         row = result.contrasts.set_index("measure").loc["log odds of a swap"]
         off = row["difference"] - options.effect
@@ -152,17 +158,35 @@ def together(options):
     """One fit of all set sizes against a fit of each: swap rates pooled over subjects."""
     sizes = (2, 4, 8)
     trials, truth = experiment(np.random.default_rng(options.seed), options.subjects, sizes, options.trials)
-    fits = {
-        "one f for all": fit(trials, "constant", sets="shared", progress=False),
-        "offsets": fit(trials, "constant", progress=False),
-    }
+    size_means = {n: np.mean([truth[n, f"s{i + 1}", "a"] for i in range(options.subjects)]) for n in sizes}
+    _print_together(trials, {n: f"{100 * rate:.1f} %" for n, rate in size_means.items()})
+
+
+def published(options):
+    """The same for a trial table, pooled over its subjects; or its subjects, each alone and around a population."""
+    trials = read_trials(options.table)
+    if options.subjects:
+        trials = trials[trials.set_size > 1]
+        plain = {"progress": False, "sets": "offsets", "bias": False}
+        alone, around = (fit(trials, "constant", by=by, **plain).rates for by in ("subject", "hierarchical"))
+        print("| set size | one at a time | hierarchical | correlation |\n|---|---|---|---|")
+        for size in np.unique(trials.set_size):
+            rates = [100 * r[r["set_size"] == size].set_index("subject")["swap"] for r in (alone, around)]
+            ranges = [f"{r.min():.1f} to {r.max():.1f} %" for r in rates]
+            print(f"| {size} | {' | '.join(ranges)} | {rates[0].corr(rates[1]):.2f} |", flush=True)
+        return
+    _print_together(trials, dict.fromkeys(map(int, np.unique(trials.set_size[trials.set_size > 1])), "–"))
+
+
+def _print_together(trials, truth):
+    """truth: what the table shows of each set size."""
+    fits = [fit(trials, "constant", progress=False), fit(trials, "constant", sets="shared", progress=False)]
     print("| set size | truth | one at a time | all together | all together, one f for all |\n|---|---|---|---|---|")
-    for size in sizes:
+    for size, true in truth.items():
         alone = fit(trials[trials.set_size == size], "constant", progress=False).rates.iloc[0]
-        true = np.mean([truth[size, f"s{n + 1}", "a"] for n in range(options.subjects)])
-        cells = [alone] + [fits[k].rates.set_index("set_size").loc[size] for k in ("offsets", "one f for all")]
+        cells = [alone, *(one.rates.set_index("set_size").loc[size] for one in fits)]
         shown = [f"{100 * r['swap']:.1f} [{100 * r['swap_low']:.1f}, {100 * r['swap_high']:.1f}]" for r in cells]
-        print(f"| {size} | {100 * true:.1f} % | " + " | ".join(shown) + " |", flush=True)
+        print(f"| {size} | {true} | " + " | ".join(shown) + " |", flush=True)
 
 
 if __name__ == "__main__":
@@ -180,6 +204,11 @@ if __name__ == "__main__":
         command.add_argument("--model", choices=SHAPES, default="constant")
         command.add_argument("--sets", default="offsets")
         command.add_argument("--effect", type=float, default=0.0)
+        command.add_argument("--groups", action="store_true")
         command.set_defaults(run=run)
+    command = commands.add_parser("published")
+    command.add_argument("table")
+    command.add_argument("--subjects", action="store_true")
+    command.set_defaults(run=published)
     arguments = parser.parse_args()
     arguments.run(arguments)

@@ -1,31 +1,45 @@
-"""Is the kind of error that the analyses name the one that was built in? A confusion matrix over made populations.
+"""Is the mechanism that the analyses name the one that was built in? Confusion matrices over systems that are known.
 
-    python benchmarks/recovery.py [--seeds 3] [--trials 2000] [-o recovery.csv]
+    python benchmarks/recovery.py populations [--seeds 3] [--trials 2000] [-o recovery.csv]
+    python benchmarks/recovery.py trained     # networks that ship and do not swap, made to
+    python benchmarks/recovery.py written     # networks whose equations were written down
 
-Populations whose swaps come about in a known way (lapsus.analysis.synthetic), at several swap rates and levels of
-noise, through the analysis that `lapsus analyse` and `lapsus discover` ask which kind swaps are. What is right was
-written down before any was looked at:
+*Populations* are linear and have swaps of a known kind (lapsus.analysis.synthetic). *Trained* networks are
+index-cued ones without swaps; in a share of trials they are shown exchanged colours (misbinding), have their state at
+the cue exchanged for that of such a trial (misselection), hear the other cue (cue-time noise), or their response alone
+is exchanged (response-time noise). *Written* networks throw a die at a known moment (benchmarks/written_networks.py)
+and can be asked all that `lapsus discover` asks: when swaps are decided, what carries them, which kind they are. What
+is right was written down before any was looked at:
 
-    misbinding           colours exchanged from the stimuli on            "misbinding"
-    misselection         colours exchanged from the cue on                "misselection"
-    cue-time noise       the other item taken for the cued one            "misinterpretation"
-    response-time noise  decided at the response, memory as it should be  "no mark"
+    misbinding           "misbinding"         decided before the cue   carried by memory
+    misselection         "misselection"       decided at the cue       carried by memory
+    cue-time noise       "misinterpretation"  decided at the cue       carried by memory
+    response-time noise  "no mark"            decided after the cue    carried by the response
 
-"cannot tell" is no error, but no answer either, and is counted by itself.
+"cannot tell" is no error, but no answer either, and is counted by itself. `noise` is the s.d. of each unit at each step
+where colours have radius one; of trained networks, how many times their own noise.
 """
 
 import argparse
 import itertools
+import warnings
+from collections.abc import Iterator
 
 import numpy as np
 import pandas as pd
+import torch
 import xarray as xr
+from written_networks import written_network
 
-from lapsus.analysis.activity import two_items
+from lapsus import load, simulate
+from lapsus.analysis.activity import cue_onset, two_items
 from lapsus.analysis.kind import kind_of_swaps
 from lapsus.analysis.synthetic import synthetic_population
 from lapsus.circular import wrap
 from lapsus.errors import LapsusError
+from lapsus.study.mechanism import analyse
+from lapsus.study.replay import probe_conditions
+from lapsus.study.sizes import Sizes
 
 RIGHT = {
     "misbinding": "misbinding",
@@ -33,8 +47,25 @@ RIGHT = {
     "cue-time noise": "misinterpretation",
     "response-time noise": "no mark",
 }
+WHEN = dict(zip(RIGHT, ("before the cue", "at the cue", "at the cue", "after the cue")))
+WHAT = dict(zip(RIGHT, ("m", "m", "m", "x")))
 ANSWERS = ("misbinding", "misselection", "misinterpretation", "no mark", "cannot tell", "no answer")
 RATES, NOISES = (0.01, 0.03, 0.1, 0.3), (0.5, 2.0, 4.0, 8.0)
+TRAINED, SCALES = ("index-no-swap", "persistent-index-no-swap"), (1.0, 2.0)
+# Of written networks, fewer: each is asked three questions.
+WRITTEN_RATES, RADII = (0.03, 0.1, 0.3), (20.0, 10.0, 5.0)
+STEP = 0.54  # s.d. of the noise of a step before cue offset
+
+
+def answer(dataset: xr.Dataset, seed: int) -> str:
+    """Which kind the analysis says; "no answer" where it refuses."""
+    try:
+        return kind_of_swaps(dataset, every=60, repeats=100, seed=seed).decision
+    except LapsusError:
+        return "no answer"
+
+
+# --- Linear populations ---
 
 
 def made(mechanism: str, rate: float, noise: float, trials: int, seed: int) -> xr.Dataset:
@@ -48,35 +79,100 @@ def made(mechanism: str, rate: float, noise: float, trials: int, seed: int) -> x
     return dataset.assign(response=("trial", wrap(report + 0.1 * rng.standard_normal(trials))))
 
 
-def answer(dataset: xr.Dataset, seed: int) -> str:
-    """What the analysis says; "no answer" where it refuses."""
-    try:
-        return kind_of_swaps(dataset, every=60, repeats=100, seed=seed).decision
-    except LapsusError:
-        return "no answer"
+def populations(seeds: int, trials: int) -> Iterator[dict]:
+    for mechanism, rate, noise, seed in itertools.product(RIGHT, RATES, NOISES, range(seeds)):
+        said = answer(made(mechanism, rate, noise, trials, seed), seed)
+        yield {"mechanism": mechanism, "swap rate": rate, "noise": noise, "seed": seed, "said": said}
+
+
+# --- Trained networks without swaps, made to swap ---
+
+
+def imposed(name: str, scale: float, trials: int, seed: int) -> dict[str, xr.Dataset]:
+    """Trials of a network as they are, with exchanged colours, and with the other cue: the same trials, the same
+    noise."""
+    model = load(name)
+    given = probe_conditions(model, trials, seed)
+    shown = {
+        "own": given,
+        "exchanged": given | {"report": given["report"].flip(1)},
+        "other cue": given | {"cued": 1 - given["cued"]},
+    }
+    return {key: simulate(model, one, 1, seed, scale, threads=1) for key, one in shown.items()}
+
+
+def swapped(mechanism: str, found: dict[str, xr.Dataset], rate: float, seed: int) -> xr.Dataset:
+    """Swaps of this kind in a share `rate` of the trials."""
+    own, source = found["own"], found["other cue" if mechanism == "cue-time noise" else "exchanged"]
+    swap = np.random.default_rng([seed, 2]).random(own.sizes["trial"]) < rate
+    began = {"misbinding": own["time"].to_numpy()[0], "response-time noise": np.inf}
+    later = own["time"].to_numpy() >= began.get(mechanism, cue_onset(own))
+    activity = np.where((swap[:, None] & later)[..., None], source["activity"], own["activity"])
+    response = np.where(swap, source["response"], own["response"])
+    return own.assign(activity=(own["activity"].dims, activity), response=("trial", response))
+
+
+def trained(seeds: int, trials: int) -> Iterator[dict]:
+    for name, scale, seed in itertools.product(TRAINED, SCALES, range(seeds)):
+        found = imposed(name, scale, trials, seed)
+        for mechanism, rate in itertools.product(RIGHT, RATES):
+            said = answer(swapped(mechanism, found, rate, seed), seed)
+            facts = {"network": name, "mechanism": mechanism, "swap rate": rate, "noise": scale}
+            yield facts | {"seed": seed, "said": said}
+
+
+# --- Written networks ---
+
+
+def written(seeds: int, trials: int) -> Iterator[dict]:
+    sizes = Sizes(replay_conditions=16, groups=32, replays=4, donors=64, single_trials=trials, every=8)
+    for mechanism, rate, radius, seed in itertools.product(RIGHT, WRITTEN_RATES, RADII, range(seeds)):
+        model = written_network(mechanism, rate, radius)
+        found = analyse(model, only=("commitment", "transplant", "kind"), sizes=sizes, seed=seed, threads=1)
+        when = "no answer"
+        if found.commitment is not None:
+            half, onset = found.commitment.half_time, found.commitment.cue_onset
+            when = "before the cue" if half < onset else "at the cue" if half <= 0 else "after the cue"
+        facts = {"mechanism": mechanism, "swap rate": rate, "noise": round(STEP / radius, 3), "seed": seed}
+        kind = "no answer" if found.kind is None else found.kind.decision
+        yield facts | {"said": kind, "when": when, "carried by": found.carrier or "no answer"}
+
+
+# --- Tables ---
+
+
+def describe(table: pd.DataFrame) -> str:
+    table["right"] = table["said"] == table["mechanism"].map(RIGHT)
+    table["wrong"] = ~table["right"] & ~table["said"].isin(["cannot tell", "no answer"])
+    said = pd.crosstab(table["mechanism"], table["said"]).reindex(index=list(RIGHT), columns=ANSWERS, fill_value=0)
+    shares = table.groupby(["swap rate", "noise"])[["right", "wrong"]].mean().round(2).unstack("noise")
+    lines = [said.to_string(), shares.to_string()]
+    for column, right in (("when", WHEN), ("carried by", WHAT)):
+        if column in table:
+            lines.append(pd.crosstab(table["mechanism"], table[column]).reindex(list(RIGHT)).to_string())
+            share = (table[column] == table["mechanism"].map(right)).mean()
+            lines[-1] += f"\n{share:.0%} right"
+    lines.append(f"Kind: {table['right'].mean():.0%} right, {table['wrong'].mean():.0%} wrong of {len(table)}.")
+    return "\n\n".join(lines)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("systems", choices=["populations", "trained", "written"], nargs="?", default="populations")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--trials", type=int, default=2000)
     parser.add_argument("-o", "--output")
     given = parser.parse_args()
+    warnings.simplefilter("ignore")  # written networks run on the torch reference
+    torch.set_num_threads(1)
     rows = []
-    for mechanism, rate, noise, seed in itertools.product(RIGHT, RATES, NOISES, range(given.seeds)):
-        said = answer(made(mechanism, rate, noise, given.trials, seed), seed)
-        rows.append({"mechanism": mechanism, "swap rate": rate, "noise": noise, "seed": seed, "said": said})
-    table = pd.DataFrame(rows)
-    if given.output:
-        table.to_csv(given.output, index=False)
-    table["right"] = table["said"] == table["mechanism"].map(RIGHT)
-    table["wrong"] = ~table["right"] & ~table["said"].isin(["cannot tell", "no answer"])
-    said = pd.crosstab(table["mechanism"], table["said"]).reindex(index=list(RIGHT), columns=ANSWERS, fill_value=0)
-    print(said.to_string())
-    print()
-    shares = table.groupby(["swap rate", "noise"])[["right", "wrong"]].mean().round(2)
-    print(shares.unstack("noise").to_string())
-    print(f"\n{table['right'].mean():.0%} right, {table['wrong'].mean():.0%} wrong of {len(table)} populations.")
+    for row in {"populations": populations, "trained": trained, "written": written}[given.systems](
+        given.seeds, given.trials
+    ):
+        rows.append(row)
+        if given.output:
+            pd.DataFrame(rows).to_csv(given.output, index=False)
+    print(describe(pd.DataFrame(rows)))
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+import warm as warm_process
 
 # Tests are many small operations: a second thread would only wait for the first, the more so on a busy machine.
 torch.set_num_threads(1)
@@ -45,10 +46,17 @@ def human_data() -> Path:
     return folder
 
 
+@pytest.fixture(scope="session")
+def warm() -> Iterator[warm_process.Warm]:
+    """Runs Python in processes of their own, which start at once."""
+    with warm_process.started() as process:
+        yield process
+
+
 # --- What tests cost: `pytest --processor-time`, the same on a busy machine and on a quiet one ---
 
 # Seconds from which on a test must carry the marker (pyproject.toml says the same in words).
-LIMITS = {"slow": 3.0, "long": 20.0}
+LIMITS = {"slow": 1.0, "long": 20.0}
 SECONDS = pytest.StashKey[dict[str, tuple[float, str]]]()
 
 

@@ -50,6 +50,17 @@ class SyntheticNetworks(Networks):
         dataset = self._respond(role, conditions, trials, seed, noise_scale)
         return dataset.drop_vars("recalled")
 
+    # How far the direction between the rings turns with the fixed colour.
+    turn = 0.5
+
+    def turns_parallel(self, role):
+        """Whether planes do so at the cue: in the paper, where the target has swaps (feature-cued: probe-dependent)."""
+        return "smooth" in role or role in ("index-constant-05", "index-constant-10")
+
+    def lean(self, role, gap):
+        """Angle between the planes of the two colours before the cue, [trial]."""
+        return 0.3 + 1.2 * gap / np.pi if "smooth" in role else np.full(len(gap), 1.4)
+
     def _respond(self, role, conditions, trials, seed, noise_scale):
         model = self.model(role)
         generator = torch.Generator().manual_seed(seed)
@@ -85,8 +96,7 @@ class SyntheticNetworks(Networks):
         probe = np.stack([data["probe_1"], data["probe_2"]], 1)
         cued, recalled = data["cued"].to_numpy() - 1, data["recalled"].to_numpy()
         gap = np.abs(np.angle(np.exp(1j * (probe[:, 0] - probe[:, 1]))))
-        lean = 0.3 + 1.2 * gap / np.pi if "smooth" in role else np.full(len(gap), 1.4)
-        rises = "smooth" in role or role in ("index-constant-05", "index-constant-10")
+        lean, rises = self.lean(role, gap), self.turns_parallel(role)
         lean_after = np.full(len(gap), 0.1) if rises else lean
         u = embed(colours)
 
@@ -107,7 +117,7 @@ class SyntheticNetworks(Networks):
         m = (
             m
             + late[None, :, None]
-            * (0.4 * rises * (place[:, None] * embed(colours[:, 0] / 2)) @ memory_axes[7:9])[:, None]
+            * (0.4 * rises * (place[:, None] * embed(self.turn * colours[:, 0])) @ memory_axes[7:9])[:, None]
         )
         m = m + late[None, :, None] * ((cued == 0)[:, None] * memory_axes[9])[:, None]
         m = m + 0.1 * rng.standard_normal((*m.shape[:2], UNITS - 2)) @ memory_axes

@@ -229,9 +229,9 @@ def test_more_mistakes(folder, arguments, message):
     assert not (folder / "y").exists() and not (folder / "q.nc").exists()
 
 
-@pytest.mark.parametrize("arguments", [("-h",), ("evaluate", "-h")])
+@pytest.mark.parametrize("arguments", [("-h",), ("evaluate", "-h"), ("reproduce", "-h")])
 def test_h_is_help(arguments, tmp_path):
-    assert "Usage" in lapsus(*arguments, cwd=tmp_path)
+    assert lapsus(*arguments, cwd=tmp_path) == lapsus(*arguments[:-1], "--help", cwd=tmp_path) != ""
 
 
 def test_messages_of_the_api_name_parameters_and_those_of_the_command_line_options():

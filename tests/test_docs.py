@@ -1,14 +1,11 @@
 """What README and the pages say can be typed: commands exist with these options, code runs, files are what is printed.
 
-Tutorials are run by the build of the site; here, pages that a newcomer meets first. Code on the other pages of the
-science is compiled only.
+Tutorials are run by the build of the site; here, every block of the other pages that does not say why it is not run,
+where the reader's table is the synthetic observer's. What takes long is in `make long`.
 """
 
-import os
 import re
 import shlex
-import subprocess
-import sys
 import tomllib
 from pathlib import Path
 
@@ -17,6 +14,7 @@ import pytest
 from blocks import Block, blocks, commands
 from typer.main import get_command
 from version import versions
+from warm import Warm
 
 from lapsus import Run, evaluate, read_experiment, train
 from lapsus.cli import app
@@ -24,11 +22,9 @@ from lapsus.trials.observer import observer_path
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-FIRST = [
-    ROOT / "README.md",
-    *(ROOT / "docs" / name for name in ("index.md", "trials.md", "report.md", "model.md")),
-    *(ROOT / "docs" / name for name in ("your-own-task.md", "your-own-behaviour.md")),
-]
+OTHERS = [page for page in PAGES if page.parent.name != "tutorials"]
+# What pages of the science take for granted after their first lines.
+GRANTED = 'import lapsus\ntrials = lapsus.read_trials("trials.csv")\n'
 
 
 def _blocks(pages: list[Path], *languages: str) -> list:
@@ -62,18 +58,30 @@ def test_code_compiles(page: Path, block: Block):
     compile(block.code, f"{page.name}:{block.line}", "exec")
 
 
+def _run(code: str, folder: Path, warm: Warm) -> None:
+    for name in ("trials.csv", "experiment.csv"):
+        (folder / name).write_bytes(observer_path().read_bytes())
+    done = warm.run(code, cwd=folder)
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("page, block", _blocks(FIRST, "python"))
-def test_code_runs(page: Path, block: Block, tmp_path):
+@pytest.mark.parametrize("page, block", _blocks(OTHERS, "python"))
+def test_code_runs(page: Path, block: Block, tmp_path, warm):
     if block.reason:
         pytest.skip(block.reason)
-    for name in ("trials.csv", "experiment.csv"):
-        (tmp_path / name).write_bytes(observer_path().read_bytes())
-    environment = os.environ | {"OMP_NUM_THREADS": "1", "MPLBACKEND": "Agg"}
-    done = subprocess.run(
-        [sys.executable, "-c", block.code], cwd=tmp_path, env=environment, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
+    _run((GRANTED if "import lapsus" not in block.code else "") + block.code, tmp_path, warm)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page, block", _blocks(OTHERS, "sh"))
+def test_commands_run(page: Path, block: Block, tmp_path, warm):
+    if block.reason:
+        pytest.skip(block.reason)
+    for line in commands(block):
+        program, *arguments = shlex.split(line)
+        assert program == "lapsus", f"{line}: say why it is not run (docs/making/blocks.py)"
+        _run(f"import sys\nfrom lapsus.cli import main\nsys.argv[1:] = {arguments!r}\nmain()", tmp_path, warm)
 
 
 NAMED = {name for page in PAGES for name in re.findall(r"\blapsus(?:\.[A-Za-z_]\w*)+", page.read_text())}
@@ -82,11 +90,11 @@ ROOMS = sorted({name.split(".")[1] for name in NAMED if name.count(".") > 1})
 
 @pytest.mark.slow
 @pytest.mark.parametrize("room", ["", *ROOMS])
-def test_what_pages_name_is_there_after_import(room):
+def test_what_pages_name_is_there_after_import(room, tmp_path, warm):
     """The names of a room in a process of their own, where nothing else has imported its modules yet."""
     chosen = [name for name in NAMED if (name.split(".")[1] if name.count(".") > 1 else "") == room]
     code = f"import lapsus, operator\nfor name in {sorted(chosen)!r}:\n    operator.attrgetter(name[7:])(lapsus)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    done = warm.run(code, cwd=tmp_path)
     assert chosen and done.returncode == 0, done.stderr
 
 

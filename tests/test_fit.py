@@ -46,6 +46,7 @@ def smooth_fit():
     return fit(observed(*items(800), smooth), "probe")
 
 
+@pytest.mark.slow
 def test_swap_function_is_recovered(smooth_fit):
     table = smooth_fit.swap_function(NEAR)
     assert ((table["low"] < smooth(NEAR)) & (smooth(NEAR) < table["high"])).sum() >= 3
@@ -75,6 +76,7 @@ def test_other_emissions_and_set_sizes_recover(emission, sizes):
         assert fitted.emission["circular_sd"].iloc[-1] == pytest.approx(1 / math.sqrt(30), rel=0.12)
 
 
+@pytest.mark.slow
 def test_signed_functions_need_not_be_even():
     trials = observed(*items(1500), lambda d: -1.5 + np.sin(d), guess=0.0)
     table = fit(trials, "probe", uniform=False, even=False).swap_function(np.array([-1.5, 1.5]))
@@ -253,6 +255,12 @@ def test_subjects_have_their_own_emissions(tmp_path):
     for pages, folded in ((shared, 2), (separate, 1)):  # the subjects of one fit are folded, like the summary
         assert pages._repr_html_().count("<details>") == folded and "middle" in pages._repr_html_()
     assert "the level of the swap function" in shared.methods().lower() and "separately" in separate.methods()
+    assert "2 models were compared" in separate.methods()  # with a bias and without
+    assert "reproduces the responses of every subject" in separate.summary()
+    worst = separate["middle"]
+    worst.rhat, worst.checks = 1.07, worst.checks.assign(z=9.0)
+    assert "R-hat at most 1.07" in separate.methods()
+    assert "does not reproduce the responses of subject middle." in separate.summary()
     assert {path.name for path in folder.glob("*.png")} == {"swap_function.png", "subjects.png"}
     # A shared swap function is known better than each subject's own.
     assert row["high"] - row["low"] < np.mean(
@@ -260,21 +268,25 @@ def test_subjects_have_their_own_emissions(tmp_path):
     )
 
 
+@pytest.mark.slow
 def test_curves_end_where_the_data_do_and_every_subject_has_a_panel():
-    from lapsus.plots import fits as behaviour
+    from matplotlib import pyplot as plt
+
+    from lapsus.plots.fits import figures
+    from lapsus.plots.subject_fits import subject_swap_functions, subjects
 
     ring = fit(observed(*items(150, ring=True), smooth), "probe", progress=False)
     fits = SubjectFits({f"s{i}": ring for i in range(7)})
-    figure = behaviour.subject_swap_functions(fits)
+    figure = subject_swap_functions(fits)
     panels = [ax for ax in figure.axes if ax.axison]
     assert [ax.get_title() for ax in panels] == [f"s{i}, n = 150" for i in range(7)]
     for ax in panels:
         (curve,) = (line for line in ax.lines if line.get_label() == "posterior mean")
         assert curve.get_xdata().min() == pytest.approx(45, abs=1.5) and curve.get_xdata().max() == pytest.approx(180)
-    assert len(behaviour.subjects(fits).axes) == 2  # nothing was compared, so there is no panel for it
-    assert "150 trials" in behaviour.overview(ring).get_suptitle()
-    for one in (figure, *map(behaviour.plt.figure, behaviour.plt.get_fignums())):
-        behaviour.plt.close(one)
+    assert len(subjects(fits).axes) == 2  # nothing was compared, so there is no panel for it
+    assert all("150 trials" in one.get_suptitle() for one in figures(ring).values())
+    for one in (figure, *map(plt.figure, plt.get_fignums())):
+        plt.close(one)
 
 
 @pytest.mark.slow
@@ -314,6 +326,7 @@ def test_subjects_that_are_not_in_the_table(tmp_path, by):
     assert not (tmp_path / "new").exists()
 
 
+@pytest.mark.slow
 def test_an_earlier_fit_is_replaced_only_on_request(tmp_path, monkeypatch):
     monkeypatch.setattr("lapsus.plots.fits.save_all", lambda *_: [])  # plots take the time
     observed(*items(60), flat).to_csv(tmp_path / "trials.csv")
@@ -327,6 +340,7 @@ def test_an_earlier_fit_is_replaced_only_on_request(tmp_path, monkeypatch):
     assert before[tmp_path / "out" / "fit.nc"] != (tmp_path / "out" / "fit.nc").read_bytes()
 
 
+@pytest.mark.slow
 def test_a_fit_that_is_stopped_says_what_was_kept(tmp_path, monkeypatch):
     def stop(*_, **__):
         raise KeyboardInterrupt

@@ -377,14 +377,22 @@ def test_words_name_the_kind_that_was_built_in(name):
 
 
 def test_words_do_not_call_a_colour_an_axis():
+    from types import SimpleNamespace
+
     from lapsus.report.mechanism import axis
     from lapsus.study.geometry import Geometry
 
-    of = lambda cells: _mechanism(swap_axis=Geometry(swap_axis(*cells), [], np.zeros((1, 2)), np.zeros(1)))  # noqa: E731
+    def of(cells, **parts):
+        return _mechanism(swap_axis=Geometry(swap_axis(*cells), [], np.zeros((1, 2)), np.zeros(1)), **parts)
+
     assert "finds the colour" in axis(of(_cells(0.0, 2.0)))
     assert "one axis for all places" in axis(of(_cells(2.0, 1.0)))
+    # A decoder that may use the colour tells swaps in the same memory: that is said, and by what.
+    read = SimpleNamespace(at_response=0.98)
+    assert "(area 0.98) by the colour that is reported" in axis(of(_cells(0.0, 2.0), decoding=read))
 
 
+@pytest.mark.slow
 def test_a_recording_is_asked_what_it_can_answer():
     import json
 
@@ -416,6 +424,7 @@ def _unmarked(seed=100):
 
 def test_nothing_is_said_that_a_held_out_decoder_contradicts():
     from lapsus.report.mechanism import first_answer, kind
+    from lapsus.study.mechanism import table_row
 
     same, moved = (
         _mechanism(kind=kind_of_swaps(data, every=30, repeats=60), decoding=decoding(data, every=12))
@@ -427,6 +436,23 @@ def test_nothing_is_said_that_a_held_out_decoder_contradicts():
     assert moved.decoding.at_response > 0.9 and moved.decoding.before_cue < 0.6
     assert moved.kind.decision == "no mark" and "kind" in moved.contradicted and moved.error is None
     assert "look like correct ones" not in kind(moved) and "no trace" not in first_answer([moved])
+    assert table_row(same)["kind"] == "no mark" and table_row(moved)["kind"] == "not known"
+
+
+def test_memory_before_the_cue_is_not_called_right_where_the_coming_swap_is_read_in_it():
+    """The cue is misread, and a mark of that, in no direction in which colours are held, is there before it."""
+    from lapsus.report.mechanism import answers, first_answer
+    from lapsus.study import analyse
+
+    data = synthetic_population("misinterpretation", trials=1000)
+    found, rng = items(data), np.random.default_rng(0)
+    early = (data["time"] < -5).to_numpy()[None, :, None] & found.swap[:, None, None]
+    mark = 2.0 * rng.standard_normal(data.sizes["unit"])
+    one = analyse(data.assign(activity=data["activity"].copy(data=data["activity"] + early * mark)))
+    assert one.decoding.before_cue > 0.9 and one.error == "misinterpretation"
+    assert "area of 1.00 before the cue" in answers(one)[0]
+    said = first_answer([one])
+    assert "colours are in their places" in said and "Memory before the cue" not in said
 
 
 def test_a_decoder_does_not_take_the_display_for_a_sign_of_the_coming_swap():
@@ -489,6 +515,7 @@ def test_the_first_answer_names_when_what_and_which():
     assert first_answer([none]) == "This network makes no swaps to explain."
 
 
+@pytest.mark.slow
 def test_networks_that_cannot_tell_do_not_agree():
     from types import SimpleNamespace
 
@@ -541,8 +568,8 @@ def test_analyse_goes_on_where_it_was_cut(tmp_path, monkeypatch):
 
     asked = []
 
-    def answered(name, seed, threads, trust):
-        asked.append(name)
+    def answered(name, steps, seed, threads, trust):
+        asked.append(name if steps is None else (name, steps))
         if len(asked) == 2:
             raise KeyboardInterrupt
         return _mechanism(commitment=_curve([0, 0, 0, 0.7, 1]), left_out={})
@@ -559,6 +586,13 @@ def test_analyse_goes_on_where_it_was_cut(tmp_path, monkeypatch):
     CliRunner().invoke(app, [*call, "--again"])
     CliRunner().invoke(app, [*call, "--seed", "1"])
     assert len(asked) == 7
+    # Another delay is another question, with a file of its own.
+    at = ["analyse", "index-swap-10", "--delay", "5,20", "-o", str(tmp_path / "out")]
+    assert CliRunner().invoke(app, at).exit_code == 0 and asked[7:] == [("index-swap-10", 5), ("index-swap-10", 20)]
+    assert "delay of 20 steps" in CliRunner().invoke(app, at).stdout and len(asked) == 9
+    assert list(pd.read_csv(tmp_path / "out" / "mechanism.csv")["delay"]) == [5, 20]
+    wrong = CliRunner().invoke(app, ["analyse", "recording.nc", "--delay", "5"])
+    assert wrong.exit_code == 2 and "a recording has the delays" in wrong.output
 
 
 def test_trials_part_where_a_held_out_decoder_can_tell_them_too():

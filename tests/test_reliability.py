@@ -4,8 +4,6 @@ import json
 import os
 import signal
 import socket
-import subprocess
-import sys
 import threading
 import time
 import warnings
@@ -400,7 +398,7 @@ def activity(tmp_path) -> Path:
 
 
 @pytest.mark.slow
-def test_netcdf_is_read_beside_running_threads(activity):
+def test_netcdf_is_read_beside_running_threads(activity, warm, tmp_path):
     """Threads of torch, and others that hold the locks of xarray and HDF5 most of the time."""
     script = f"""
 import sys, threading, time, torch, xarray
@@ -426,7 +424,7 @@ for thread in threads:
     thread.join()
 print("through")
 """
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=600)
+    done = warm.run(script, cwd=tmp_path)
     assert done.returncode == 0 and "through" in done.stdout, done.stderr[-2000:]
 
 

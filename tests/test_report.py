@@ -1,5 +1,6 @@
 """The report as a file: one, small, self-contained, and nothing from outside is executed."""
 
+import html
 import json
 import re
 from html.parser import HTMLParser
@@ -15,7 +16,7 @@ from lapsus.discovery.reports import write_report
 from lapsus.errors import LapsusError
 from lapsus.library import Run
 from lapsus.plots.panels import _dark
-from lapsus.report.discovery import _data
+from lapsus.report.discovery import _data, _paragraphs
 from lapsus.report.parts import script_json, shortened
 from lapsus.report.terms import TERMS, by_first_use
 from lapsus.study.sizes import QUICK
@@ -74,6 +75,7 @@ def test_one_self_contained_page(page):
     assert statuses == sorted(statuses, key="✗?≈✓".index) and len(statuses) == len(facts["checks"])
 
 
+@pytest.mark.slow
 def test_hostile_names_are_text(page):
     assert HOSTILE not in page and "<script>alert" not in page and "<img src=x" not in page and "<b>column" not in page
     assert "&lt;script&gt;alert(" in page and "longlong" * 40 not in page
@@ -156,10 +158,43 @@ def test_orientations_in_a_report_are_those_of_the_user():
     assert "repeat after 180°" in shown["text"] and "beyond 22.5°" in shown["picture"].alt
 
 
+def test_a_summary_breaks_between_sentences_and_not_within_columns():
+    summary = "One.\nTwo.\nmodel   swaps\nprobe   18 %\nAfter it.\n\n    45°   0.2\n    90°   0.1"
+    assert _paragraphs(summary) == [
+        (False, "One. Two."),
+        (True, "model   swaps\nprobe   18 %"),
+        (False, "After it."),
+        (True, "    45°   0.2\n    90°   0.1"),
+    ]
+
+
 def test_a_word_is_defined_where_it_is_first_used():
-    first, later = by_first_use("Half of the outcome is fixed at step 20, x carries it, its swaps are misselections.")
-    assert [term.name for term in first] == ["misselection", "x and m"]
-    assert {term.name for term in (*first, *later)} == {term.name for term in TERMS} and len(later) == len(TERMS) - 2
+    said = {"found": "Half is fixed at step 20.", "kind": "x carries it, its swaps are misselections.", "end": "x, m"}
+    names = {place: [term.name for term in terms] for place, terms in by_first_use(said).items()}
+    assert names == {"found": [], "kind": ["misselection", "x and m"], "end": []}
+
+
+@pytest.mark.slow
+def test_every_word_of_the_page_is_defined_once(page):
+    defined = re.findall(r"<dt>([^<]+)</dt>", page)
+    assert sorted(defined) == sorted(set(defined))
+    words = _words_of(page)
+    for term in TERMS:
+        assert (term.name in defined) == term.used_in(words), term.name
+
+
+def _words_of(page: str) -> str:
+    """What a reader is told: without definitions, configurations, scripts and drawings."""
+    for part in ("style", "script", "svg", "pre", "dl", "blockquote", "title", "header"):
+        page = re.sub(rf"<{part}[ >].*?</{part}>", " ", page, flags=re.DOTALL)
+    return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", page)).split())
+
+
+@pytest.mark.slow
+def test_nothing_is_said_twice(page):
+    sentences = re.split(r"(?<=[.;:]) ", _words_of(page))
+    long = [sentence for sentence in sentences if len(sentence) > 60]
+    assert len(long) > 20 and len(long) == len(set(long)), [one for one in long if long.count(one) > 1]
 
 
 @pytest.mark.slow

@@ -73,6 +73,7 @@ def test_a_start_that_is_a_run_folder_is_found_from_a_moved_sweep(tmp_path):
     assert run_member(sweep, "tiny-1").kind == "done"
 
 
+@pytest.mark.slow
 def test_subjects_become_targets(tmp_path):
     """Two simulated subjects, one of whom swaps: each one's fit is what its members are trained on."""
     from lapsus.sweep.subjects import fitted_targets
@@ -173,6 +174,7 @@ def test_a_holder_on_another_machine_lives_by_its_age(tmp_path):
 # --- One member ---
 
 
+@pytest.mark.slow
 def test_a_member_is_a_run_and_goes_on_with_the_same_bits(tmp_path):
     sweep = made(tmp_path, seeds=2)
     asked = iter([False, True])
@@ -312,7 +314,8 @@ def test_forty_members_interrupted_ten_times_give_the_same_table(tmp_path):
     """Interrupted politely and by SIGKILL of the whole command, in turn, at random moments."""
     import pandas as pd
 
-    changes = {"stage": [TINY["stage"][0] | {"updates": 1500}]}
+    # Long enough not to be done before it was interrupted ten times, on a quiet machine either.
+    changes = {"stage": [TINY["stage"][0] | {"updates": 3000}]}
     path = write_sweep(tmp_path, changes=changes, start={}, seeds=10, vary={"network.units": [6, 8]})
     environment = os.environ | {"PYTHONPATH": str(PACKAGE)}
     command = [sys.executable, "-m", "lapsus", "sweep", str(path), "-o", str(tmp_path / "out")]
@@ -321,7 +324,7 @@ def test_forty_members_interrupted_ten_times_give_the_same_table(tmp_path):
         process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         before = _checkpoints(tmp_path / "out")
         _until(lambda p=process, b=before: p.poll() is not None or _checkpoints(tmp_path / "out") != b, 300)
-        time.sleep(rng.uniform(0, 4))
+        time.sleep(rng.uniform(0, 2))
         if process.poll() is None:
             process.send_signal(signal.SIGINT if count % 2 else signal.SIGKILL)
             count += 1

@@ -1,5 +1,6 @@
 """Trial tables: units, names, layouts, and every kind of bad input."""
 
+import re
 import warnings
 
 import numpy as np
@@ -274,6 +275,8 @@ def test_missing_columns_are_named_together():
     frame = table().drop(columns=["response", "non_target_1", "non_target_probe_2"])
     assert "columns response, non_target_1, non_target_probe_2 missing" in problems(frame)
     assert "column non_target_2 missing" in problems(table().drop(columns="non_target_2"))
+    said = problems(table().rename(columns={"response": "answer", "subject": "participant"}))
+    assert "answer" in said and "participant (read as subject)" in said and "(response=ITS_NAME)" in said
 
 
 def test_columns_of_one_meaning(tmp_path):
@@ -507,9 +510,21 @@ def test_bids_files_and_folders(tmp_path):
     assert len(trials) == 60 and set(trials.subject) == {"01", "02"} and trials.unit == "degrees"
     assert trials.feature_name == "orientation" and trials.set_size[0] == 2
     assert set(read_trials(tmp_path / "sub-02" / "beh" / "sub-02_task-recall_beh.tsv").subject) == {"02"}
+    for unit in ("degrees_180", "degrees of orientation"):
+        (tmp_path / "task-recall_beh.json").write_text(json.dumps({"response": {"Units": unit}}))
+        with pytest.raises(LapsusError, match="degrees_180"):
+            read_trials(tmp_path)  # its values go up to 360
     (tmp_path / "task-recall_beh.json").write_text("{")
     with pytest.raises(LapsusError, match="not a JSON file"):
         read_trials(tmp_path)
+
+
+def test_a_notebook_shows_angles_in_the_unit_of_the_table():
+    frame = pd.DataFrame({"response": [170.0], "target": [20.0], "target_probe": [90.0], "target_colour": ["red"]})
+    page = Trials.from_table(frame, "degrees_180", "degrees")._repr_html_()
+    # Orientations from −90 to 90, positions from −180 to 180.
+    assert "-10.0" in page and "20.0" in page and "90.0" in page and "red" in page
+    assert "in degrees of orientation (probes in degrees)" in page
 
 
 def test_orientation_files_of_van_den_berg(tmp_path):
@@ -554,3 +569,12 @@ def test_the_same_trials_with_other_responses_share_their_items():
     trials = Trials.from_table(table(), "radians")
     other = trials.with_responses(trials.response + 0.1)
     assert np.shares_memory(other.report, trials.report) and not np.shares_memory(other.response, trials.response)
+
+
+def test_a_notebook_shows_degrees_as_the_user_counts_them():
+    rows = {"response": [20.0], "target": [10.0], "non_target_1": [70.0]}
+    rows |= {"target_probe": [90.0], "non_target_probe_1": [-90.0], "n": [3]}
+    trials = Trials.from_table(pd.DataFrame(rows), unit="degrees_180", probe_unit="degrees")
+    names, values = (re.findall(f"<{cell}>(.*?)</{cell}>", trials._repr_html_()) for cell in ("th", "td"))
+    shown = dict(zip(names, values))
+    assert [float(shown[name]) for name in rows] == [20, 10, 70, 90, -90, 3]

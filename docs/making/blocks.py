@@ -40,6 +40,8 @@ def blocks(text: str) -> list[Block]:
 
 
 def _block(text: str, match: re.Match, language: str) -> Block:
+    if not language and match["code"].startswith(_PROGRAMS):
+        language = "sh"
     before = text[: match.start()]
     reason = _REASON.search(before)
     line = text.count("\n", 0, match.start("code")) + 1

@@ -26,6 +26,8 @@ pytestmark = [
 AXE = Path(os.environ.get("LAPSUS_AXE", Path(__file__).parent / "node_modules" / "axe-core" / "axe.min.js"))
 # Set to a folder to keep the screenshots.
 SHOTS = os.environ.get("LAPSUS_SCREENSHOTS")
+# `make docs`
+SITE = Path(__file__).resolve().parents[2] / "site"
 
 
 @pytest.fixture(scope="module")
@@ -249,4 +251,17 @@ def test_live_page(browser, live, width, dark):
     assert browser.complaints() == []
     assert browser.run("document.documentElement.scrollWidth") <= width
     shot(browser, f"live-{width}-{'dark' if dark else 'light'}")
+    assert audit(browser) == []
+
+
+@pytest.mark.skipif(not (SITE / "index.html").is_file(), reason="no site (make docs)")
+@pytest.mark.parametrize("width, dark", [(390, False), (1280, True)])
+@pytest.mark.parametrize("page", ["index", "tutorials/subject", "claims", "reference/analysis", "reference/commands"])
+def test_the_site_reads_well(browser, page, width, dark):
+    browser.offline()
+    browser.size(width, 844, dark, mobile=width < 500)
+    browser.open((SITE / f"{page}.html").as_uri())
+    assert browser.complaints() == []
+    assert browser.run("document.documentElement.scrollWidth") <= width
+    shot(browser, f"site-{page.replace('/', '-')}-{width}-{'dark' if dark else 'light'}")
     assert audit(browser) == []

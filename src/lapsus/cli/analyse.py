@@ -1,13 +1,15 @@
 """lapsus analyse."""
 
 import json as json_module
-import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from lapsus.cli.evaluate import Delay, delays_of
 from lapsus.cli.train import Trust
+from lapsus.cli.words import on_terminal
 
 if TYPE_CHECKING:
     from lapsus.study.mechanism import Mechanism
@@ -21,7 +23,9 @@ def command(
             metavar="[NETWORK|ACTIVITY.nc]...",
         ),
     ] = None,
-    swapping: Annotated[bool, typer.Option("--swapping", help="Every shipped network whose target has swaps.")] = False,
+    swapping: Annotated[
+        bool, typer.Option("--swapping", help="Every shipped network whose target has swaps, of both sets.")
+    ] = False,
     output: Annotated[
         Path | None,
         typer.Option("-o", "--output", help="Folder for mechanism.csv, NAME.json and the five pictures of each."),
@@ -29,6 +33,7 @@ def command(
     again: Annotated[
         bool, typer.Option("--again", help="Ask networks anew whose answers are in the folder already.")
     ] = False,
+    delay: Delay = None,
     seed: Annotated[int, typer.Option(help="Seed of conditions and noise.", min=0)] = 0,
     threads: Annotated[int | None, typer.Option(help="Threads of the kernel.", show_default="all cores", min=1)] = None,
     trust: Trust = False,
@@ -44,22 +49,31 @@ def command(
     names = [*(source or ()), *(swapping_networks() if swapping else ())]
     if not names:
         raise LapsusError("Name a network or a recording, or ask for all that swap with --swapping.")
+    delays: list[int | None] = [*delays_of(delay)]
+    if delays and any(name.endswith(".nc") for name in names):
+        raise LapsusError("--delay is for networks; a recording has the delays that it was made with.")
     folder = None if output is None else make_folder(output)
     results = []
-    for name in names:
-        path = None if folder is None else folder / f"{_stem(name)}.json"
-        result = None if path is None or again else _kept(path, name, seed, trust)
+    for name, steps in [(name, steps) for name in names for steps in delays or [None]]:
+        asked = {"source": name} | ({} if steps is None else {"delay": steps})
+        at = "" if steps is None else f"-delay-{steps}"
+        path = None if folder is None else folder / f"{_stem(name)}{at}.json"
+        made_of = _identity(name, steps, seed, trust)
+        result = None if path is None or again else _kept(path, made_of)
         if result is None:
-            found = _analyse(name, seed, threads, trust)
-            result = {"source": name} | found.to_dict() | _beside(name, found, seed, trust)
+            found = _analyse(name, steps, seed, threads, trust)
+            result = found.to_dict() | _beside(found) | {"made_of": made_of}
             if path is not None:
-                write_json(path, result)
+                write_json(path, asked | result)
                 _draw(found, path)
+        result = result | asked
         results.append(result)
         if not json:
-            typer.echo("\n".join([f"{name}:", *(f"  {line}" for line in result["said"]), ""]))
+            heading = f"{name}:" if steps is None else f"{name}, delay of {steps} steps:"
+            typer.echo("\n".join([heading, *(f"  {line}" for line in result["said"]), ""]))
         if folder is not None:
-            rows = [{"network": one["source"]} | one["row"] for one in results]
+            rows = [{key: one[key] for key in asked} | one["row"] for one in results]
+            rows = [{"network": row.pop("source")} | row for row in rows]
             write_text(folder / "mechanism.csv", pd.DataFrame(rows).to_csv(index=False, float_format="%.4g"))
     if json:
         typer.echo(json_module.dumps(results[0] if len(results) == 1 else results))
@@ -69,16 +83,16 @@ def _stem(name: str) -> str:
     return Path(name).stem if name.endswith(".nc") else Path(name).name
 
 
-def _beside(name: str, found: "Mechanism", seed: int, trust: bool) -> dict:
-    """What is kept beside the answers: in words, as a row of the table, and what they were computed from."""
+def _beside(found: "Mechanism") -> dict:
+    """What is kept beside the answers: in words, and as a row of the table."""
     from lapsus.files import to_plain
     from lapsus.report.mechanism import answers
     from lapsus.study.mechanism import table_row
 
-    return {"said": answers(found), "row": to_plain(table_row(found)), "made_of": _identity(name, seed, trust)}
+    return {"said": answers(found), "row": to_plain(table_row(found))}
 
 
-def _identity(name: str, seed: int, trust: bool) -> dict | None:
+def _identity(name: str, steps: int | None, seed: int, trust: bool) -> dict | None:
     """Of a network: answers that were computed from the same need not be computed again; recordings are quick."""
     from lapsus import __version__
     from lapsus.library import open_network
@@ -86,25 +100,26 @@ def _identity(name: str, seed: int, trust: bool) -> dict | None:
 
     if name.endswith(".nc"):
         return None
-    return {"weights": weights_digest(open_network(name, trust).model()), "seed": seed, "lapsus": __version__}
+    made_of = {"weights": weights_digest(open_network(name, trust).model()), "seed": seed, "lapsus": __version__}
+    return made_of if steps is None else made_of | {"delay": steps}
 
 
-def _kept(path: Path, name: str, seed: int, trust: bool) -> dict | None:
+def _kept(path: Path, made_of: dict | None) -> dict | None:
     """Answers of an earlier call, cut or not, where they are about the same network."""
     from lapsus.files import from_plain, read_json, understood
 
-    if not path.exists() or name.endswith(".nc"):
+    if not path.exists() or made_of is None:
         return None
     found = read_json(path)
-    if found.get("made_of") != _identity(name, seed, trust):
+    if found.get("made_of") != made_of:
         return None
     with understood(path):  # what is taken of it below
         from_plain(list[str], found["said"])
         from_plain(dict[str, float | str | bool | None], found["row"])
-    return found | {"source": name}
+    return found
 
 
-def _analyse(name: str, seed: int, threads: int | None, trust: bool) -> "Mechanism":
+def _analyse(name: str, steps: int | None, seed: int, threads: int | None, trust: bool) -> "Mechanism":
     from lapsus.analysis.activity import check_activity
     from lapsus.files import read_netcdf
     from lapsus.library import open_network
@@ -114,10 +129,9 @@ def _analyse(name: str, seed: int, threads: int | None, trust: bool) -> "Mechani
         dataset = read_netcdf(Path(name))
         check_activity(dataset)
         return analyse(dataset, seed=seed)
-    say = (
-        (lambda part: print(f"lapsus: {name}, {part} …", file=sys.stderr)) if sys.stderr.isatty() else (lambda _: None)
-    )
-    return analyse(open_network(name, trust).model(), seed=seed, threads=threads, progress=say)
+    model = open_network(name, trust).model()
+    model = model if steps is None else model.at(delay=steps)
+    return analyse(model, seed=seed, threads=threads, progress=partial(on_terminal, name))
 
 
 def _draw(found: "Mechanism", path: Path) -> None:

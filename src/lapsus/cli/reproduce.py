@@ -13,13 +13,14 @@ import typer
 from typer.core import TyperGroup
 
 from lapsus.cli import reproduce_cue_combination, reproduce_train
+from lapsus.cli.evaluate import Delay, delays_of
 
 
 class _FiguresUnlessNamed(TyperGroup):
     """`lapsus reproduce fig2` means `lapsus reproduce figures fig2`: whatever names no verb belongs to the figures."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        if not args or (args[0] not in self.commands and args[0] != "--help"):
+        if not args or (args[0] not in self.commands and args[0] not in ("-h", "--help")):
             args = ["figures", *args]
         return super().parse_args(ctx, args)
 
@@ -49,7 +50,15 @@ def figures(
     seed: Annotated[
         int | None, typer.Option(help="One seed of the networks that ship with several.", show_default="1; claims: all")
     ] = None,
-    output: Annotated[Path, typer.Option("-o", "--output", help="Folder for PDF, PNG and CSV.")] = Path("figures"),
+    further: Annotated[
+        list[Path] | None,
+        typer.Option(help="Folder of a sweep or of runs: its finished networks count in the claims as further seeds."),
+    ] = None,
+    delay: Delay = None,
+    output: Annotated[
+        Path,
+        typer.Option("-o", "--output", help="Folder for PDF, PNG and CSV; with several delays, one in it for each."),
+    ] = Path("figures"),
     recording: Annotated[
         Path | None, typer.Option(help="A recording (netCDF in the activity form) to draw in Fig 3C.")
     ] = None,
@@ -68,35 +77,48 @@ def figures(
     import matplotlib
 
     matplotlib.use("agg")
+    from lapsus.paper.recorded import recorded
     from lapsus.paper.reproduce import FIGURES, reproduce
     from lapsus.paper.roles import Networks
     from lapsus.training.experiment import check_set
 
-    networks = Networks.shipped(seed or 1, check_set(which)) if runs is None else Networks.in_folder(runs)
-    further = [Networks.shipped(other, which) for other in _seeds(which)[1:]] if runs is None and seed is None else []
+    check_set(which)
+    whole = runs is None and seed is None  # the ensemble: all seeds, also those whose weights do not ship
+    sets = Networks.every_seed(which if whole else None, further or ())
+    if not whole:
+        sets.insert(0, Networks.shipped(seed or 1, which) if runs is None else Networks.in_folder(runs))
     data = None if recording is None else _open(recording)
-    folder = None if claims_only else output
-    with TimeLeft() as bar:
-        try:
-            claims = reproduce(
-                networks, figure or (), folder, recording=data, further=further, values=values, progress=bar.at
-            )
-        except KeyboardInterrupt:
-            typer.echo(_stopped(bar.begun[:-1], figure or list(FIGURES), folder, values), err=True)
-            raise typer.Exit(130) from None
+    delays: list[int | None] = [*delays_of(delay)]
+    found = []
+    for steps in delays or [None]:
+        networks, *seeds = [one if steps is None else one.at_delay(steps) for one in sets]
+        known = recorded(which) if whole and steps is None else None
+        place = output / f"delay-{steps}" if len(delays) > 1 else output
+        folder = None if claims_only else place
+        with TimeLeft() as bar:
+            try:
+                claims = reproduce(
+                    networks,
+                    figure or (),
+                    folder,
+                    recording=data,
+                    further=seeds,
+                    values=values,
+                    recorded=known,
+                    progress=bar.at,
+                )
+            except KeyboardInterrupt:
+                typer.echo(_stopped(bar.begun[:-1], figure or list(FIGURES), folder, values), err=True)
+                raise typer.Exit(130) from None
+        found += [({} if steps is None else {"delay": steps}) | claim.as_dict() for claim in claims]
+        if not json:
+            if len(delays) > 1:
+                typer.echo(f"Delay of {steps} steps")
+            if not claims_only:
+                typer.echo(f"Figures are in {place}/\n")
+            typer.echo(describe(claims))
     if json:
-        typer.echo(json_module.dumps([claim.as_dict() for claim in claims], indent=1))
-        return
-    if not claims_only:
-        typer.echo(f"Figures are in {output}/\n")
-    typer.echo(describe(claims))
-
-
-def _seeds(which: str) -> list[int]:
-    """Of the networks of a set that ship."""
-    from lapsus.library.shipped import shipped
-
-    return sorted({one["config"]["seed"] for one in shipped(which).values()})
+        typer.echo(json_module.dumps(found, indent=1))
 
 
 class TimeLeft:

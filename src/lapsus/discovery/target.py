@@ -26,8 +26,10 @@ __all__ = ["Start", "experiment", "starts", "task_like", "updates_within"]
 LEAST_SPREAD = 0.2
 # Guesses rarer than this are left out of the target: the uniform component costs a quarter of the training time.
 LEAST_GUESS = 0.01
-# Updates after which the network is looked at: it is done when it matches with a margin and gets no better.
-ROUND, ROUND_NAME = 500, "fitted target"
+# Updates after which the network is looked at: it is done when it matches with a margin and gets no better. The first
+# round is longer: places far apart, where swaps are rare, need time at a high learning rate (docs/memory.md).
+ROUND, ROUND_NAME = 1500, "fitted target"
+_FIRST = 0.4
 _DISTANCES = 48
 
 
@@ -151,31 +153,30 @@ def experiment(
             0.25,
             0.4,
         )
-    rounds = max(1, round(updates / ROUND))
-    each = -(-updates // rounds)
-    average = max(0.9, min(0.998, 1 - 8 / max(each, 1)))
+    first = max(1, int(_FIRST * updates))
+    rounds = max(1, round((updates - first) / ROUND))
+    each = -(-(updates - first) // rounds)
     last = {
         "name": ROUND_NAME,
-        "updates": each,
         "conditions": 64,
         "trials": 8,
         "hard": hard,
         "temper": temper,
         "objective": diffusion,
-        "learning_rate": 3e-3,
-        "final_learning_rate": 1e-4,
-        "warmup": min(100, each // 10),
         "clip": 5.0,
         "beta_2": 0.999,
         "axes": 0.99,
-        "average": average,
     }
     if start is not None:
         last |= _as_it_was_trained(start)
-        # Later rounds start lower: they refine what the first one found.
-        stages = [last, *[last | {"learning_rate": 1e-3}] * (rounds - 1)]
+        stages = [
+            last | _pace(first, 3e-3, 1e-3, warmup=min(100, first // 10)),
+            last | _pace(each, 2e-3, 5e-5),
+            # Later rounds start lower: they refine what these found.
+            *[last | _pace(each, 1e-3, 5e-5)] * (rounds - 1),
+        ]
     else:
-        stages = [*_from_scratch(updates), last | {"updates": int(0.35 * updates)}]
+        stages = [*_from_scratch(updates), last | _pace(int(0.35 * updates), 3e-3, 1e-4, warmup=min(100, each // 10))]
     table = {
         "name": name,
         "description": "Made by lapsus discover.",
@@ -193,6 +194,17 @@ def experiment(
     elif task["kind"] == "index-cued":
         table["network"] = {"kind": "dendritic", "input_scale": 30.0}  # as in index-preamble
     return Experiment.model_validate(table)
+
+
+def _pace(updates: int, rate: float, final: float, warmup: int = 0) -> dict:
+    average = max(0.9, min(0.998, 1 - 8 / max(updates, 1)))
+    return {
+        "updates": updates,
+        "learning_rate": rate,
+        "final_learning_rate": final,
+        "warmup": warmup,
+        "average": average,
+    }
 
 
 def _as_it_was_trained(start: Start) -> dict:
@@ -242,11 +254,12 @@ def _from_scratch(updates: int) -> list[dict]:
     return stages
 
 
-def updates_within(described: Experiment, seconds: float, probe: int = 12) -> int:
+def updates_within(described: Experiment, seconds: float) -> int:
     """How many updates of the last stage fit into so many seconds on this machine when it is not disturbed.
 
     A busy machine ends training by the clock instead, which costs less than a schedule that is too short.
     """
+    probe = 12
     last = described.stage[-1].model_copy(update={"updates": 10 * probe, "average": 0.0})
     training = Training(described.model_copy(update={"stage": [last]}), Model.of(described))
     times = [time.monotonic()]

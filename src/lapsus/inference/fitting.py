@@ -9,11 +9,11 @@ import pandas as pd
 import torch
 
 from lapsus import circular
+from lapsus.engine.threads import torch_threads
 from lapsus.errors import LapsusError, LapsusWarning
 from lapsus.inference.candidates import EMISSION_ORDER, MODELS, Candidate, Choice, compare, evaluate, most_looks, search
 from lapsus.inference.emissions import EMISSIONS
 from lapsus.inference.laplace import Laplace
-from lapsus.inference.likelihood import one_thread_each
 from lapsus.inference.model import FEATURES, SETS, natural_order
 from lapsus.inference.progress import Bar
 from lapsus.inference.result import Fit, SubjectFits, typical
@@ -75,7 +75,7 @@ def fit(
     if names == ("none",):
         structures = ("shared",)
     work = most_looks(names, emissions, structures, biases) + SAMPLING
-    with Bar(progress, work) as bar, one_thread_each():
+    with Bar(progress, work) as bar, torch_threads(1):
 
         def look(choice: Choice) -> Candidate:
             bar.stage(f"comparing: {choice.words(several)}")

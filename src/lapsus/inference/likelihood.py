@@ -10,10 +10,8 @@ exp(shape) is linear.
 """
 
 import copy
-import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, overload
 
@@ -21,10 +19,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from lapsus.engine.threads import resolve
 from lapsus.inference.interpolation import Sites, sparse_pair
 from lapsus.trials import Trials
 
-__all__ = ["At", "Likelihood", "Parameters", "Total", "in_parallel", "one_thread_each"]
+__all__ = ["At", "Likelihood", "Parameters", "Total", "in_parallel"]
 
 CHUNK = 1 << 17  # array elements per piece of work: small enough to stay in the cache
 COLUMNS = {torch.float64: 8, torch.float32: 32}  # parameter vectors that usually come together
@@ -76,25 +75,15 @@ _pool: ThreadPoolExecutor | None = None
 
 
 def in_parallel(work: Callable, blocks: list, columns: int) -> Iterable:
-    """work(block) for every block, in order, on all cores: one thread a block beats torch's threads inside each
-    operation."""
+    """work(block) for every block, in order, on all cores (or LAPSUS_THREADS): one thread a block beats torch's threads
+    inside each operation."""
     global _pool
-    if len(blocks) < 2 or columns < 8:  # waking a thread takes as long as a few columns
+    threads = min(resolve(None), 8)
+    if threads == 1 or len(blocks) < 2 or columns < 8:  # waking a thread takes as long as a few columns
         return map(work, blocks)
     if _pool is None:
-        _pool = ThreadPoolExecutor(min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2, 8))
+        _pool = ThreadPoolExecutor(threads)
     return _pool.map(work, blocks)
-
-
-@contextmanager
-def one_thread_each() -> Iterator[None]:
-    """torch computes each operation on one thread inside, so that the blocks' threads do not fight; restored after."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
 
 
 class At:

@@ -6,10 +6,11 @@ import numpy as np
 import torch
 from scipy.optimize import minimize
 
+from lapsus.engine.threads import torch_threads
 from lapsus.errors import LapsusError
 from lapsus.inference.emissions import EMISSIONS
 from lapsus.inference.laplace import curvature
-from lapsus.inference.likelihood import Likelihood, Parameters, one_thread_each
+from lapsus.inference.likelihood import Likelihood, Parameters
 from lapsus.inference.model import FEATURES
 from lapsus.trials import Trials
 
@@ -36,7 +37,7 @@ def maximum_likelihood(
     With model "probe" or "report" f is free at every distinct distance (at most 48 of them, as on a ring of positions).
     """
     kind = EMISSIONS[emission]()
-    with one_thread_each():
+    with torch_threads(1):
         sizes, groups = np.unique(trials.set_size, return_inverse=True)
         likelihood = Likelihood(trials, kind, groups, FEATURES[model], even)
         if likelihood.sites is not None and not all(likelihood.sites.exact):

@@ -13,10 +13,10 @@ import pandas as pd
 import torch
 
 from lapsus.circular import wrap
+from lapsus.engine.threads import torch_threads
 from lapsus.errors import LapsusError
 from lapsus.inference.emissions import EMISSIONS
 from lapsus.inference.laplace import approximate
-from lapsus.inference.likelihood import one_thread_each
 from lapsus.inference.model import MixtureModel
 from lapsus.inference.shares import BAND
 from lapsus.trials import Trials
@@ -104,7 +104,7 @@ def power(
     if max(subjects) * max(trials) * options.get("set_size", 4) > _MOST:
         raise LapsusError(f"subjects × trials × set size are {_MOST:,} at most.")
     rows = []
-    with one_thread_each(), torch.no_grad():
+    with torch_threads(1), torch.no_grad():
         for people in subjects:
             for count in trials:
                 if progress is not None:

@@ -18,7 +18,7 @@ from lapsus.trials import Trials
 if TYPE_CHECKING:
     from lapsus.inference.result import Fit
 
-__all__ = ["predictive_checks"]
+__all__ = ["largest_z", "predictive_checks"]
 
 LEAST = 30  # trials below which a check says nothing
 MEASURES = {"error": "cosine of the error", "nearest": "nearest to a non-target", "any": "cosine to the nearest item"}
@@ -54,5 +54,9 @@ def predictive_checks(fit: "Fit") -> pd.DataFrame:
             found = float(observed[name][mine].mean())
             rows.append([kind, which, name, found, values.mean(), sd, (found - values.mean()) / sd])
     table = pd.DataFrame(rows, columns=["kind", "which", "measure", "observed", "predicted", "sd", "z"])
-    limit = norm.ppf(1 - 0.025 / max(len(table), 1))
-    return table.assign(passed=table["z"].abs() <= limit)
+    return table.assign(passed=table["z"].abs() <= largest_z(len(table)))
+
+
+def largest_z(checks: int) -> float:
+    """How many s.d. off the furthest of so many checks may be, at the 5 % level for all together."""
+    return float(norm.ppf(1 - 0.025 / max(checks, 1)))

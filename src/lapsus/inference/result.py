@@ -11,10 +11,11 @@ import pandas as pd
 import torch
 
 from lapsus.behaviour import BNS, NoSwap, TabulatedSwap
+from lapsus.engine.threads import torch_threads
 from lapsus.errors import LapsusError
 from lapsus.inference.contrasts import contrasts
 from lapsus.inference.files import load_fit, save_fit, save_subjects
-from lapsus.inference.likelihood import Parameters, one_thread_each
+from lapsus.inference.likelihood import Parameters
 from lapsus.inference.loo import Loo, leave_one_out
 from lapsus.inference.model import MixtureModel, natural_order
 from lapsus.inference.predictive import predictive_checks
@@ -141,7 +142,7 @@ class Fit:
 
     @cached_property
     def _shares(self) -> dict[str, np.ndarray]:
-        with one_thread_each():
+        with torch_threads(1):
             return group_shares(self.model, self._thinned(self.parameters, 1200), self.apart)
 
     def _labels(self) -> pd.DataFrame:
@@ -207,7 +208,7 @@ class Fit:
     def responsibilities(self) -> pd.DataFrame:
         """Probability that each trial's response reports the target, each non-target, or is a guess: one row a
         trial."""
-        with one_thread_each():
+        with torch_threads(1):
             values = self.model.likelihood().responsibilities(self._thinned(self.parameters, 100))
         names = ["target", *(f"non_target_{i}" for i in range(1, values.shape[1] - 1)), "guess"]
         return pd.DataFrame(values, columns=names)
@@ -226,14 +227,14 @@ class Fit:
     def count_swaps(self, rows: np.ndarray | slice = slice(None)) -> dict[str, float]:
         """How many of some trials (all, or those at a mask) were swaps: expected, low, high (95 %). The interval holds
         what is not known of each trial and what is not known of the parameters."""
-        with one_thread_each():
+        with torch_threads(1):
             likelihood = self.model.likelihood(torch.float32)
             return expected_count(likelihood.swaps(self._thinned(self.parameters, 100))[rows])
 
     @property
     def log_likelihood(self) -> np.ndarray:
         """Of each trial's response at each posterior draw [T, S], nats."""
-        with one_thread_each():
+        with torch_threads(1):
             likelihood, columns = self.model.likelihood(torch.float32), []
             for where in torch.arange(self.draws).split(64):
                 columns.append(likelihood.by_trial(self.parameters.at(where)))
@@ -257,7 +258,7 @@ class Fit:
     def predict(self, count: int = 1, seed: int = 0) -> list[Trials]:
         """`count` sets of the same trials with responses drawn from the posterior predictive distribution."""
         rng = np.random.default_rng([self.seed, seed])
-        with one_thread_each():
+        with torch_threads(1):
             found = []
             for _ in range(count):
                 at = rng.integers(self.draws)
@@ -370,9 +371,9 @@ class SubjectFits(dict):
 
     @property
     def whole(self) -> Fit:
-        """The first subject's fit with the candidates that were compared over all subjects."""
-        first = self._first
-        whole = Fit(first.model, first.parameters, first.rhat, first.accepted, first.seed)
+        """The first subject's fit with the candidates that were compared over all subjects, and the largest R-hat."""
+        first, rhat = self._first, max(fit.rhat for fit in self.values())
+        whole = Fit(first.model, first.parameters, rhat, first.accepted, first.seed)
         whole.candidates = self.candidates
         return whole
 
@@ -401,7 +402,7 @@ class SubjectFits(dict):
 
     def methods(self) -> str:
         """One paragraph for a paper's methods."""
-        return methods(self._first, separate=len(self))
+        return methods(self.whole, separate=len(self))
 
     def to_dict(self) -> dict:
         """What `lapsus fit --by subject --json` prints."""

@@ -7,6 +7,7 @@ import pandas as pd
 
 from lapsus import __version__
 from lapsus.inference.candidates import SCATTER
+from lapsus.inference.predictive import largest_z
 from lapsus.inference.sampler import RHAT
 
 if TYPE_CHECKING:
@@ -139,7 +140,7 @@ def _comparison(fit: "Fit") -> list[str]:
         below = "best" if row["elpd_difference"] == 0 else f"{-row['elpd_difference']:.1f} ± {row['difference_se']:.1f}"
         kept = " (kept)" if row.equals(own) else ""
         rate = f"{100 * row['swap']:>6.1f} %" if swaps else ""
-        sets = f"{row['sets']:<8} " if several else ""
+        sets = f"{row['sets'] if row['model'] != 'none' else '–':<8} " if several else ""
         lines.append(
             f"{row['model']:<9} {SCATTER[row['emission']]:<19} {sets}{'yes' if row['bias'] else 'no':<5}"
             f" {below:<17}{rate}{kept}"
@@ -218,7 +219,7 @@ def _bias(fit: "Fit") -> list[str]:
         return []
     degrees = fit.trials.degrees
     value, low, high = (degrees * fit.bias[name] for name in ("bias", "low", "high"))
-    return [f"All responses are shifted by {value:+.1f}° [{low:+.1f}, {high:+.1f}] (bias)."]
+    return [f"All responses are shifted by {value:+z.1f}° [{low:+z.1f}, {high:+z.1f}] (bias)."]
 
 
 def _p_swap(row: pd.Series) -> str:
@@ -263,13 +264,14 @@ def _contrasts(fit: "Fit") -> list[str]:
         return []
     lines = [f"Differences between {fit.model.by}s for a typical subject, averaged over set sizes [95 % interval]:"]
     for _, row in fit.contrasts.iterrows():
-        if row["unit"] in ("share of responses", "degrees"):
-            factor, unit = (100, " percentage points") if row["unit"] != "degrees" else (1, "°")
+        rate = row["unit"] == "share of responses"
+        if rate or row["unit"] == fit.trials.unit_name:
+            factor, unit = (100, " percentage points") if rate else (1, "°")
             low, high = factor * row["low"], factor * row["high"]
             clear = "" if low <= 0 <= high else ", which leaves out 0"
             lines.append(
-                f"  {row['condition']} − {row['reference']}, {row['measure']}: {factor * row['difference']:+.1f}{unit}"
-                f" [{low:+.1f}, {high:+.1f}]{clear}"
+                f"  {row['condition']} − {row['reference']}, {row['measure']}: {factor * row['difference']:+z.1f}{unit}"
+                f" [{low:+z.1f}, {high:+z.1f}]{clear}"
             )
     return lines
 
@@ -325,7 +327,8 @@ def describe_subjects(fits: "SubjectFits") -> str:
     ]
     if fits.candidates is not None:
         lines += _comparison(fits.whole)
-    lines += ["", "subject     trials   target        non-target    guess         circular s.d."]
+    unit = f" ({first.trials.unit_name})" if first.trials.unit == "degrees_180" else ""
+    lines += ["", f"subject     trials   target        non-target    guess         circular s.d.{unit}"]
     for subject, fit in fits.items():
         table, total = fit.weights, fit.weights["trials"].sum()
         mean = {name: 100 * (table[name] * table["trials"]).sum() / total for name in ("target", "non_target", "guess")}
@@ -333,9 +336,19 @@ def describe_subjects(fits: "SubjectFits") -> str:
         shares = "       ".join(f"{mean[name]:>5.1f} %" for name in ("target", "non_target", "guess"))
         lines.append(f"{subject:<10} {total:>7}   {shares}       {sd:>5.1f}°")
     poor = [subject for subject, fit in fits.items() if not fit.converged]
-    lines.append("" if poor else "Every fit converged.")
+    lines += ["", _subjects_checks(fits), *([] if poor else ["Every fit converged."])]
     lines += [f"Subject {subject}: {fits[subject].warning}" for subject in poor]
     return "\n".join(lines)
+
+
+def _subjects_checks(fits: "SubjectFits") -> str:
+    """Whose responses the fits do not reproduce, corrected for the checks of all subjects."""
+    tables = {subject: fit.checks["z"].abs() for subject, fit in fits.items()}
+    limit = largest_z(sum(len(table) for table in tables.values()))
+    failed = [subject for subject, table in tables.items() if (table > limit).any()]
+    if not failed:
+        return "Predictive checks: the model reproduces the responses of every subject at every set size."
+    return f"The model does not reproduce the responses of subject{'s' * (len(failed) > 1)} {', '.join(failed)}."
 
 
 def methods(fit: "Fit", separate: int | None = None) -> str:
@@ -387,8 +400,9 @@ def methods(fit: "Fit", separate: int | None = None) -> str:
             f" Pareto-smoothed importance sampling; Vehtari, Gelman & Gabry 2017)"
             f"{': ' if rules else ''}{'; '.join(rules)}."
         )
+    drawn = f"{fit.draws} draws{' a subject' * bool(separate)}, R-hat at most {fit.rhat:.2f}"
     parts.append(
-        f"The posterior was sampled by Hamiltonian Monte Carlo ({fit.draws} draws, R-hat at most {fit.rhat:.2f}) with"
-        f" lapsus {__version__}; intervals are central 95 % credible intervals; angles are in {trials.unit_name}."
+        f"The posterior was sampled by Hamiltonian Monte Carlo ({drawn}) with lapsus {__version__}; intervals are"
+        f" central 95 % credible intervals; angles are in {trials.unit_name}."
     )
     return " ".join(parts)

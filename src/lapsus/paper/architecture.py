@@ -76,13 +76,13 @@ def trial_schematic(ax: Axes) -> Axes:
     return ax
 
 
-def denoising_schematic(axes: list[Axes], samples: int = 300, seed: int = 0) -> list[Axes]:
+def denoising_schematic(axes: list[Axes]) -> list[Axes]:
     """The target trajectory of the behavioural subspace: from noise at cue offset to responses at either item."""
     behaviour = BNS(ConstantSwap(0.3))
-    generator = torch.Generator().manual_seed(seed)
-    x_T = behaviour.sample(_conditions(), samples, generator)[:, 0].numpy().T
+    generator = torch.Generator().manual_seed(0)
+    x_T = behaviour.sample(_conditions(), 300, generator)[:, 0].numpy().T
     kept = linear_schedule(SNAPSHOTS[-1]).alpha_bar
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     for ax, t in zip(axes, SNAPSHOTS):
         a = float(kept[t])
         x = np.sqrt(a) * x_T + np.sqrt(1 - a) * rng.standard_normal(x_T.shape)
@@ -157,8 +157,9 @@ def forcing_schematic(ax: Axes) -> Axes:
     ax.text(times[0] - 0.25, target[0] + 0.35, r"$x^*_t$", ha="right", fontsize=7, color=ORANGE)
     ax.text(times[1] + 0.2, reached[1] - 0.25, r"$\hat\mu$", ha="left", va="center", fontsize=7, color=SWAP)
     ax.text(times[0] - 0.25, memory[0], r"$m$", ha="right", va="center", fontsize=7, color=CORRECT)
-    ax.text(5, 7.1, "dashed: the noised target; orange arrows: forcing\nloss: " + r"$\Vert\hat\mu - \mu_q\Vert^2$" +
-            " at every step", ha="center", va="top", fontsize=6, color="0.3")  # fmt: skip
+    loss = r"loss: $\Vert\hat\mu - \mu_q\Vert^2$ at every step"
+    words = f"dashed: the noised target; orange arrows: forcing\n{loss}"
+    ax.text(5, 7.1, words, ha="center", va="top", fontsize=6, color="0.3")
     ax.text(5, 2.4, "memory is not forced", ha="center", va="center", fontsize=6, color=CORRECT)
     return ax
 
@@ -201,17 +202,17 @@ def graphical_model(ax: Axes) -> Axes:
         ax.plot(*centre, "o", color="k", ms=4, zorder=3)
         ax.text(centre[0] + 0.2, centre[1], name, ha="left", va="center", fontsize=8)
 
-    def edge(start: tuple[float, float], end: tuple[float, float], ls: str = "-") -> None:
+    def edge(start: tuple[float, float], end: tuple[float, float], ls: str = "-", leave: float = radius) -> None:
         a, b = np.array(start), np.array(end)
         unit = (b - a) / np.linalg.norm(b - a)
-        arrow(ax, tuple(a + radius * unit), tuple(b - radius * unit), color="k", ls=ls, lw=0.9)
+        arrow(ax, tuple(a + leave * unit), tuple(b - radius * unit), color="k", ls=ls, lw=0.9)
 
     for first, second in (("x", "beta"), ("f", "beta"), ("n", "beta"), ("beta", "y"), ("z", "y")):
         edge(place[first], place[second])
     edge(place["z"], place["x"], "--")
     edge(place["n"], place["x"], "--")
     for key, second in (("theta", "y"), ("omega", "f")):
-        edge(fixed[key][0], place[second])
+        edge(fixed[key][0], place[second], leave=0.05)
     for (x, y, width, height), name in (((0.5, 0.6, 1.6, 3.4), "items n"), ((0.25, 0.15, 5.35, 4.05), "trials")):
         ax.add_patch(Rectangle((x, y), width, height, fill=False, ec=GREY, lw=0.8))
         ax.text(x + width - 0.08, y + 0.06, name, ha="right", va="bottom", fontsize=6, color=GREY)

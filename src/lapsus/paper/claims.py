@@ -16,6 +16,7 @@ from lapsus.circular import distance
 from lapsus.errors import LapsusError
 from lapsus.paper import appendix, cue_combination, fig2, fig3, fig4, prediction
 from lapsus.paper.kept import Kept
+from lapsus.paper.recorded import Recorded
 from lapsus.paper.roles import Networks
 from lapsus.paper.verdicts import Claim, criteria, judge_networks, not_computed
 from lapsus.statistics.intervals import rate_interval, resampled_interval
@@ -394,6 +395,7 @@ def evaluate_claims(
     figures: set[str] | None = None,
     *,
     values: str | Path | None = None,
+    recorded: Recorded | None = None,
     progress: Callable[[str], None] = lambda name: None,
 ) -> list[Claim]:
     """Every claim (of the named figures) in the order of claims.toml; one that lacks a network or trials is undecided
@@ -401,6 +403,7 @@ def evaluate_claims(
 
     networks: one set, or several (seeds). No network counts twice: where a seed lacks a role, it adds no unit.
     values: a file in which the values of networks are kept as they come, so that a run that was cut goes on from it.
+    recorded: values of networks that were measured before and are not there; of these, too, none counts twice.
     """
     sets = networks if isinstance(networks, list) else [networks]
     kept = Kept(values)
@@ -424,5 +427,8 @@ def evaluate_claims(
                     used |= sources
                 except LapsusError as reason:
                     reasons.append(str(reason))
+        for name, value in (recorded or {}).get(id, {}).items():
+            if not used & set(name.split(" + ")):
+                each[name] = value
         found.append(judge_networks(id, each) if each else not_computed(id, reasons[0] if reasons else "no network"))
     return found

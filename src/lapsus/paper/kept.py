@@ -41,7 +41,8 @@ class Kept:
         """That of a claim on the networks of these roles, computed where it is not known."""
         if self.path is None:
             return compute()
-        name = f"{id}: {' + '.join(sorted(networks.sources.get(role, role) for role in roles))}"
+        at = "" if networks.delay is None else f" at a delay of {networks.delay}"
+        name = f"{id}: {' + '.join(sorted(networks.sources.get(role, role) for role in roles))}{at}"
         made_of = _digest(id, networks, roles)
         if name not in self.known or self.known[name].made_of != made_of:
             self.known[name] = Value(compute(), made_of)
@@ -51,5 +52,6 @@ class Kept:
 
 def _digest(id: str, networks: Networks, roles: tuple[str, ...]) -> str:
     weights = [weights_digest(networks.model(role)) for role in roles if role in networks]
-    said = repr((__version__, criteria()[id]["statistic"], networks.sizes, weights))
+    delay = () if networks.delay is None else (networks.delay,)
+    said = repr((__version__, criteria()[id]["statistic"], networks.sizes, weights, *delay))
     return hashlib.sha256(said.encode()).hexdigest()[:16]

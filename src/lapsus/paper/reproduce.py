@@ -14,6 +14,7 @@ from lapsus.errors import LapsusError
 from lapsus.files import make_folder, write_figure, write_text
 from lapsus.paper import appendix, architecture, cue_combination, fig2, fig3, fig4, memory, prediction, schematics
 from lapsus.paper.claims import CLAIMS, evaluate_claims
+from lapsus.paper.recorded import Recorded
 from lapsus.paper.roles import Networks
 from lapsus.paper.verdicts import Claim, criteria
 
@@ -97,11 +98,13 @@ def reproduce(
     recording: xr.Dataset | None = None,
     further: list[Networks] | None = None,
     values: str | Path | None = None,
+    recorded: Recorded | None = None,
     progress: Callable[[str, float], None] = lambda name, share: None,
 ) -> list[Claim]:
     """Draw the named figures (none named: all) into `output` and return the claims they bear on.
 
-    further: other seeds of the networks, for the claims alone. values: where those of each network are kept.
+    further: other seeds of the networks, for the claims alone. values: where those of each network are kept; recorded:
+    those of networks that are not there.
     output: a folder for NAME.pdf, NAME.png and NAME-*.csv; None draws nothing and only tests the claims.
     progress is called with what comes next and the share of the work that is done.
     """
@@ -138,4 +141,5 @@ def reproduce(
             for part, table in FIGURES[name].tables(networks).items():
                 suffix = "" if part == name else f"-{part}"
                 write_text(folder / f"{name}{suffix}.csv", table.to_csv(index=False, float_format="%.6g"))
-    return evaluate_claims([networks, *further], set(names), values=values, progress=lambda id: begin(f"claim {id}"))
+    say = lambda id: begin(f"claim {id}")  # noqa: E731
+    return evaluate_claims([networks, *further], set(names), values=values, recorded=recorded, progress=say)

@@ -1,7 +1,7 @@
 """The networks that the paper's figures need, found among shipped networks or run folders by how they were trained."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -10,13 +10,14 @@ import numpy as np
 import xarray as xr
 
 from lapsus.errors import LapsusError
+from lapsus.files import read_json
 from lapsus.library import Run
-from lapsus.library.shipped import load_shipped, shipped
+from lapsus.library.shipped import load_shipped, shipped, shipped_name
 from lapsus.study.simulation import Simulated, simulate_design, simulate_responses
 from lapsus.study.sizes import FULL_FIGURES, FigureSizes
 from lapsus.training.model import Model
 
-__all__ = ["LABELS", "Networks", "role_of"]
+__all__ = ["LABELS", "Networks", "finished_runs", "role_of"]
 
 # Role → how figures call it. The order is that of the paper's figures.
 LABELS = {
@@ -87,6 +88,37 @@ def _duration(trained: Any, own: Any) -> Any:
     return own if trained is None or isinstance(trained, dict) else trained
 
 
+def _at_delay(load: Callable[[], Model], steps: int) -> Model:
+    return load().at(delay=steps)
+
+
+def _runs_in(folder: str | Path) -> list[Run]:
+    """Runs in a folder of run folders, or in that of a sweep; or the folder itself, if it is a run."""
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise LapsusError(f"{folder} is not a folder; give the folder that holds run folders.")
+    inside = folder / "members" if (folder / "manifest.json").is_file() else folder
+    found = [folder] if (folder / "config.toml").is_file() else sorted(p.parent for p in inside.glob("*/config.toml"))
+    runs = [Run(path) for path in found if any(path.glob("checkpoint-*.json"))]
+    if not runs:
+        raise LapsusError(f"{folder} holds no run folder with a checkpoint; `lapsus train` makes them.")
+    return runs
+
+
+def finished_runs(folder: str | Path) -> dict[str, Run]:
+    """Runs of a folder that are at their end, by name and seed as those that ship: in a sweep, a setting that changes
+    nothing goes by the name of its experiment."""
+    manifest = Path(folder) / "manifest.json"
+    settings = read_json(manifest).get("settings", {}) if manifest.is_file() else {}
+    found = {}
+    for run in _runs_in(folder):
+        own = settings.get(run.experiment.name, {})
+        unchanged = own and not own.get("varied") and not own.get("subject")
+        if run.update >= run.experiment.updates:
+            found[shipped_name(own["experiment"] if unchanged else run.experiment.name, run.experiment.seed)] = run
+    return found
+
+
 @dataclass(frozen=True, eq=False)
 class Networks:
     """Trained models by role, and how much is simulated of each. A figure asks for a role; one without a network leaves
@@ -95,6 +127,7 @@ class Networks:
     loaders: dict[str, Callable]
     sources: dict[str, str] = field(default_factory=dict)
     sizes: FigureSizes = FULL_FIGURES
+    delay: int | None = None  # steps, where it is not each network's own
 
     @classmethod
     def shipped(cls, seed: int = 1, which: str = "paper") -> "Networks":
@@ -112,17 +145,22 @@ class Networks:
 
     @classmethod
     def in_folder(cls, folder: str | Path) -> "Networks":
-        """The run folders in a folder (or the folder itself, if it is a run)."""
-        folder = Path(folder)
-        if not folder.is_dir():
-            raise LapsusError(f"{folder} is not a folder; give the folder that holds run folders.")
-        found = (
-            [folder] if (folder / "config.toml").is_file() else sorted(p.parent for p in folder.glob("*/config.toml"))
-        )
-        runs = {str(path): Run(path) for path in found if any(path.glob("checkpoint-*.json"))}
-        if not runs:
-            raise LapsusError(f"{folder} holds no run folder with a checkpoint; `lapsus train` makes them.")
-        return cls.of_runs(runs)
+        """The run folders in a folder or in that of a sweep (or the folder itself, if it is a run)."""
+        return cls.of_runs({str(run.path): run for run in _runs_in(folder)})
+
+    @classmethod
+    def every_seed(cls, which: str | None, folders: Iterable[str | Path] = ()) -> list["Networks"]:
+        """One set for every seed: of the networks of a set that ship (None: of none) and of finished runs in folders of
+        run folders or of sweeps. Each goes by its name and seed, as those that ship do. Where a seed lacks a role, that
+        of another seed stands in."""
+        candidates: dict[str, tuple[dict, Callable]] = {}
+        for name, one in (shipped(which) if which is not None else {}).items():
+            candidates[name] = one["config"], partial(load_shipped, name)
+        for folder in folders:
+            for name, run in finished_runs(folder).items():
+                candidates[name] = run.experiment.model_dump(exclude_none=True), run.model
+        seeds = sorted({config["seed"] for config, _ in candidates.values()})
+        return [cls._of(candidates, seed) for seed in seeds]
 
     @classmethod
     def of_runs(cls, runs: dict[str, Run]) -> "Networks":
@@ -144,6 +182,13 @@ class Networks:
             if role is not None and role not in loaders:
                 loaders[role], sources[role] = cache(loader), name
         return cls(loaders, sources)
+
+    def at_delay(self, steps: int) -> "Networks":
+        """The same networks on trials with another delay."""
+        loaders: dict[str, Callable] = {
+            role: cache(partial(_at_delay, load, steps)) for role, load in self.loaders.items()
+        }
+        return replace(self, loaders=loaders, delay=steps)
 
     def __contains__(self, role: str) -> bool:
         return role in self.loaders

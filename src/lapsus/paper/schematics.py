@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Circle, FancyArrowPatch, FancyBboxPatch
 
 from lapsus.diffusion import linear_schedule
-from lapsus.plots.style import CORRECT, SWAP, TEXT_WIDTH, letter, style, wheel
+from lapsus.plots.style import CORRECT, SWAP, TEXT_WIDTH, style, wheel
 from lapsus.tasks import FeatureCued
 
 __all__ = [
@@ -160,12 +160,12 @@ def error_schematic(ax: Axes) -> Axes:
     return ax
 
 
-def noise_schedule(ax: Axes, T: int = 40) -> Axes:
+def noise_schedule(ax: Axes) -> Axes:
     """beta_t and sigma_t over the second delay."""
-    table = schedule_table(T)
+    table = schedule_table()
     ax.plot(table["t"], table["beta"], color=CORRECT, label=r"corruption variance $\beta_t$")
     ax.plot(table["t"], table["sigma"], color=SWAP, label=r"generative noise s.d. $\sigma_t$")
-    ax.set(xlabel="time from cue offset t (steps)", ylabel="noise", ylim=(0, None), xlim=(0, T))
+    ax.set(xlabel="time from cue offset t (steps)", ylabel="noise", ylim=(0, None), xlim=(0, 40))
     ax.legend()
     return ax
 
@@ -196,6 +196,6 @@ def task_figure() -> Figure:
         fig, (a, b) = plt.subplots(2, 1, figsize=(TEXT_WIDTH, 4.0), height_ratios=(1, 1.1), layout="constrained")
         task_schematic(a, FeatureCued().epochs)
         training_schematic(b)
-        letter(a, "A", x=0.03, y=0.92)
-        letter(b, "B", x=0.03, y=0.92)
+        for name, height in (("A", 0.96), ("B", 0.49)):
+            fig.text(0.005, height, name, fontsize=9, fontweight="bold")
     return fig

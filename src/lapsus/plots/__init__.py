@@ -8,4 +8,6 @@ from lapsus.plots import (
     numbers as numbers,
     panels as panels,
     style as style,
+    subject_fits as subject_fits,
+    swap_functions as swap_functions,
 )

@@ -1,7 +1,6 @@
 """Five pictures of how a network makes swaps: when, what carries it, along which axis, which kind, what dynamics."""
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from matplotlib import pyplot as plt
@@ -53,11 +52,6 @@ def _time(ax: Axes, ylabel: str, onset: float, *, top: float = 1.02, bottom: flo
     return ax
 
 
-def _says(ax: Axes, text: str, x: float = 0.02, y: float = 0.97, **options: Any) -> None:
-    """A remark inside the panel, where no data are."""
-    ax.text(x, y, text, transform=ax.transAxes, **({"va": "top", "fontsize": SMALL, "color": "0.35"} | options))
-
-
 def _triple(values: tuple[float, float, float], percent: bool = False) -> str:
     value, low, high = (100 * v for v in values) if percent else values
     return f"{value:.0f} % [{low:.0f}, {high:.0f}]" if percent else f"{value:+z.2f} [{low:+z.2f}, {high:+z.2f}]"
@@ -71,8 +65,9 @@ def commitment_panel(ax: Axes, found: Commitment) -> Axes:
     ax.plot([found.times[0], found.half_time, found.half_time], [0.5, 0.5, 0], color=GREY, lw=0.7, ls=(0, (3, 2)))
     ax.text(found.half_time + 1, 0.06, f"half at {found.half_time:.0f}", fontsize=6, color="0.3")
     value, low, high = (100 * v for v in found.before_cue)
-    many = f"{found.conditions} conditions\n× {found.groups} pasts\n× {found.replays} replays"
-    _says(ax, f"at cue onset:\n{value:z.0f} % [{low:z.0f}, {high:z.0f}]\n\n{many}")
+    many = f"{found.conditions} conditions × {found.groups} pasts × {found.replays} replays"
+    fixed = f"fixed at cue onset: {value:z.0f} % [{low:z.0f}, {high:z.0f}]"
+    ax.set_title(f"{fixed}\n{many}", fontsize=SMALL, color="0.35", pad=12, linespacing=1.2)
     return _time(ax, "share of the outcome fixed", found.cue_onset)
 
 
@@ -101,7 +96,7 @@ def push_panel(ax: Axes, found: Push) -> Axes:
         ax.plot(found.sizes, values, marker="o", ms=2.5, color=colours.get(name, "k"), label=name + more, **line)
     where = "at cue onset" if found.time < 0 else f"at step {found.time:.0f}"
     ax.set(xlabel="push (s.d. of memory)", ylabel="p(swap)", ylim=(-0.02, 1.02))
-    _says(ax, f"push {where}", x=0.5, ha="center")
+    ax.text(0.5, 0.97, f"push {where}", transform=ax.transAxes, ha="center", va="top", fontsize=SMALL, color="0.35")
     ax.legend(
         loc="lower left",
         bbox_to_anchor=(-0.12, 1.06),
@@ -126,7 +121,7 @@ def axis_panel(ax: Axes, found: Geometry, onset: float = float("nan")) -> Axes:
     wrong = f"colour not held fixed: {part.colour_confound:.2f}"
     ax.plot([part.times[-1]], [part.colour_confound], "x", color=BLUE, ms=4, label=wrong)
     ax.legend(loc="lower left", bbox_to_anchor=(-0.12, 1.06), fontsize=SMALL, handlelength=1.2, labelspacing=0.3)
-    return _time(ax, "swap or correct? (area, held out)", onset, top=1.05, bottom=0.3)
+    return _time(ax, "was the reported colour asked for?\n(area, held out)", onset, top=1.05, bottom=0.3)
 
 
 def axis_cosines(ax: Axes, found: Geometry) -> Axes:
@@ -138,27 +133,30 @@ def axis_cosines(ax: Axes, found: Geometry) -> Axes:
     ax.plot([1], [part.across_colours], "o", color=BLUE, ms=5, label="opposite colour")
     ax.set(ylim=(-1.05, 1.05), xlim=(-0.6, 1.6), ylabel="cos of the swap axis")
     ax.set_xticks([0, 1], ["at other\nplaces", "of opposite\ncolours"], fontsize=SMALL)
-    _says(ax, "grey: random directions", x=0.5, ha="center")
     return ax
 
 
 def rings_panel(ax: Axes, found: Geometry) -> Axes:
-    """The two fitted rings of one place and colour, seen at an angle: up is their common normal."""
+    """The two fitted rings of one place and colour, seen at an angle: up is the normal that both have in common."""
     pair = found.fitted[0]
     colour = np.linspace(-np.pi, np.pi, 33)
     middle = (pair.recalled.centre + pair.other.centre) / 2
-    across, depth = pair.recalled.plane
-    for ring, filled, label in ((pair.recalled, True, "fixed colour recalled"), (pair.other, False, "the other one")):
+    # Across and into the page: where the two rings together are widest.
+    across, depth = np.linalg.svd(np.concatenate([r.radii[:, None] * r.plane for r in (pair.recalled, pair.other)]))[2][
+        :2
+    ]
+    for ring, filled in ((pair.recalled, True), (pair.other, False)):
         points = ring.at(colour) - middle
-        x, y = points @ across + 0.5 * points @ depth, points @ pair.normal + 0.3 * points @ depth
+        x, y = points @ across + 0.4 * points @ depth, points @ pair.normal + 0.2 * points @ depth
         ax.plot(x, y, color="0.6", lw=0.7, zorder=1)
         face = wheel(colour) if filled else "w"
-        ax.scatter(x, y, c=face, edgecolors=wheel(colour), s=11, linewidths=0.9, zorder=2, label=label)
+        ax.scatter(x, y, c=face, edgecolors=wheel(colour), s=11, linewidths=0.9, zorder=2)
     ax.set(xticks=[], yticks=[], ylabel="normal of the rings", xlabel="plane of the rings")
-    apart = np.mean([one.distance for one in found.fitted])
-    explained = np.mean([one.explained for one in found.fitted])
-    words = f"{apart:.1f} s.d. apart; R² of the colour {explained:.2f}\nfilled: fixed colour recalled; open: the other"
-    ax.set_title(words, fontsize=SMALL, linespacing=1.2)
+    apart, parallel, explained = (
+        np.mean([getattr(one, name) for one in found.fitted]) for name in ("distance", "parallel", "explained")
+    )
+    words = f"{apart:.1f} s.d. apart; planes' cos {parallel:.2f}; R² of the colour {explained:.2f}"
+    ax.set_title(f"{words}\nfilled: fixed colour recalled; open: the other", fontsize=SMALL, linespacing=1.2)
     ax.margins(0.12)
     return ax
 
@@ -180,8 +178,8 @@ def kind_panel(ax: Axes, found: Kind, apart: float | None = None) -> Axes:
     return _time(ax, "weight of the prediction", found.cue_onset, top=1.5, bottom=-0.6)
 
 
-def weights_panel(ax: Axes, found: Kind) -> Axes:
-    """Weights at the end of delay 2, swap minus correct trials, with their 95 % intervals."""
+def weights_panel(ax: Axes, found: Kind, said: str) -> Axes:
+    """Weights at the end of delay 2, swap minus correct trials, with their 95 % intervals; said: what they decide."""
     for level in (0, 1):
         ax.axvline(level, color=GREY, lw=0.5, ls=(0, (3, 2)), zorder=0)
     for k, name in enumerate(KINDS):
@@ -191,7 +189,7 @@ def weights_panel(ax: Axes, found: Kind) -> Axes:
     ax.set(yticks=[0, -1, -2], ylim=(-2.6, 0.6), xlim=(-0.35, 1.35), xlabel="weight at the response")
     ax.set_yticklabels(KINDS)
     angle = f"predictions {found.angle:.0f}° apart; " if np.isfinite(found.angle) else ""
-    ax.set_title(f"{found.decision}\n({angle}{found.swaps:,} swaps)", fontsize=6, linespacing=1.2)
+    ax.set_title(f"{said}\n({angle}{found.swaps:,} swaps)", fontsize=6, linespacing=1.2)
     return ax
 
 
@@ -236,7 +234,7 @@ def decoding_panel(ax: Axes, found: Decoding) -> Axes:
     ax.axhline(0.5, color=GREY, lw=0.6, ls=(0, (3, 2)))
     ax.plot(found.times, found.null, color=GREY, lw=0.7, label="labels shuffled")
     ax.plot(found.times, found.auc, color=BLUE, label="coming swap")
-    ax.legend(fontsize=SMALL, loc="upper left", bbox_to_anchor=(0, 0.95), labelspacing=0.3)
+    ax.legend(loc="lower left", bbox_to_anchor=(-0.12, 1.06), fontsize=SMALL, handlelength=1.2, labelspacing=0.3)
     return _time(ax, "read from memory (area, held out)", found.onset, top=1.05, bottom=0.3)
 
 
@@ -295,7 +293,8 @@ def _which(found: Mechanism) -> Figure:
     if found.kind is None:
         return _figure(found, "kind", [], COLUMN_WIDTH)
     apart = parting(found.kind, found.decoding)
-    panels: _Panels = [(kind_panel, (found.kind, apart and apart[0])), (weights_panel, (found.kind,))]
+    said = "not known" if "kind" in found.contradicted else found.kind.decision
+    panels: _Panels = [(kind_panel, (found.kind, apart and apart[0])), (weights_panel, (found.kind, said))]
     return _figure(found, "kind", panels, 1.6 * COLUMN_WIDTH, (1.4, 1))
 
 

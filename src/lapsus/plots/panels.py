@@ -12,11 +12,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from lapsus.inference.result import Fit
-from lapsus.plots import fits
 from lapsus.plots.axes import cloud
+from lapsus.plots.fits import predictive
 from lapsus.plots.mechanism import FIGURES
 from lapsus.plots.numbers import numbers_of
 from lapsus.plots.style import BLUE, GREY, ORANGE, VERMILION, mark_epochs, style, wheel_key
+from lapsus.plots.swap_functions import model_comparison, swap_probability
 from lapsus.study.findings import NetworkFindings
 from lapsus.study.match import Match
 from lapsus.study.mechanism import Mechanism, Planes
@@ -138,13 +139,13 @@ def behaviour_fit(fit: Fit, truth: Callable[[np.ndarray], np.ndarray] | None = N
     """Swap probability with its band (and the truth where it is known), posterior predictive, model comparison."""
     with style():
         figure, axes = plt.subplots(1, 3, figsize=(6.9, 2.3), layout="constrained", width_ratios=(1.15, 1, 1))
-        fits.swap_probability(axes[0], fit)
+        swap_probability(axes[0], fit)
         if truth is not None and fit.name in ("probe", "constant"):
             d = np.linspace(np.pi / 4, np.pi, 60)
             axes[0].plot(np.degrees(d), 1 / (1 + np.exp(-truth(d))), color="k", ls=(0, (3, 2)), lw=1.3, label="true")
             axes[0].legend(loc="upper right")
-        fits.predictive(axes[1], fit)
-        fits.comparison(axes[2], fit.comparison, fit.name)
+        predictive(axes[1], fit)
+        model_comparison(axes[2], fit.comparison, fit.name)
         axes[2].set_xlabel("log predictive density\nbelow the best (nats, ± s.e.)")
     words = "the fitted swap probability by distance with its 95 % band" + (
         " and the observer's true one" if truth is not None else ""
@@ -213,18 +214,19 @@ def swap_curve(ax: Axes, evaluation: dict, *, exact: bool = False) -> None:
     ax.set(ylabel="swap rate", ylim=(0, max(0.02, 1.15 * float(max(high.max(), target.max())))))
 
 
-def swap_target(evaluation: dict, label: str = "") -> Picture:
+def swap_target(evaluation: dict) -> Picture:
     """Swap curve of a network beside its target and what a perfect network would do."""
     with style():
         figure, ax = plt.subplots(figsize=(3.3, 2.4), layout="constrained")
         swap_curve(ax, evaluation, exact=True)
-        legend_above(ax, label)
+        legend_above(ax)
+    rate, off = "Swap rate, all distances together", f"{evaluation['swap_curve_mad']:.3f}"
+    if len(evaluation["swap_curve"]) > 1:
+        rate, off = "Swap rate by distance", f"{off} on average and {evaluation['swap_curve_max']:.3f} at most"
     return picture(
         figure,
-        "Swap rate by distance: network beside its target and the exact denoiser; mean deviation"
-        f" {evaluation['swap_curve_mad']:.3f}.",
-        "Swap rate by distance, with its 95 % interval. Mean deviation from the target"
-        f" {evaluation['swap_curve_mad']:.3f}, largest {evaluation['swap_curve_max']:.3f}.",
+        f"{rate}: network beside its target and the exact denoiser; {off} from the target.",
+        f"{rate}, with its 95 % interval; {off} from the target.",
     )
 
 
@@ -366,7 +368,7 @@ def comparison(networks: list[NetworkFindings]) -> Picture:
         axes[0].set_yticklabels([f"network {k + 1}" for k in rows])
         axes[1].set(xlabel="share carried", xlim=(-0.15, 1.15))
         if axes[1].get_legend_handles_labels()[0]:
-            axes[1].legend(loc="center")
+            legend_above(axes[1])
     return picture(
         figure,
         "For each network, when half of the outcome is fixed and which share the forming response x and memory m carry,"

@@ -2,6 +2,7 @@
 variable."""
 
 import itertools
+import textwrap
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -92,14 +93,11 @@ def style() -> Iterator[None]:
         yield
 
 
-def _lab_wheel(
-    count: int = 256, lightness: float = 68.0, centre: tuple[float, float] = (8.0, 18.0), radius: float = 52.0
-) -> np.ndarray:
-    """A circle in CIE L*a*b* as sRGB [count, 3]: equal lightness, even steps of hue, as in experiments on colour
-    memory."""
-    angle = np.linspace(-np.pi, np.pi, count, endpoint=False)
-    a, b = centre[0] + radius * np.cos(angle), centre[1] + radius * np.sin(angle)
-    fy = np.full(count, (lightness + 16) / 116)
+def _lab_wheel() -> np.ndarray:
+    """A circle in CIE L*a*b* as sRGB [256, 3]: equal lightness, even steps of hue, as in colour memory experiments."""
+    angle = np.linspace(-np.pi, np.pi, 256, endpoint=False)
+    a, b = 8 + 52 * np.cos(angle), 18 + 52 * np.sin(angle)
+    fy = np.full(256, (68 + 16) / 116)
     f = np.stack([fy + a / 500, fy, fy - b / 200], 1)
     xyz = np.where(f > 6 / 29, f**3, 3 * (6 / 29) ** 2 * (f - 4 / 29)) * [0.95047, 1.0, 1.08883]
     matrix = np.array([[3.2406, -1.5372, -0.4986], [-0.9689, 1.8758, 0.0415], [0.0557, -0.2040, 1.0570]])
@@ -170,8 +168,6 @@ def note(ax: Axes, text: str) -> Axes:
 
 
 def _wrapped(text: str, width: int) -> str:
-    import textwrap
-
     return "\n".join(textwrap.wrap(text, width))
 
 
@@ -183,16 +179,8 @@ def panel(ax: Axes, draw: Callable[..., Axes], *args: Any, **options: Any) -> Ax
         return note(ax, str(reason))
 
 
-def mark_epochs(ax: Axes, onset: float, *, offset: float = 0.0, label: bool = True) -> None:
-    """Grey stripe over the cue."""
-    ax.axvspan(onset, offset, color="0.88", lw=0, zorder=0)
-    if label:
-        ax.annotate(
-            "cue",
-            ((onset + offset) / 2, 1),
-            xycoords=("data", "axes fraction"),
-            ha="center",
-            va="bottom",
-            fontsize=5.5,
-            color="0.4",
-        )
+def mark_epochs(ax: Axes, onset: float) -> None:
+    """Grey stripe over the cue, from its onset to its offset at 0."""
+    ax.axvspan(onset, 0, color="0.88", lw=0, zorder=0)
+    where = {"xycoords": ("data", "axes fraction"), "ha": "center", "va": "bottom"}
+    ax.annotate("cue", (onset / 2, 1), fontsize=5.5, color="0.4", **where)

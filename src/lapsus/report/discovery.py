@@ -1,8 +1,10 @@
 """The page of a discovery."""
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -52,11 +54,12 @@ def discovery_page(content: DiscoveryContent) -> str:
             "title": f"lapsus discovery: {shortened(settings['source'])}",
             "subtitle": _about(trials, content),
             "sections": list(SECTIONS.items()),
-            "sentences": content.sentences,
+            # The rest is the mechanism, which the answer says in words and its section in numbers.
+            "sentences": content.sentences[:3],
             "answer": first_answer([n.mechanism for n in networks]),
             "verdict": _verdict(networks),
             "data": _data(trials, summary, content.notes),
-            "fit": {"picture": panels.behaviour_fit(fit, content.truth), "summary": summary["summary"]},
+            "fit": {"picture": panels.behaviour_fit(fit, content.truth), "words": _paragraphs(summary["summary"])},
             "networks": [network_part(which, network) for which, network in enumerate(networks, 1)],
             "match_table": _match_table(networks, trials.degrees),
             "mechanism_table": mechanism_table(networks),
@@ -108,6 +111,15 @@ def _data(trials: Trials, summary: dict[str, Any], notes: list[str]) -> dict[str
         ]
         rows = table("Subjects", ["subject", "trials", "median error (°)"], body)
     return {"text": text, "notes": notes, "picture": panels.data_overview(trials), "subjects": rows}
+
+
+def _paragraphs(summary: str) -> list[tuple[bool, str]]:
+    """A summary's lines by kind: those in columns (True), which a narrow page must not break, and sentences."""
+    found = []
+    for paragraph in summary.strip().split("\n\n"):
+        lines = groupby(paragraph.split("\n"), lambda line: re.search(r"^ {2}|\S {2,}\S", line) is not None)
+        found += [(columns, ("\n" if columns else " ").join(several)) for columns, several in lines]
+    return found
 
 
 def _power(trials: Trials, summary: dict[str, Any]) -> str:

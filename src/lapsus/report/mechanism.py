@@ -9,7 +9,7 @@ import numpy as np
 
 from lapsus.analysis.kind import Kind
 from lapsus.analysis.trialwise import AlignmentTest
-from lapsus.study.mechanism import Mechanism, parting
+from lapsus.study.mechanism import TELLS, Mechanism, parting
 
 __all__ = [
     "TITLES",
@@ -76,14 +76,14 @@ def unasked(found: Mechanism) -> list[str]:
 
 _WHEN = {"after": "Swaps are decided after the cue", "before": "Part of what becomes a swap is decided before the cue"}
 _WHAT = {
-    "x": "The slip travels in the response that is forming, not in memory.",
+    "x": "The slip travels in the response that is forming; memory, put into another trial, does not bring it along.",
     "m": "The slip travels in memory.",
     "neither": "Neither the response that is forming nor memory carries the slip alone.",
 }
 _WHICH = {
     "misbinding": "The colours change places in memory before the cue.",
-    "misselection": "Memory before the cue is right; the wrong colour is selected after it.",
-    "misinterpretation": "Memory before the cue is right; it is the cue that is taken for the other one.",
+    "misselection": "Before the cue the colours are in their places; the wrong colour is selected after it.",
+    "misinterpretation": "Before the cue the colours are in their places; the cue is taken for the other one.",
     "no mark": "Memory shows no trace of it up to the response.",
 }
 
@@ -149,8 +149,8 @@ def _unknown_kind(found: list[Mechanism]) -> str:
     if any(one.maybe_misbinding for one in found):
         return "Which kind of error it is cannot be told from so few swaps."
     return (
-        "Memory before the cue shows no slip; whether the wrong colour is selected after it or the cue is taken for the"
-        " other one cannot be told apart here."
+        "Before the cue the colours are in their places; whether the wrong one is selected after it or the cue is taken"
+        " for the other one cannot be told apart here."
     )
 
 
@@ -228,10 +228,15 @@ def axis(found: Mechanism) -> str:
     part = found.swap_axis.axis
     measured = f"held-out area {part.auc:.2f} [{part.low:.2f}, {part.high:.2f}], shuffled {part.null:.2f}"
     if not found.axis_tells:
+        read = found.decoding
+        by = ""
+        if read is not None and read.at_response >= TELLS:
+            by = f"a held-out decoder reads the swap from memory at the response (area {read.at_response:.2f}) by the"
+            by += " colour that is reported: "
         return (
-            "Axis: among trials that report the same colour, memory at the response hardly tells swaps from correct"
-            f" ones ({measured}); an axis that seems to, without holding that colour fixed, finds the colour (it tells"
-            f" correct trials apart by it with {part.colour_confound:.2f})."
+            f"Axis: {by}among trials that report the same colour, memory hardly tells swaps from correct ones"
+            f" ({measured}). An axis that does not hold that colour fixed finds the colour (it tells correct trials"
+            f" apart by it with {part.colour_confound:.2f})."
         )
     same = "one axis for all places" if part.shared > part.shared_null else "another axis at other places"
     return (

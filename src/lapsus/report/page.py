@@ -14,6 +14,7 @@ __all__ = ["MARK", "SECTIONS", "page_place", "render"]
 
 # Every page of ours says so; what does not is not replaced.
 MARK = "Made by lapsus"
+PLANES = "Planes, rings and single trials"
 SECTIONS = {
     "found": "What was found",
     "data": "The data",
@@ -33,9 +34,31 @@ def render(context: dict[str, Any], template: str = "page.html") -> str:
         loader=FileSystemLoader(here), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     css, script = (Markup((here / name).read_text()) for name in ("page.css", "page.js"))
-    first, later = by_first_use(" ".join(context.get("sentences", ())))
-    own = {"css": css, "script": script, "first_terms": first, "later_terms": later}
+    own = {
+        "css": css,
+        "script": script,
+        "planes": PLANES,
+        "terms": by_first_use(_texts(context)) if "networks" in context else {},
+    }
     return environment.get_template(template).render(context | own)
+
+
+def _texts(context: dict[str, Any]) -> dict[str, str]:
+    """Place → what it says, for the places of a report at which words can be defined, in its order."""
+    networks = context["networks"]
+    against = [picture.caption for network in networks for picture in network["match_pictures"]]
+    texts = {
+        "found": [context["answer"], context["verdict"]["text"], *context["sentences"]],
+        "match": [*(row[0] for row in context["match_table"]["body"]), *against],
+        "mechanism": [context["mechanism_columns"]] if len(networks) > 1 else [],
+    }
+    for which, network in enumerate(networks, 1):
+        for asked in network["questions"]:
+            texts[f"{asked['title']} {which}"] = [asked["text"], asked["picture"].caption]
+        rings = [network["rings"]["axes"]] if network["rings"] else []
+        texts[f"planes {which}"] = [PLANES, *network["planes_text"], *rings]
+    texts["sure"] = [check.text for check in context["checks"]]
+    return {place: " ".join(said) for place, said in texts.items()}
 
 
 def page_place(path: Path) -> Path:

@@ -1,6 +1,7 @@
 """The words of a page: what each means, a small drawing, and how it would look in a recording."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from markupsafe import Markup
@@ -57,6 +58,7 @@ TERMS = (
         " are perpendicular, about 0.5 where they have nothing to do with each other.",
         "A decoder of one item's colour works for the other one where planes are aligned, and fails elsewhere.",
         Markup('<path d="M6 40l30-10 24 8-30 10zM6 20l30-10 24 8-30 10z"/><path d="M72 6v36l16-8V-2z"/>'),
+        r"\bplanes\b|\|cos\|",
     ),
     Term(
         "x and m",
@@ -75,17 +77,23 @@ TERMS = (
         Markup(
             '<ellipse cx="48" cy="15" rx="36" ry="9"/><ellipse cx="48" cy="35" rx="36" ry="9" stroke-dasharray="3 3"/>'
         ),
+        r"\brings\b",
     ),
     Term(
         "excess",
         "how much larger the network's loss is than that of the best possible denoiser; 0 is perfect.",
         "It has no counterpart in a recording: it needs the distribution that the network was trained on.",
         Markup('<path d="M6 6C20 34 40 36 90 36"/><path d="M6 43h84" stroke-dasharray="3 3"/>'),
+        r"\b[Ee]xcess\b",
     ),
 )
 
 
-def by_first_use(text: str) -> tuple[list[Term], list[Term]]:
-    """The words that a text uses, and the others."""
-    used = [term for term in TERMS if term.used_in(text)]
-    return used, [term for term in TERMS if term not in used]
+def by_first_use(texts: Mapping[str, str]) -> dict[str, list[Term]]:
+    """Place → the words that are used there and at no place before it; texts: place → what it says, in the page's
+    order."""
+    found, left = {}, list(TERMS)
+    for place, text in texts.items():
+        found[place] = [term for term in left if term.used_in(text)]
+        left = [term for term in left if term not in found[place]]
+    return found

@@ -42,6 +42,7 @@ from lapsus.training.model import Model
 __all__ = [
     "ALL",
     "QUESTIONS",
+    "TELLS",
     "Mechanism",
     "Planes",
     "analyse",
@@ -385,7 +386,8 @@ def table_row(found: Mechanism) -> dict:
         row |= {"shared": axis.shared, "shared_null": axis.shared_null}
         row["ring_distance"] = float(np.mean([pair.distance for pair in rings])) if rings else None
     if (kind := found.kind) is not None:
-        row |= {"kind": kind.decision, "misselection": kind.weights["misselection"][0]}
+        said = "not known" if "kind" in found.contradicted else kind.decision
+        row |= {"kind": said, "misselection": kind.weights["misselection"][0]}
         row |= {"misinterpretation": kind.weights["misinterpretation"][0], "misbinding": kind.weights["misbinding"][0]}
         row |= {"angle": kind.angle, "needed": kind.needed, "swaps": kind.swaps, "onset": kind.onset}
         apart = parting(kind, found.decoding)

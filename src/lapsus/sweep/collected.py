@@ -1,5 +1,6 @@
 """All members of a sweep as one table: what varied, what was measured, and what is so over networks."""
 
+import hashlib
 import io
 import json
 import math
@@ -223,8 +224,6 @@ def sweep_claims(sweep: Sweep, trust: bool = False, told: Callable[[str], None] 
 
 def _key(sweep: Sweep, label: str, names: list[str]) -> str:
     """Of a set and of the weights in it."""
-    import hashlib
-
     digest = hashlib.sha256(label.encode())
     for name in names:
         digest.update(f"{name} {_checkpoint(sweep, name).sha256}\n".encode())

@@ -38,8 +38,11 @@ def run_member(sweep: Sweep, name: str, threads: int = 1, stop: Callable[[], boo
     except KeyboardInterrupt:
         return MemberOutcome("interrupted")
     except Exception as error:  # whatever a user's own classes raise is a failure of this member alone
-        reason = str(error) if isinstance(error, LapsusError) else f"{type(error).__name__}: {error}"
-        sweep.note_failure(name, reason, traceback.format_exc().splitlines())
+        if isinstance(error, LapsusError):  # says by itself what is wrong
+            reason, lines = str(error), sweep.last_lines(name)
+        else:
+            reason, lines = f"{type(error).__name__}: {error}", traceback.format_exc().splitlines()
+        sweep.note_failure(name, reason, lines)
         return MemberOutcome("failed", reason)
 
 

@@ -199,8 +199,9 @@ def _number(name: str) -> int:
     return int(name.rsplit("_", 1)[1])
 
 
-def item_columns(table: pd.DataFrame, source: str) -> tuple[list[str], list[str]]:
-    """Names of the report columns and of the probe columns (possibly none), the cued item first."""
+def item_columns(table: pd.DataFrame, source: str, called: dict[str, str]) -> tuple[list[str], list[str]]:
+    """Names of the report columns and of the probe columns (possibly none), the cued item first; called: what the file
+    calls those that were renamed."""
     missing = [name for name in ("response", "target") if name not in table]
     if "response" in missing and {"response_x", "response_y"} <= set(table):
         missing.remove("response")
@@ -219,10 +220,12 @@ def item_columns(table: pd.DataFrame, source: str) -> tuple[list[str], list[str]
             n.replace("_probe", "") for n in probes if n not in partners and n.replace("_probe", "") not in missing
         ]
     if missing:
+        there = (f"{called[name]} (read as {name})" if name in called else str(name) for name in table.columns)
         raise LapsusError(
             f"{source}: column{'s' * (len(missing) > 1)} {', '.join(missing)} missing; a trial table needs response,"
             " target and, beyond one item, non_target_1, …; and where the items' probe feature is given, target_probe,"
-            f" non_target_probe_1, … for all of them; this one has {', '.join(map(str, table.columns))}."
+            f" non_target_probe_1, … for all of them. This one has {', '.join(there)}; if one of these is"
+            f" {missing[0]}, say so with `columns` ({missing[0]}=ITS_NAME)."
         )
     if "target_probe" not in table:
         return ["target", *others], []

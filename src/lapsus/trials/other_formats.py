@@ -113,7 +113,7 @@ def _described(side: Path) -> dict[str, str]:
             continue
         unit = str(about.get("Units", "")).lower()
         if "unit" not in found and unit.startswith(("deg", "°")):
-            found["unit"] = "degrees"
+            found["unit"] = "degrees_180" if "180" in unit or "orient" in unit else "degrees"
         if "unit" not in found and unit.startswith("rad"):
             found["unit"] = "radians"
         if "feature_name" not in found and about.get("LongName"):

@@ -115,7 +115,7 @@ class Trials:
         for name in (unit, probe_unit):
             if name is not None and name not in UNITS:
                 raise LapsusError(f"{source}: unit '{name}' is not known; use one of {', '.join(UNITS)}.")
-        reports, probes = item_columns(table, source)
+        reports, probes = item_columns(table, source, self.called)
         names = [n for n in ["response", *reports, *probes, "set_size", "response_x", "response_y"] if n in table]
         numbers, problems = _numbers(table, names)
         features = [name for name in ["response", *reports] if name in numbers]
@@ -158,8 +158,12 @@ class Trials:
         )
 
     def _repr_html_(self) -> str:
-        first = self.table.head().to_html(index=False, border=0, float_format=lambda value: f"{value:.3f}")
-        return f"<p><b>{html.escape(repr(self))}</b>; the first of them, in radians:</p>{first}"
+        table = self[:5]._table(self.degrees, self.probe_degrees)
+        first = table.to_html(index=False, border=0, float_format=lambda value: f"{value:.1f}")
+        unit = self.unit_name
+        if self.probe is not None and self.probe_unit_name != unit:
+            unit += f" (probes in {self.probe_unit_name})"
+        return f"<p><b>{html.escape(repr(self))}</b>; the first of them, in {unit}:</p>{first}"
 
     def __getitem__(self, rows: np.ndarray | slice | Sequence[int]) -> "Trials":
         """The trials at a mask, slice or list of rows."""
@@ -232,10 +236,14 @@ class Trials:
     @property
     def table(self) -> pd.DataFrame:
         """The trials as a pandas table in the documented columns, in radians."""
-        columns = {"subject": self.subject, "set_size": self.set_size, "response": self.response}
-        columns |= _item_table(self.report, "target", "non_target_{}")
+        return self._table()
+
+    def _table(self, unit: float = 1.0, probe_unit: float = 1.0) -> pd.DataFrame:
+        """The same with so many units in a radian."""
+        columns = {"subject": self.subject, "set_size": self.set_size, "response": self.response * unit}
+        columns |= _item_table(self.report * unit, "target", "non_target_{}")
         if self.probe is not None:
-            columns |= _item_table(self.probe, "target_probe", "non_target_probe_{}")
+            columns |= _item_table(self.probe * probe_unit, "target_probe", "non_target_probe_{}")
         if self.point is not None:
             columns["response_x"], columns["response_y"] = self.point.T
         return pd.concat([pd.DataFrame(columns), self.conditions], axis=1)

@@ -1,0 +1,168 @@
+"""Tables of the studies: rows are added and none is lost, claims count networks that are no longer there, and networks
+with a known mechanism are recognised."""
+
+import json
+
+import ensembles
+import numpy as np
+import pandas as pd
+import pytest
+import study
+import tables
+from made_networks import ResponseWalks, made
+from sweep_members import write_sweep
+from written_networks import MECHANISMS, written_network
+
+from lapsus import LapsusError
+from lapsus.circular import distance
+from lapsus.paper import claims
+from lapsus.paper.recorded import recorded, statistic_digest
+from lapsus.paper.roles import Networks, finished_runs
+from lapsus.study.mechanism import analyse
+from lapsus.study.simulation import simulate
+from lapsus.study.sizes import QUICK_FIGURES, Sizes
+from lapsus.sweep import Sweep, plan_sweep, read_sweep
+from lapsus.sweep.member import run_member
+
+ID = "normal-separates"
+
+
+def one_claim(monkeypatch, value):
+    compute = lambda networks, role: (networks.model(role), value)[1]  # noqa: E731
+    monkeypatch.setattr(claims, "CLAIMS", {ID: claims.Test("fig4", compute, (("feature-smooth-0",),))})
+    monkeypatch.setattr(claims, "criteria", lambda: {ID: {}})
+
+
+def test_networks_that_are_no_longer_there_count_once_by_what_was_recorded_of_them(monkeypatch):
+    one_claim(monkeypatch, (0.9, 0.88, 0.92))
+    here = Networks({"feature-smooth-0": lambda: made(ResponseWalks())}, {"feature-smooth-0": "a"}, QUICK_FIGURES)
+    kept = {ID: {"a": (0.1, 0.0, 0.2), "a@4": (0.8, 0.7, 0.9), "a@5": (0.7, 0.6, 0.8)}}
+    (found,) = claims.evaluate_claims(here, recorded=kept)
+    assert found.networks == 3 and set(found.each) == {"a", "a@4", "a@5"}
+    assert found.each["a"][0] == 0.9  # what is there is computed, not believed
+    assert found.value == pytest.approx(0.8) and found.holding == pytest.approx(1 / 3)
+    (alone,) = claims.evaluate_claims(Networks({}, {}, QUICK_FIGURES), recorded={ID: {"a@4": (0.8, 0.7, 0.9)}})
+    assert alone.networks == 1
+
+
+def test_only_rows_of_the_same_recipe_and_statistic_are_believed(tmp_path):
+    rows = [
+        ("persistent", ID, "a@4", 0.8, 0.7, 0.9, statistic_digest(ID)),
+        ("persistent", ID, "a@5", 0.8, 0.7, 0.9, "of another statistic"),
+        ("persistent", ID, "a@6", float("nan"), 0.7, 0.9, statistic_digest(ID)),
+        ("persistent", "no-such-claim", "a@4", 0.8, 0.7, 0.9, ""),
+        ("paper", ID, "b", 0.8, 0.7, 0.9, statistic_digest(ID)),
+    ]
+    path = tmp_path / "claims.csv"
+    pd.DataFrame(rows, columns=study.COLUMNS).to_csv(path, index=False)
+    assert recorded("persistent", path) == {ID: {"a@4": (0.8, 0.7, 0.9)}}
+    assert recorded("persistent", tmp_path / "none.csv") == {}
+    path.write_text("a,b\n1,2\n")
+    with pytest.raises(LapsusError, match=r"claims\.csv is no table of claims"):
+        recorded("persistent", path)
+
+
+def test_members_of_a_sweep_are_seeds_of_the_experiment_that_they_are_of(tmp_path):
+    changes = {"task": {"kind": "index-cued"}, "stage": [{"updates": 2, "conditions": 2, "trials": 4}]}
+    path = write_sweep(
+        tmp_path, changes, member=[{"name": "mine", "seeds": [4, 5]}, {"name": "x_wide", "set": {"network.units": 6}}]
+    )
+    sweep = Sweep.make(tmp_path / "out", plan_sweep(read_sweep(path), tmp_path / "out"))
+    assert {run_member(sweep, name).kind for name in ("mine-4", "x_wide-1")} == {"done"}
+    assert set(finished_runs(sweep.path)) == {"tiny@4", "x_wide"}  # seed 5 was not trained
+    both = Networks.every_seed(None, [sweep.path])
+    assert [one.sources["index-none"] for one in both] == ["x_wide", "tiny@4"]
+    assert len(Networks.every_seed("persistent")) == 3
+    # Of the shipped seeds, each has its own networks; another seed stands in where one is missing.
+    assert Networks.every_seed("persistent")[2].sources["index-none"] == "persistent-index-no-swap@3"
+
+
+def test_rows_are_added_and_none_is_lost(tmp_path, monkeypatch):
+    """A second look adds columns, other networks and claims; other weights replace a row and its distances."""
+    monkeypatch.setattr(study, "FOLDER", tmp_path)
+    asked = []
+
+    def part_of(network, model, part):
+        asked.append((network.name, part))
+        return {part: len(asked)}
+
+    monkeypatch.setattr(study, "part_of", part_of)
+    models = {name: made(ResponseWalks()) for name in "ab"}
+    networks = [
+        study.Network("mine", name, type("E", (), {"seed": 1})(), "index-none", {}, lambda name=name: models[name])
+        for name in "ab"
+    ]
+    study.add_members(networks[:1], ["evaluation"])
+    study.add_members(networks, ["evaluation", "alignment"])
+    table = study.read("members", study.KEY).set_index("network")
+    assert asked == [("a", "evaluation"), ("a", "alignment"), ("b", "evaluation"), ("b", "alignment")]
+    assert table.loc["a", "evaluation"] == 1 and table.loc["a", "alignment"] == 2
+    assert table.loc["a", "measured"] == "evaluation alignment"
+    pairs = pd.DataFrame(
+        [("mine", "index", "response", "a", "b", 0.5, 0.9), ("mine", "index", "response", "b", "b", 0, 1)]
+    )
+    pairs.columns = ["recipe", "cueing", "when", "first", "second", "distance", "shuffled"]
+    pairs.to_csv(tmp_path / "distances.csv", index=False)
+    models["a"].network.readout.mul_(-1)
+    study.add_members(networks, ["evaluation"])
+    table = study.read("members", study.KEY).set_index("network")
+    assert table.loc["a", "measured"] == "evaluation" and np.isnan(table.loc["a", "alignment"])
+    assert table.loc["b", "alignment"] == 4 and len(study.read("distances", [])) == 1
+    values = tmp_path / "values.json"
+    values.write_text(json.dumps({f"{ID}: feature-smooth-0": {"value": [0.9, 0.8, 1.0], "made_of": ""}}))
+    study.add_claims(values, None)
+    values.write_text(json.dumps([{"id": ID, "each": {"feature-smooth-0@2": [0.7, 0.6, 0.8]}}]))
+    study.add_claims(values, None)
+    assert recorded("paper", tmp_path / "claims.csv")[ID] == {
+        "feature-smooth-0": (0.9, 0.8, 1.0),
+        "feature-smooth-0@2": (0.7, 0.6, 0.8),
+    }
+
+
+def test_the_page_is_made_of_the_tables_that_ship():
+    """Every table of docs/ensembles.md is the one that its command would make now."""
+    members, pairs = ensembles.table("members"), ensembles.table("distances")
+    recipes = list(dict.fromkeys(ensembles.table("claims")["recipe"]))
+    made_now = {"claims by recipe": ensembles.claims(recipes), "one network": ensembles.one_network(recipes)}
+    if len(members):
+        made_now |= {
+            "alignment": ensembles.alignment(members),
+            "how many": ensembles.how_many(ensembles.spreads(members)),
+        }
+    if len(pairs):
+        made_now["distances"] = ensembles.distances(pairs, members)
+    page = ensembles.PAGE.read_text(encoding="utf-8")
+    for name, table in made_now.items():
+        assert f"<!-- {name} -->\n{table}\n<!-- end {name} -->" in page, f"{name}: run docs/making/ensembles.py"
+    assert tables.put is ensembles.put
+
+
+def test_how_many_networks_would_decide():
+    """The interval of the mean must be narrower than the gap: with an s.d. as large, seven networks (2.447 / √7)."""
+    assert ensembles.networks_needed(1.0, 1.0) == "7"
+    assert ensembles.networks_needed(0.0, 1.0) == "2" and ensembles.networks_needed(1.0, 1e-6) == "> 1000"
+
+
+EXPECTED = {
+    "misbinding": ("misbinding", "before", "m"),
+    "misselection": ("misselection", "at", "m"),
+    "cue-time noise": ("misinterpretation", "at", "m"),
+    "response-time noise": ("no mark", "after", "x"),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:The torch reference runs")
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_networks_with_a_known_mechanism_are_recognised(mechanism):
+    """When, what and which kind, of a network that was written down to swap in this way in one trial of five."""
+    model = written_network(mechanism, 0.2, 20.0)
+    data = simulate(model, 500, 4, threads=1)
+    report = np.stack([data["report_1"], data["report_2"]], 1)
+    swapped = distance(report, data["response"].to_numpy()[:, None]).argmin(1) != data["cued"].to_numpy() - 1
+    assert abs(swapped.mean() - 0.2) < 0.04
+    sizes = Sizes(replay_conditions=16, groups=32, replays=4, donors=64, single_trials=2000, every=8)
+    found = analyse(model, only=("commitment", "transplant", "kind"), sizes=sizes, threads=1)
+    half, onset = found.commitment.half_time, found.commitment.cue_onset
+    when = "before" if half < onset else "at" if half <= 0 else "after"
+    assert (found.kind.decision, when, found.carrier) == EXPECTED[mechanism]
