@@ -3,13 +3,14 @@
 python benchmarks/rates.py coverage [--experiments 40] [--subjects 6] [--trials 60] [--sizes 2 4 8] [--model constant]
 python benchmarks/rates.py contrasts [--experiments 60] [--subjects 10] [--trials 60] [--effect 0.0] [--groups]
 python benchmarks/rates.py together [--subjects 12] [--trials 150]
-python benchmarks/rates.py published TABLE
+python benchmarks/rates.py published TABLE [--subjects]
 
 coverage: simulated experiments whose subjects differ, with more swaps at larger set sizes; each is fitted
 hierarchically. contrasts: two conditions within subjects with a difference `effect` in the log odds of a swap;
 coverage, and how often the interval leaves out 0; --groups: every second subject in one condition, the others in the
 other. together: all set sizes in one fit against one fit each, with f shared between them for comparison; published:
-the same for a trial table. Observers are written independently of the package. One thread; prints Markdown.
+the same for a trial table, or with --subjects its subjects one at a time and hierarchically. Observers are written
+independently of the package. One thread; prints Markdown.
 """
 
 import argparse
@@ -162,8 +163,18 @@ def together(options):
 
 
 def published(options):
-    """The same for a trial table, pooled over its subjects."""
+    """The same for a trial table, pooled over its subjects; or its subjects, each alone and around a population."""
     trials = read_trials(options.table)
+    if options.subjects:
+        trials = trials[trials.set_size > 1]
+        plain = {"progress": False, "sets": "offsets", "bias": False}
+        alone, around = (fit(trials, "constant", by=by, **plain).rates for by in ("subject", "hierarchical"))
+        print("| set size | one at a time | hierarchical | correlation |\n|---|---|---|---|")
+        for size in np.unique(trials.set_size):
+            rates = [100 * r[r["set_size"] == size].set_index("subject")["swap"] for r in (alone, around)]
+            ranges = [f"{r.min():.1f} to {r.max():.1f} %" for r in rates]
+            print(f"| {size} | {' | '.join(ranges)} | {rates[0].corr(rates[1]):.2f} |", flush=True)
+        return
     _print_together(trials, dict.fromkeys(map(int, np.unique(trials.set_size[trials.set_size > 1])), "–"))
 
 
@@ -197,6 +208,7 @@ if __name__ == "__main__":
         command.set_defaults(run=run)
     command = commands.add_parser("published")
     command.add_argument("table")
+    command.add_argument("--subjects", action="store_true")
     command.set_defaults(run=published)
     arguments = parser.parse_args()
     arguments.run(arguments)

@@ -13,6 +13,7 @@ from lapsus.study.sizes import QUICK
 from lapsus.trials.observer import observer_path
 
 HOSTILE = '<script>alert("x")</script><img src=x onerror=alert(1)>/../../etc & \N{OCTOPUS} ' + "long" * 2500
+MINUTES = 0.02  # of training no more than the least, a second
 TINY = {"kind": "dendritic", "units": 6, "branching": [3]}
 
 
@@ -48,5 +49,5 @@ def made() -> Path:
 
     folder = Path(tempfile.mkdtemp(prefix="lapsus-test-"))
     start = str(tiny_start(folder))
-    discover(table(), minutes=0.1, output=folder / "found", start_from=start, say=lambda text: None, sizes=QUICK)
+    discover(table(), minutes=MINUTES, output=folder / "found", start_from=start, say=lambda text: None, sizes=QUICK)
     return folder / "found"

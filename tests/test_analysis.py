@@ -137,6 +137,7 @@ def test_alignment_does_not_depend_on_rotation_gain_offset_or_order_of_units(opt
     np.testing.assert_allclose(first, second, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_shuffle_null_is_calibrated():
     p = []
     for seed in range(100):
@@ -308,6 +309,7 @@ def test_the_kind_does_not_depend_on_rotation_gain_or_order_of_units():
         assert weight[0] == pytest.approx(second.weights[name][0], abs=0.02)
 
 
+@pytest.mark.slow
 def test_swaps_in_name_only_are_no_kind():
     """On a fifth of trials the response is at the distractor, whatever activity does."""
     rng, said = np.random.default_rng(1000), []
@@ -402,6 +404,7 @@ def test_misbinding_is_not_taken_for_alignment():
     assert found.low < 1.05
 
 
+@pytest.mark.slow
 def test_regression_is_calibrated():
     p = []
     for seed in range(80):

@@ -124,6 +124,7 @@ def test_measures_recover_what_generated_the_responses():
     assert result["radius_mean"] == pytest.approx(2.5, abs=0.02)
 
 
+@pytest.mark.slow
 def test_intervals_cover_the_target():
     behaviour = BNS(ConstantSwap(0.1))
     inside = total = 0

@@ -225,6 +225,7 @@ FAILING = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("id", criteria())
 def test_every_claim_fails_where_its_opposite_was_built_in(id, monkeypatch):
     """With a value and its interval, which is all on the wrong side: not for want of a network."""

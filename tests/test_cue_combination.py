@@ -182,6 +182,7 @@ def test_intervals_cover_the_truth():
     assert 20 <= sum(covered) <= 39
 
 
+@pytest.mark.slow
 def test_fit_does_not_depend_on_the_unit():
     table = _simulated({"sigma_v": 3.0, "sigma_a": 8.0, "sigma_p": 14.0, "p_common": 0.4}, 200, 2)
     degrees, radians = fit_causal_inference(table), fit_causal_inference(table * math.pi / 180)
@@ -317,6 +318,7 @@ def few_cues(shipped):
     return replace(shipped, sizes=QUICK_FIGURES)
 
 
+@pytest.mark.slow
 def test_shipped_network_samples_the_posterior_of_a_few_cues(few_cues):
     """The limits of the full grid, which `make long` tests, widened by what sampling 800 instead of 2,000 responses
     adds to a KS distance: 0.03 instead of 0.02 in the median."""

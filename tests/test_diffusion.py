@@ -148,6 +148,7 @@ def _second_mode_rate(T, p, count=300_000, seed=0):
     return float((angle > math.pi / 4).double().mean()), float(error.median())
 
 
+@pytest.mark.slow
 def test_sampler_converges_to_the_target_at_first_order():
     # The bias of ancestral sampling is of the order of a step, so halving the steps halves it: order 1.
     bias = [0.1 - _second_mode_rate(T, 0.1)[0] for T in (20, 40, 80)]

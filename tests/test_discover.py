@@ -10,7 +10,7 @@ from unittest import mock
 import numpy as np
 import pytest
 import torch
-from made_discovery import HOSTILE, made, table, tiny_start
+from made_discovery import HOSTILE, MINUTES, made, table, tiny_start
 
 from lapsus import Discovery, check_task, discover, streams
 from lapsus.behaviour import BNS, ConstantSwap, NoSwap, SmoothSwap, TabulatedSwap
@@ -59,6 +59,7 @@ def undo(folder, *stages):
     (folder / "stages.json").write_text(json.dumps(stored))
 
 
+@pytest.mark.slow
 def test_the_parts_of_a_discovery():
     found = Discovery(made())
     assert list(found.done) == list(STAGES)
@@ -90,7 +91,10 @@ def asked(fit):
     return conditions, (1 / (1 + np.exp(-fit.f(distances)))).mean(1)
 
 
-@pytest.mark.parametrize("model", ["none", "constant", "probe", "report", pytest.param("both", marks=pytest.mark.slow)])
+SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in ("probe", "report", "both")]
+
+
+@pytest.mark.parametrize("model", ["none", "constant", *SLOW])
 def test_the_target_has_the_swap_probabilities_of_the_fit(model):
     trials = read_trials(observer_path())
     fit = fit_trials(trials[np.arange(len(trials)) < 400], model, seed=1)
@@ -100,6 +104,7 @@ def test_the_target_has_the_swap_probabilities_of_the_fit(model):
     assert weights[:, 1].numpy() == pytest.approx(p, abs=0.01)
 
 
+@pytest.mark.slow
 def test_what_is_done_is_skipped():
     before = {p: p.stat().st_mtime_ns for p in made().rglob("*") if p.is_file()}
     found = again(made())
@@ -149,6 +154,7 @@ def test_a_half_written_fit_is_made_again(copy):
     assert (copy / "fit" / "summary.json").is_file()
 
 
+@pytest.mark.slow
 def test_nothing_foreign_is_touched(tmp_path, copy):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("years")
@@ -158,12 +164,13 @@ def test_nothing_foreign_is_touched(tmp_path, copy):
     with pytest.raises(LapsusError, match=r"other settings \(minutes\)"):
         again(copy, minutes=7)
     with pytest.raises(LapsusError, match="other trials"):
-        discover(table().iloc[:-1], minutes=0.1, output=copy, start_from=Discovery(copy).settings["start_from"])
+        discover(table().iloc[:-1], minutes=MINUTES, output=copy, start_from=Discovery(copy).settings["start_from"])
     run = next((copy / "networks").iterdir())
     with pytest.raises(LapsusError, match="is not a discovery"):
         again(copy, output=run)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "arguments, sentence",
     [
@@ -218,7 +225,7 @@ def test_other_tables_run_to_a_report(case, tmp_path):
     quick = lambda used, seed: fit(used, "constant", seed=seed)  # noqa: E731
     with mock.patch("lapsus.discovery.stages.fit_trials", quick):
         start = str(tiny_start(tmp_path, task))
-        found = discover(trials, minutes=0.05, output=tmp_path / "out", start_from=start, sizes=QUICK)
+        found = discover(trials, minutes=MINUTES, output=tmp_path / "out", start_from=start, sizes=QUICK)
     page, match = found.report.read_text(), found.matches[0]
     if case == "no probe":
         assert found.plan["cueing"] == "index" and match.feature == "report" and "no probe feature" in page
@@ -358,6 +365,7 @@ def test_orientations_are_counted_in_their_own_degrees(shown):
     assert len(first) >= 2 and second == pytest.approx(first / 2, abs=1)
 
 
+@pytest.mark.slow
 def test_predictive_intervals_hold_their_level(shown):
     report, gap = shown
     fitted = answers(report, gap, observer_f, 0.15, 16, 1)
@@ -414,6 +422,7 @@ def described(model, **changed):
     } | changed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", ["none", "constant", "probe", "report", "both"])
 def test_five_sentences_and_failures_first(model):
     found = Discovery(made())

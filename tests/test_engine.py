@@ -1,9 +1,6 @@
 """The fused kernel against the torch reference, and the reference against difference quotients."""
 
 import math
-import os
-import subprocess
-import sys
 
 import pytest
 import torch
@@ -328,7 +325,7 @@ def test_a_subclass_with_its_own_F_is_not_taken_for_a_tree():
 
 
 @pytest.mark.slow
-def test_without_the_kernel_the_package_works():
+def test_without_the_kernel_the_package_works(warm, tmp_path):
     """A fresh interpreter in which the kernel cannot be imported."""
     code = """
 import sys, warnings
@@ -345,9 +342,8 @@ with warnings.catch_warnings(record=True) as caught:
         rollout(*inputs, normal(1, 4, 1, 1, key=(1, 2)))
 assert len(caught) == 1 and "was not built" in str(caught[0].message), caught
 """
-    subprocess.run(
-        [sys.executable, "-c", code], check=True, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    )
+    done = warm.run(code, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize(
@@ -379,6 +375,7 @@ def test_timeline_needs_one_entry_a_step():
 def test_threads_are_settable(monkeypatch):
     from lapsus.engine.threads import available, resolve
 
+    monkeypatch.delenv("LAPSUS_THREADS", raising=False)
     assert resolve(3) == 3 and resolve(None) == available() >= 1
     monkeypatch.setenv("LAPSUS_THREADS", "7")
     assert resolve(None) == 7

@@ -40,10 +40,10 @@ def networks():
     return SyntheticNetworks()
 
 
-SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in ("fig2", "fig4", "table1")]
+SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in ("fig2", "fig4", "table1", "architecture", "cyclic")]
 
 
-@pytest.mark.parametrize("name", ["task", "architecture", "bns", *SLOW, "unimodal", "cyclic", "schedule"])
+@pytest.mark.parametrize("name", ["task", "bns", *SLOW, "unimodal", "schedule"])
 def test_figure_is_saved_with_its_numbers(name, networks, tmp_path):
     found = reproduce(networks, [name], tmp_path)
     check_figure(tmp_path, name)
@@ -159,6 +159,7 @@ def test_no_swap_trials_are_a_note_in_the_panel():
     assert any("no swap trials" in text for text in prediction_texts)
 
 
+@pytest.mark.slow
 def test_a_recording_is_drawn_over_the_networks():
     from lapsus.analysis.synthetic import synthetic_population
 
@@ -243,6 +244,7 @@ def test_style_leaves_the_users_settings_alone():
     assert dict(matplotlib.rcParams) == before
 
 
+@pytest.mark.slow
 def test_fitted_swap_function_recovers_the_target():
     networks = SyntheticNetworks(("feature-constant-30",), replace(QUICK_FIGURES, fitted_trials=600))
     found = fig2.fitted_swap_function(networks, "feature-constant-30")

@@ -46,6 +46,7 @@ def smooth_fit():
     return fit(observed(*items(800), smooth), "probe")
 
 
+@pytest.mark.slow
 def test_swap_function_is_recovered(smooth_fit):
     table = smooth_fit.swap_function(NEAR)
     assert ((table["low"] < smooth(NEAR)) & (smooth(NEAR) < table["high"])).sum() >= 3
@@ -75,6 +76,7 @@ def test_other_emissions_and_set_sizes_recover(emission, sizes):
         assert fitted.emission["circular_sd"].iloc[-1] == pytest.approx(1 / math.sqrt(30), rel=0.12)
 
 
+@pytest.mark.slow
 def test_signed_functions_need_not_be_even():
     trials = observed(*items(1500), lambda d: -1.5 + np.sin(d), guess=0.0)
     table = fit(trials, "probe", uniform=False, even=False).swap_function(np.array([-1.5, 1.5]))
@@ -266,6 +268,7 @@ def test_subjects_have_their_own_emissions(tmp_path):
     )
 
 
+@pytest.mark.slow
 def test_curves_end_where_the_data_do_and_every_subject_has_a_panel():
     from matplotlib import pyplot as plt
 
@@ -323,6 +326,7 @@ def test_subjects_that_are_not_in_the_table(tmp_path, by):
     assert not (tmp_path / "new").exists()
 
 
+@pytest.mark.slow
 def test_an_earlier_fit_is_replaced_only_on_request(tmp_path, monkeypatch):
     monkeypatch.setattr("lapsus.plots.fits.save_all", lambda *_: [])  # plots take the time
     observed(*items(60), flat).to_csv(tmp_path / "trials.csv")
@@ -336,6 +340,7 @@ def test_an_earlier_fit_is_replaced_only_on_request(tmp_path, monkeypatch):
     assert before[tmp_path / "out" / "fit.nc"] != (tmp_path / "out" / "fit.nc").read_bytes()
 
 
+@pytest.mark.slow
 def test_a_fit_that_is_stopped_says_what_was_kept(tmp_path, monkeypatch):
     def stop(*_, **__):
         raise KeyboardInterrupt

@@ -29,9 +29,14 @@ DEEP = "[" * 5000 + "]" * 5000
 
 @pytest.fixture(autouse=True)
 def _no_hang():
-    signal.alarm(60)
+    def late(number, frame):
+        raise TimeoutError("it hangs")
+
+    before = signal.signal(signal.SIGALRM, late)
+    signal.alarm(120)
     yield
     signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
 
 
 @pytest.fixture
@@ -94,7 +99,7 @@ def test_a_pipe_in_a_sweep_does_not_hang(sweep, file):
     os.mkfifo(place)
     for work in (describe, collect, lambda sweep: _log_to(sweep, "tiny-2")):
         ended = fork(lambda work=work: _said(lambda: work(sweep)))
-        assert not ended.traceback, ended.text
+        assert not ended.hung and not ended.traceback, ended.text
     assert sweep.last_lines("tiny-1") == []
 
 
@@ -165,6 +170,12 @@ def test_measures_that_no_member_has_are_a_sentence(sweep, measures):
         collect(sweep)
 
 
+def test_an_interval_that_is_none_is_left_out(sweep):
+    measures = {"evaluation": {"excess": 1.0, "excess_interval": ["x", 2.0]}}
+    _made(sweep.measures_file("tiny-1")).write_text(json.dumps(measures))
+    assert list(collect(sweep).statistics["mean"]) == [1.0]
+
+
 def test_half_surrogates_in_measures_are_written(sweep, tmp_path):
     _made(sweep.measures_file("tiny-1")).write_text('{"evaluation": {"a\\ud83d": "b\\ud83d", "excess": 1}}')
     assert "members.csv" in collect(sweep).write(tmp_path / "collected")
@@ -188,6 +199,13 @@ def test_pipes_and_depth_in_bids_are_sentences(tmp_path):
     os.mkfifo(tmp_path / "sub-2_task-x_beh.tsv")
     with pytest.raises(LapsusError, match="not an ordinary file"):
         read_trials(tmp_path, "degrees")
+
+
+def test_what_bids_calls_a_feature_can_be_printed(tmp_path):
+    (tmp_path / "sub-1_task-x_beh.tsv").write_text(TABLE)
+    about = {"target": {"Units": "deg", "LongName": "a\ud83d\n" + "x" * 5000}}
+    (tmp_path / "task-x_beh.json").write_text(json.dumps(about))
+    assert read_trials(tmp_path).feature_name == "a  " + "x" * 57
 
 
 # --- R ---

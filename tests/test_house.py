@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,11 @@ import lapsus
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "src" / "lapsus"
 SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text())
+
+
+@cache
+def tree_of(path):
+    return ast.parse(path.read_text())
 
 
 def run(tool, *arguments, cwd):
@@ -85,6 +91,14 @@ def test_an_import_that_goes_up_is_refused(where, line, message, tmp_path, monke
     assert code == 1 and message in said, said
 
 
+def test_make_check_runs_every_tool_and_what_runs_before_a_change_runs_it():
+    recipe = re.search(r"^check:.*\n((?:\t.*\n)+)", (ROOT / "Makefile").read_text(), re.MULTILINE)[1]
+    for tool in ("ruff check .", "ruff format --check .", "lint-imports", "mypy"):
+        assert f"$(BIN)/{tool}\n" in recipe, tool
+    assert "\nmake check\n" in (ROOT / ".ci" / "run").read_text()
+    assert SETTINGS["tool"]["mypy"]["packages"] == ["lapsus"]
+
+
 def rooms():
     """Folders and modules of the package, without what holds no code."""
     modules = {path.stem for path in PACKAGE.glob("*.py")} - {"__init__", "__main__"}
@@ -113,16 +127,16 @@ def test_the_picture_of_the_house_is_true():
 def test_our_own_modules_are_imported_at_the_top():
     """A lazy import is for a heavy package of others; commands, which must start at once, are what it is for."""
     late = []
+    light = {"lapsus", *sys.stdlib_module_names} - {"fcntl", "resource"}  # those two are not there on every system
     for path in sorted(PACKAGE.rglob("*.py")):
         if path.relative_to(PACKAGE).parts[0] in ("cli", "__init__.py"):
             continue
-        functions = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.FunctionDef)]
-        for node in (node for function in functions for node in ast.walk(function)):
+        body = tree_of(path).body
+        at_the_top = {*body, *(node for one in body if isinstance(one, (ast.If, ast.Try)) for node in one.body)}
+        for node in set(ast.walk(tree_of(path))) - at_the_top:
             modules = [node.module] if isinstance(node, ast.ImportFrom) else []
             modules = [name.name for name in node.names] if isinstance(node, ast.Import) else modules
-            late += [
-                f"{path.relative_to(PACKAGE)}:{node.lineno}" for name in modules if f"{name}.".startswith("lapsus.")
-            ]
+            late += [f"{path.relative_to(PACKAGE)}:{node.lineno}" for name in modules if name.split(".")[0] in light]
     assert not late
 
 
@@ -131,7 +145,7 @@ def test_only_study_joins_a_network_with_analysis():
     joined = []
     for room in layers()[layers().index("study") + 1 :]:
         for path in sorted((PACKAGE / room).rglob("*.py")):
-            tree = ast.parse(path.read_text())
+            tree = tree_of(path)
             imported = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
             analyses = {
                 name.asname or name.name
@@ -161,7 +175,7 @@ def test_everything_that_is_offered_is_there():
 def test_every_public_function_and_class_says_what_it_does():
     silent = []
     for path in sorted(PACKAGE.rglob("*.py")):
-        tree = ast.parse(path.read_text())
+        tree = tree_of(path)
         offered = next(
             (
                 ast.literal_eval(node.value)

@@ -44,6 +44,7 @@ def by_size():
     return fit(two_sizes(), "constant", progress=False)
 
 
+@pytest.mark.slow
 def test_each_set_size_has_its_own_level_and_agrees_with_itself_alone(by_size):
     assert by_size.model.sets == "offsets" and by_size.candidates is not None
     for size, level in ((2, -3.0), (5, 0.0)):
@@ -58,6 +59,7 @@ def test_each_set_size_has_its_own_level_and_agrees_with_itself_alone(by_size):
         by_size.f([1.0], 3)
 
 
+@pytest.mark.slow
 def test_one_f_for_all_fails_the_predictive_checks_and_the_summary_says_so(by_size):
     assert by_size.checks["passed"].all() and "reproduces the responses at every set size" in by_size.summary()
     shared = fit(by_size.trials, "constant", sets="shared", bias=False, progress=False)
@@ -119,17 +121,21 @@ def test_subjects_differ_and_are_shrunk_not_erased():
 
 
 @pytest.mark.slow
-def test_a_difference_between_conditions_is_found_and_none_is_not():
+def test_a_difference_between_conditions_is_found_and_none_is_not(tmp_path):
     rng = np.random.default_rng(3)
     for difference in (0.35, 0.0):
         trials = simulate_experiment(rng, 4, 80, 0.1, difference, set_size=3)
+        trials.unit = "degrees_180"
         found = fit(trials, "constant", by="condition", bias=False, progress=False)
         row = found.contrasts.set_index("measure").loc["swap rate"]
         assert row["condition"] == "b" and row["reference"] == "a"
         assert (row["low"] > 0) == (difference > 0)
         assert row["low"] < difference < row["high"]
         assert {"subject", "condition"} <= set(found.rates)
-    assert "Differences between conditions" in found.summary()
+    assert "Differences between conditions" in found.summary() and "b − a, circular s.d.: " in found.summary()
+    written = pd.read_csv(found.save(tmp_path / "out") / "contrasts.csv").set_index("measure")
+    assert written.loc["swap rate", "difference"] == pytest.approx(row["difference"])
+    assert written.loc["circular s.d.", "unit"] == "degrees of orientation"
     lines = found.summary().split("\n")
     at = next(i for i, line in enumerate(lines) if line.startswith("subject     condition   set size"))
     assert [line.split()[:3] for line in lines[at + 1 : at + 3]] == [["s1", "a", "3"], ["s1", "b", "3"]]

@@ -4,8 +4,6 @@ import json
 import os
 import signal
 import socket
-import subprocess
-import sys
 import threading
 import time
 import warnings
@@ -194,8 +192,9 @@ def test_nothing_is_written_through_a_link(tmp_path):
         (run / name).symlink_to(victim)
     with pytest.raises(LapsusError, match=r"not a report of ours|is a link"):
         write_report([str(run)], sizes=QUICK)
-    with pytest.raises(LapsusError, match="is a link"):
+    with pytest.raises(LapsusError, match="Cannot write"):
         Run(run).log({"update": 4})
+    with pytest.raises(LapsusError, match="is a link"):
         Run(run).cut_metrics(1)
     assert victim.read_text() == "mine"
 
@@ -399,7 +398,7 @@ def activity(tmp_path) -> Path:
 
 
 @pytest.mark.slow
-def test_netcdf_is_read_beside_running_threads(activity):
+def test_netcdf_is_read_beside_running_threads(activity, warm, tmp_path):
     """Threads of torch, and others that hold the locks of xarray and HDF5 most of the time."""
     script = f"""
 import sys, threading, time, torch, xarray
@@ -425,7 +424,7 @@ for thread in threads:
     thread.join()
 print("through")
 """
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=600)
+    done = warm.run(script, cwd=tmp_path)
     assert done.returncode == 0 and "through" in done.stdout, done.stderr[-2000:]
 
 
@@ -600,7 +599,8 @@ def test_names_of_subjects_lose_no_fit(tmp_path):
     for k, row in enumerate(rows):
         row[place] = ("x" * 400, r"$\frac{$")[k % 2]
     (tmp_path / "t.csv").write_text("\n".join([lines[0], *(",".join(row) for row in rows)]))
-    found = fit(read_trials(tmp_path / "t.csv"), "constant", by="subject")
+    named = read_trials(tmp_path / "t.csv", feature_name=r"$\frac{$\x00", probe_name="\ud83d" + "x" * 5000)
+    found = fit(named, "constant", by="subject")
     save_all(found, found.save(tmp_path / "fit"))
     assert len(list((tmp_path / "fit").glob("subject-*"))) == 2 and (tmp_path / "fit" / "subjects.pdf").exists()
 
@@ -681,6 +681,12 @@ def test_a_number_of_hundreds_of_digits_in_a_checkpoint_falls_back(copy):
 
 def test_options_that_cannot_be_are_sentences(finished):
     for arguments in (
+        ("power", "--seed", -1),
+        ("power", "--scatter", 0),
+        ("power", "--scatter", "nan"),
+        ("power", "--spread", "inf"),
+        ("power", "--set-size", 10**9),
+        ("zoo", "--gallery", finished.parent / "g.html", "index-swap-10", "--threads", 100000),
         ("resume", finished, "--threads", 100000),
         ("train", "index-no-swap", "--threads", 100000),
         ("discover", "--seed", -1),

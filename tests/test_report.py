@@ -16,7 +16,7 @@ from lapsus.discovery.reports import write_report
 from lapsus.errors import LapsusError
 from lapsus.library import Run
 from lapsus.plots.panels import _dark
-from lapsus.report.discovery import _data
+from lapsus.report.discovery import _data, _paragraphs
 from lapsus.report.parts import script_json, shortened
 from lapsus.report.terms import TERMS, by_first_use
 from lapsus.study.sizes import QUICK
@@ -75,6 +75,7 @@ def test_one_self_contained_page(page):
     assert statuses == sorted(statuses, key="✗?≈✓".index) and len(statuses) == len(facts["checks"])
 
 
+@pytest.mark.slow
 def test_hostile_names_are_text(page):
     assert HOSTILE not in page and "<script>alert" not in page and "<img src=x" not in page and "<b>column" not in page
     assert "&lt;script&gt;alert(" in page and "longlong" * 40 not in page
@@ -155,6 +156,16 @@ def test_orientations_in_a_report_are_those_of_the_user():
     shown = _data(trials, {"model": "constant", "weights": [{"trials": 60, "non_target": 0.1}]}, [])
     assert [row[2] for row in shown["subjects"]["body"]] == ["10.0", "10.0"]
     assert "repeat after 180°" in shown["text"] and "beyond 22.5°" in shown["picture"].alt
+
+
+def test_a_summary_breaks_between_sentences_and_not_within_columns():
+    summary = "One.\nTwo.\nmodel   swaps\nprobe   18 %\nAfter it.\n\n    45°   0.2\n    90°   0.1"
+    assert _paragraphs(summary) == [
+        (False, "One. Two."),
+        (True, "model   swaps\nprobe   18 %"),
+        (False, "After it."),
+        (True, "    45°   0.2\n    90°   0.1"),
+    ]
 
 
 def test_a_word_is_defined_where_it_is_first_used():

@@ -1,5 +1,6 @@
 """Trial tables: units, names, layouts, and every kind of bad input."""
 
+import re
 import warnings
 
 import numpy as np
@@ -522,7 +523,8 @@ def test_a_notebook_shows_angles_in_the_unit_of_the_table():
     frame = pd.DataFrame({"response": [170.0], "target": [20.0], "target_probe": [90.0], "target_colour": ["red"]})
     page = Trials.from_table(frame, "degrees_180", "degrees")._repr_html_()
     # Orientations from −90 to 90, positions from −180 to 180.
-    assert "-10.0" in page and "20.0" in page and "90.0" in page and "red" in page and "radians" not in page
+    assert "-10.0" in page and "20.0" in page and "90.0" in page and "red" in page
+    assert "in degrees of orientation (probes in degrees)" in page
 
 
 def test_orientation_files_of_van_den_berg(tmp_path):
@@ -567,3 +569,12 @@ def test_the_same_trials_with_other_responses_share_their_items():
     trials = Trials.from_table(table(), "radians")
     other = trials.with_responses(trials.response + 0.1)
     assert np.shares_memory(other.report, trials.report) and not np.shares_memory(other.response, trials.response)
+
+
+def test_a_notebook_shows_degrees_as_the_user_counts_them():
+    rows = {"response": [20.0], "target": [10.0], "non_target_1": [70.0]}
+    rows |= {"target_probe": [90.0], "non_target_probe_1": [-90.0], "n": [3]}
+    trials = Trials.from_table(pd.DataFrame(rows), unit="degrees_180", probe_unit="degrees")
+    names, values = (re.findall(f"<{cell}>(.*?)</{cell}>", trials._repr_html_()) for cell in ("th", "td"))
+    shown = dict(zip(names, values))
+    assert [float(shown[name]) for name in rows] == [20, 10, 70, 90, -90, 3]

@@ -68,7 +68,8 @@ def _with_outputs(markdown: str, outputs: list[dict]) -> str:
         if output.get("text", "").strip():
             parts.append(f"\n\n```text\n{output['text'].rstrip()}\n```\n")
         if output.get("html"):
-            parts.append(f'\n\n```{{raw}} html\n<div class="output">{output["html"]}</div>\n```\n')
+            box = f'<div class="pst-scrollable-table-container">{output["html"]}</div>'
+            parts.append(f"\n\n```{{raw}} html\n{box}\n```\n")
         parts += [f"\n\n![{picture['alt']}]({picture['file']})\n" for picture in output.get("pictures", [])]
     return "".join([*parts, markdown[place:]])
 

@@ -13,9 +13,11 @@ html_static_path = ["style"]
 html_css_files = ["site.css"]
 html_copy_source = False
 html_show_sphinx = False
+html_context = {"default_mode": "auto"}
 html_theme_options = {
     "navigation_with_keys": False,
     "show_prev_next": False,
+    "navbar_persistent": ["search-button"],
     "footer_start": ["copyright"],
     "footer_end": [],
     "secondary_sidebar_items": ["page-toc"],

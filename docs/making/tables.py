@@ -27,13 +27,29 @@ def markdown(header: list[str], rows: list[list[str]]) -> str:
     return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
 
 
+def between(page: Path, name: str) -> re.Match[str]:
+    """What stands between the comments of that name, with them."""
+    found = re.search(rf"(<!-- {name} -->\n)(.*?)(<!-- end {name} -->)", page.read_text(encoding="utf-8"), re.DOTALL)
+    if found is None:
+        raise SystemExit(f"{page} has no <!-- {name} --> … <!-- end {name} -->.")
+    return found
+
+
 def put(page: Path, name: str, table: str) -> None:
     """Replace what stands between the comments of that name."""
-    text = page.read_text(encoding="utf-8")
-    pattern = re.compile(rf"(<!-- {name} -->\n).*?(<!-- end {name} -->)", re.DOTALL)
-    if not pattern.search(text):
-        raise SystemExit(f"{page} has no <!-- {name} --> … <!-- end {name} -->.")
-    page.write_text(pattern.sub(lambda found: found[1] + table + "\n" + found[2], text), encoding="utf-8")
+    found = between(page, name)
+    whole = found.string[: found.end(1)] + table + "\n" + found.string[found.start(3) :]
+    page.write_text(whole, encoding="utf-8")
+
+
+def beside(page: Path, name: str, other: str) -> None:
+    """Two more columns for the table of claims of that name: value and verdict of each in the table of the other."""
+    first, *lines = between(page, name)[2].splitlines()
+    cells = [line.strip("| ").split(" | ") for line in between(page, other)[2].splitlines() if line.startswith("| `")]
+    known = {row[0]: f" {row[1]} | {row[-1]} |" for row in cells}
+    head = [first + " fixed delay: value | verdict |", lines[0] + " --- | --- |"]
+    rows = [line + known.get(line.strip("| ").split(" | ")[0], "") for line in lines[1:]]
+    put(page, name, "\n".join(head + rows))
 
 
 def mechanism(rows: pd.DataFrame) -> str:
@@ -140,6 +156,8 @@ def main() -> None:
             claims = json.loads(path.read_text(encoding="utf-8"))
             put(DOCS / "claims.md", name, results(claims))
             put(DOCS / "claims.md", f"{name} by network", each(claims))
+    if given.persistent:
+        beside(DOCS / "claims.md", "persistent", "results")
 
 
 if __name__ == "__main__":

@@ -16,6 +16,8 @@ from lapsus.diffusion import Mixture
 __all__ = [
     "Behaviour",
     "Conditions",
+    "HasGoal",
+    "HasLatent",
     "HasMixture",
     "HasOptimum",
     "HasTempered",
@@ -65,6 +67,15 @@ class Task(Protocol):
 
     def table(self, conditions: Conditions) -> pd.DataFrame:
         """The trial table of conditions, one row each."""
+        ...
+
+
+@runtime_checkable
+class HasLatent(Protocol):
+    """A task with a cause that a trial's condition does not show, such as where attention is."""
+
+    def with_latent(self, conditions: Conditions, generator: torch.Generator) -> Conditions:
+        """The conditions with that cause drawn anew for each."""
         ...
 
 
@@ -169,4 +180,13 @@ class Objective(Protocol):
     def __call__(self, batch: Any) -> dict[str, Tensor]:
         """Loss terms [C] of a batch of simulated trials (`lapsus.training.Batch`); by the first, conditions are called
         hard."""
+        ...
+
+
+@runtime_checkable
+class HasGoal(Objective, Protocol):
+    """An objective whose aim for x needs no network, so that the loop can ask for it while the kernel runs."""
+
+    def goal(self, draws: Any) -> Tensor:
+        """What x should be (`lapsus.training.Draws` keeps it)."""
         ...

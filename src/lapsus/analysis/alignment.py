@@ -160,10 +160,10 @@ def plane_alignment(
     return _as_array(np.stack(list(rows.values())), dataset, "group", list(rows))
 
 
-def panichello_alignment(dataset: xr.Dataset, *, groups: str | None = None) -> xr.DataArray:
+def panichello_alignment(dataset: xr.Dataset) -> xr.DataArray:
     """Panichello & Buschman's variant: four colour bins an item, components fitted to the eight mean vectors; [group,
     time]."""
-    return plane_alignment(dataset, bins=4, groups=groups, pool="bins")
+    return plane_alignment(dataset, bins=4, pool="bins")
 
 
 def _as_array(values: np.ndarray, dataset: xr.Dataset, dimension: str, labels: Sequence | np.ndarray) -> xr.DataArray:
@@ -216,13 +216,14 @@ def bootstrap_alignment(dataset: xr.Dataset, *, repeats: int = 200, seed: int = 
     return _as_array(_alignment(group, bins, "trials", False, weights), dataset, "repeat", np.arange(repeats))
 
 
-def bin_means(dataset: xr.Dataset, time: float, *, bins: int = 16) -> xr.DataArray:
+def bin_means(dataset: xr.Dataset, time: float) -> xr.DataArray:
     """Mean memory activity for each cued item and bin of reported colour, in the first three components: [item, bin,
     component].
 
     Correct trials at the step nearest to `time` (Fig 3A); NaN for empty bins. The coordinate `colour` is the bin's
     centre.
     """
+    bins = 16
     group = next(_groups(dataset, bins, None))
     step = int(np.abs(dataset["time"].to_numpy() - time).argmin())
     m = group.memory[:, step : step + 1]
@@ -237,16 +238,13 @@ def bin_means(dataset: xr.Dataset, time: float, *, bins: int = 16) -> xr.DataArr
     )
 
 
-def pre_and_post_cue(curves: xr.DataArray, *, window: int = 5) -> tuple[np.ndarray, np.ndarray]:
-    """Mean alignment over the last `window` steps before the cue and over the first `window` steps after its offset:
-    [group] each."""
+def pre_and_post_cue(curves: xr.DataArray) -> tuple[np.ndarray, np.ndarray]:
+    """Mean alignment over the last five steps before the cue and over the first five after its offset: [group] each."""
     time = curves["time"].to_numpy()
     onset = cue_onset(curves.to_dataset(name="alignment"))
-    before, after = np.flatnonzero(time < onset)[-window:], np.flatnonzero(time >= 0)[:window]
-    if len(before) < window or len(after) < window:
-        raise LapsusError(
-            f"The recording needs {window} time bins before the cue and {window} from cue offset (time 0) on."
-        )
+    before, after = np.flatnonzero(time < onset)[-5:], np.flatnonzero(time >= 0)[:5]
+    if len(before) < 5 or len(after) < 5:
+        raise LapsusError("The recording needs 5 time bins before the cue and 5 from cue offset (time 0) on.")
     values = curves.to_numpy()
     return values[:, before].mean(1), values[:, after].mean(1)
 

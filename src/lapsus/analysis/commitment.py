@@ -62,16 +62,16 @@ def between_share(outcome: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return between, between + within
 
 
-def crossing(times: np.ndarray, share: np.ndarray, level: float = 0.5) -> float:
-    """First time at which a curve [time], made non-decreasing, reaches a level; NaN where it never does."""
+def crossing(times: np.ndarray, share: np.ndarray) -> float:
+    """First time at which a curve [time], made non-decreasing, reaches a half; NaN where it never does."""
     rising = np.maximum.accumulate(share)
-    if rising[-1] < level:
+    if rising[-1] < 0.5:
         return float("nan")
-    k = int(np.argmax(rising >= level))
+    k = int(np.argmax(rising >= 0.5))
     if k == 0:
         return float(times[0])
     gain = rising[k] - rising[k - 1]
-    return float(times[k - 1] + (times[k] - times[k - 1]) * (level - rising[k - 1]) / gain)
+    return float(times[k - 1] + (times[k] - times[k - 1]) * (0.5 - rising[k - 1]) / gain)
 
 
 def commitment_curve(

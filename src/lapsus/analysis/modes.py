@@ -68,22 +68,14 @@ def unimodality(angles: np.ndarray, *, repeats: int = 200, seed: int = 0) -> Mod
     return ModeTest(float(critical), float((1 + exceeds.sum()) / (1 + repeats)))
 
 
-def two_modes(
-    response: np.ndarray,
-    target: float,
-    distractor: float,
-    *,
-    window: float = np.pi / 8,
-    repeats: int = 100,
-    seed: int = 0,
-) -> bool:
+def two_modes(response: np.ndarray, target: float, distractor: float) -> bool:
     """Whether responses [trial] of one condition have a mode at the distractor beside one at the target.
 
     Silverman's test must reject a single mode at 5 %, and of the two highest modes (at half the bandwidth at which they
-    merge) one must lie within `window` radians of the target and the other of the distractor. A single mode, wherever
+    merge) one must lie within 22.5° of the target and the other of the distractor. A single mode, wherever
     it is and however wide, is not enough.
     """
-    test = unimodality(response, repeats=repeats, seed=seed)
+    test = unimodality(response, repeats=100)
     if test.p >= 0.05:
         return False
     cell = np.floor((np.asarray(response, dtype=float) + np.pi) / (2 * np.pi) * _GRID).astype(int) % _GRID
@@ -93,7 +85,7 @@ def two_modes(
     if len(highest) < 2:
         return False
     place = -np.pi + (highest + 0.5) * 2 * np.pi / _GRID
-    at = [[distance(one, item) < window for item in (target, distractor)] for one in place]
+    at = [[distance(one, item) < np.pi / 8 for item in (target, distractor)] for one in place]
     return bool((at[0][0] and at[1][1]) or (at[0][1] and at[1][0]))
 
 

@@ -54,15 +54,14 @@ def fit_rings(m: np.ndarray) -> Rings:
     return Rings(mean, components, spectrum[::-1][:3] / spectrum.sum())
 
 
-def ring_geometry(dataset: xr.Dataset, *, fixed: int = 1) -> tuple[Rings, RingProjection]:
-    """Components and projected trials at the last time step; `fixed` is the number of the item whose colour is
-    fixed."""
+def ring_geometry(dataset: xr.Dataset) -> tuple[Rings, RingProjection]:
+    """Components and projected trials at the last time step; the first item's colour is fixed."""
     items = two_items(dataset)
     m = memory(dataset.isel(time=[-1]))[:, 0]
-    fixed_cued = items.cued == fixed - 1
+    fixed_cued = items.cued == 0
     rings = fit_rings(m[fixed_cued])
     points = (m - rings.mean) @ rings.components.T
-    return rings, RingProjection(points, items.report[:, 2 - fixed], fixed_cued, items.swap)
+    return rings, RingProjection(points, items.report[:, 1], fixed_cued, items.swap)
 
 
 # --- Normals across locations and colours ---

@@ -24,31 +24,23 @@ from lapsus.statistics.intervals import proportion_interval
 __all__ = ["AlignmentTest", "alignment_predicts_swaps", "swap_rate_by_alignment", "trial_alignment"]
 
 
-def trial_alignment(
-    dataset: xr.Dataset,
-    *,
-    groups: str | None = None,
-    window: int = 5,
-    folds: int = 5,
-    alpha: float = 1.0,
-    seed: int = 0,
-) -> pd.DataFrame:
+def trial_alignment(dataset: xr.Dataset, *, groups: str | None = None) -> pd.DataFrame:
     """One row a trial: `alignment`, `misbinding`, `swap`, `probe_distance`, `report_distance`, `group`.
 
-    Memory activity is averaged over the last `window` steps before the cue. Linear decoders of [cos, sin] of each
+    Memory activity is averaged over the last five steps before the cue. Linear decoders of [cos, sin] of each
     item's colour are fitted within each group (spatial configuration) to the trials of the other folds, all of them:
     before the cue nobody knows which will be swaps.
     """
     items = two_items(dataset)
     time = dataset["time"].to_numpy()
-    before = np.flatnonzero(time < cue_onset(dataset))[-window:]
+    before = np.flatnonzero(time < cue_onset(dataset))[-5:]
     if len(before) == 0:
         raise LapsusError("The dataset has no time bin before the cue, and trial-wise alignment is measured there.")
     m = memory(dataset.isel(time=before)).mean(1)
     labels = (
         np.zeros(len(m), dtype=int) if groups is None else np.unique(dataset[groups].to_numpy(), return_inverse=True)[1]
     )
-    rng = np.random.default_rng(seed)
+    rng, folds = np.random.default_rng(0), 5
     u = embed(items.report)
     decoded = np.full((len(m), 2, 2), np.nan)
     for label in range(labels.max() + 1):
@@ -57,7 +49,7 @@ def trial_alignment(
         fold = rng.permutation(np.arange(len(own)) % folds)
         for k in range(folds):
             train, test = own[fold != k], own[fold == k]
-            decoded[test] = _decode(m[train], u[train].reshape(len(train), 4), m[test], alpha).reshape(len(test), 2, 2)
+            decoded[test] = _decode(m[train], u[train].reshape(len(train), 4), m[test]).reshape(len(test), 2, 2)
     other = u[:, ::-1]
     deviation = decoded - u
     return pd.DataFrame(
@@ -72,10 +64,10 @@ def trial_alignment(
     )
 
 
-def _decode(x: np.ndarray, y: np.ndarray, new: np.ndarray, alpha: float) -> np.ndarray:
+def _decode(x: np.ndarray, y: np.ndarray, new: np.ndarray) -> np.ndarray:
     mean, scale, centre = x.mean(0), np.maximum(x.std(0), 1e-12), y.mean(0)
     z = (x - mean) / scale
-    weights = np.linalg.solve(z.T @ z + alpha * np.eye(z.shape[1]), z.T @ (y - centre))
+    weights = np.linalg.solve(z.T @ z + np.eye(z.shape[1]), z.T @ (y - centre))
     return (new - mean) / scale @ weights + centre
 
 
@@ -166,9 +158,9 @@ def _expit(x: np.ndarray) -> np.ndarray:
     return 0.5 * (1 + np.tanh(0.5 * x))
 
 
-def _logistic(x: np.ndarray, y: np.ndarray, ridge: float = 1e-3) -> tuple[np.ndarray, np.ndarray]:
+def _logistic(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Coefficients and their covariance by Newton's method; the tiny ridge keeps a class without swaps finite."""
-    beta = np.zeros(x.shape[1])
+    beta, ridge = np.zeros(x.shape[1]), 1e-3
     for _ in range(50):
         p = _expit(x @ beta)
         hessian = (x * (p * (1 - p))[:, None]).T @ x + ridge * np.eye(x.shape[1])
@@ -179,14 +171,14 @@ def _logistic(x: np.ndarray, y: np.ndarray, ridge: float = 1e-3) -> tuple[np.nda
     return beta, np.linalg.inv(hessian)
 
 
-def swap_rate_by_alignment(table: pd.DataFrame, *, quantiles: int = 5) -> pd.DataFrame:
-    """Swap rate in quantiles of alignment within each class of probe distance: columns probe_distance, alignment, rate,
+def swap_rate_by_alignment(table: pd.DataFrame) -> pd.DataFrame:
+    """Swap rate in fifths of alignment within each class of probe distance: columns probe_distance, alignment, rate,
     low, high, trials."""
     rows = []
     probe = _classes(np.nan_to_num(table["probe_distance"].to_numpy()), 6)
     for label in np.unique(probe):
         own = table[probe == label]
-        place = pd.qcut(own["alignment"], quantiles, labels=False, duplicates="drop")
+        place = pd.qcut(own["alignment"], 5, labels=False, duplicates="drop")
         for _quantile, part in own.groupby(place.to_numpy()):
             low, high = proportion_interval(part["swap"].sum(), len(part))
             rows.append(

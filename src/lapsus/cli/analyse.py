@@ -1,7 +1,7 @@
 """lapsus analyse."""
 
 import json as json_module
-import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,6 +9,7 @@ import typer
 
 from lapsus.cli.evaluate import Delay, delays_of
 from lapsus.cli.train import Trust
+from lapsus.cli.words import on_terminal
 
 if TYPE_CHECKING:
     from lapsus.study.mechanism import Mechanism
@@ -48,7 +49,7 @@ def command(
     names = [*(source or ()), *(swapping_networks() if swapping else ())]
     if not names:
         raise LapsusError("Name a network or a recording, or ask for all that swap with --swapping.")
-    delays = delays_of(delay)
+    delays: list[int | None] = [*delays_of(delay)]
     if delays and any(name.endswith(".nc") for name in names):
         raise LapsusError("--delay is for networks; a recording has the delays that it was made with.")
     folder = None if output is None else make_folder(output)
@@ -128,12 +129,9 @@ def _analyse(name: str, steps: int | None, seed: int, threads: int | None, trust
         dataset = read_netcdf(Path(name))
         check_activity(dataset)
         return analyse(dataset, seed=seed)
-    say = (
-        (lambda part: print(f"lapsus: {name}, {part} …", file=sys.stderr)) if sys.stderr.isatty() else (lambda _: None)
-    )
     model = open_network(name, trust).model()
     model = model if steps is None else model.at(delay=steps)
-    return analyse(model, seed=seed, threads=threads, progress=say)
+    return analyse(model, seed=seed, threads=threads, progress=partial(on_terminal, name))
 
 
 def _draw(found: "Mechanism", path: Path) -> None:

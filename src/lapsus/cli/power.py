@@ -60,9 +60,8 @@ def command(
     enough = table[table["power"] >= 0.8]
     if len(enough):
         best = enough.loc[(enough["subjects"] * enough["trials"]).idxmin()]
-        typer.echo(
-            f"80 % are reached with {int(best['subjects'])} subjects and {int(best['trials'])} trials of each in each"
-            " condition."
-        )
+        who = f"{int(best['subjects'])} subjects{'' if within else ', half of them in each condition,'}"
+        each = " in each condition" if within else ""
+        typer.echo(f"80 % are reached with {who} and {int(best['trials'])} trials of each{each}.")
     else:
         typer.echo("None of these reaches 80 %: ask for more --subjects or --trials.")

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from lapsus.cli.train import Trust
+from lapsus.cli.words import on_terminal
 
 
 def command(
@@ -25,4 +26,4 @@ def command(
     """Write one self-contained page about trained networks: behaviour, mechanism, and how sure it is."""
     from lapsus.discovery.reports import write_report
 
-    typer.echo(f"Written: {write_report(runs, output, seed, trust=trust)}")
+    typer.echo(f"Written: {write_report(runs, output, seed, trust=trust, progress=on_terminal)}")

@@ -88,7 +88,7 @@ def figures(
     if not whole:
         sets.insert(0, Networks.shipped(seed or 1, which) if runs is None else Networks.in_folder(runs))
     data = None if recording is None else _open(recording)
-    delays = delays_of(delay)
+    delays: list[int | None] = [*delays_of(delay)]
     found = []
     for steps in delays or [None]:
         networks, *seeds = [one if steps is None else one.at_delay(steps) for one in sets]

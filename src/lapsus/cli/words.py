@@ -1,8 +1,9 @@
 """What the Python API says, as one types it in a shell: its messages name parameters, the command line has options."""
 
 import re
+import sys
 
-__all__ = ["as_typed"]
+__all__ = ["as_typed", "on_terminal"]
 
 # Parameters that messages of the API name, each an option of the command that passes it on.
 OPTIONS = (
@@ -40,3 +41,9 @@ def as_typed(text: str) -> str:
         return name if value in ("", "True") else f"{name} {value}"
 
     return _PARAMETER.sub(option, text)
+
+
+def on_terminal(name: str, part: str) -> None:
+    """What is being done, where somebody is looking."""
+    if sys.stderr.isatty():
+        print(f"lapsus: {name}, {part} …", file=sys.stderr)

@@ -1,5 +1,7 @@
 """A page about whatever was trained: a discovery, a run, a network that ships, or several networks side by side."""
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from lapsus.discovery.folder import Folder
@@ -23,10 +25,12 @@ def write_report(
     *,
     trust: bool = False,
     sizes: Sizes = FULL,
+    progress: Callable[[str, str], None] = lambda name, part: None,
 ) -> Path:
     """Write the page of one discovery, or of run folders and shipped networks; returns its path.
 
-    output: the HTML file (report.html in the folder, or here for several); seed: of fresh conditions and noise.
+    output: the HTML file (report.html in the folder, or here for several); seed: of fresh conditions and noise;
+    progress: called with a network and what begins to be asked of it.
 
     >>> try:
     ...     lapsus.write_report(["no-such-network"])
@@ -57,6 +61,6 @@ def write_report(
         network = open_network(source, trust)
         if network.experiment.behaviour.get("kind", "bns") != "bns":
             raise LapsusError(f"{shortened(source)} is no delayed-estimation network; the report is made for those.")
-        found.append(study_network(network, 1 if seed is None else seed, sizes))
+        found.append(study_network(network, 1 if seed is None else seed, sizes, partial(progress, source)))
     write_text(path, networks_page(found))
     return path

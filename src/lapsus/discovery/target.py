@@ -254,11 +254,12 @@ def _from_scratch(updates: int) -> list[dict]:
     return stages
 
 
-def updates_within(described: Experiment, seconds: float, probe: int = 12) -> int:
+def updates_within(described: Experiment, seconds: float) -> int:
     """How many updates of the last stage fit into so many seconds on this machine when it is not disturbed.
 
     A busy machine ends training by the clock instead, which costs less than a schedule that is too short.
     """
+    probe = 12
     last = described.stage[-1].model_copy(update={"updates": 10 * probe, "average": 0.0})
     training = Training(described.model_copy(update={"stage": [last]}), Model.of(described))
     times = [time.monotonic()]

@@ -174,13 +174,13 @@ def _swap(new: Path, folder: Path) -> None:
     shutil.rmtree(aside, ignore_errors=True)
 
 
-def file_name(text: object, longest: int = 80) -> str:
+def file_name(text: object) -> str:
     """A name from a table as part of a file's name: letters, digits, - _ . alone, and not too long for any disk."""
     safe = "".join(c if c.isalnum() or c in "-_." else "_" for c in str(text))
-    if len(safe.encode()) <= longest:
+    if len(safe.encode()) <= 80:
         return safe
     digest = hashlib.blake2b(str(text).encode("utf-8", "replace"), digest_size=4).hexdigest()
-    return safe.encode()[: longest - 9].decode(errors="ignore") + "-" + digest
+    return safe.encode()[:71].decode(errors="ignore") + "-" + digest
 
 
 @contextmanager

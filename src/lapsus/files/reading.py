@@ -6,6 +6,7 @@ import os
 import re
 import stat
 import tomllib
+import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -64,7 +65,6 @@ def understood(path: str | Path) -> Iterator[None]:
 
 def read_arrays(path: str | Path) -> "dict[str, np.ndarray]":
     """Arrays by name from a .npz; nothing in it is executed."""
-    import zipfile
 
     import numpy as np
 
@@ -144,9 +144,9 @@ def read_json(path: str | Path, kind: Any = dict, most: int = 1 << 28) -> Any:
         raise Damaged(f"{short(path)} is damaged: {reason[:300]}.") from error
 
 
-def read_toml(path: str | Path, most: int = 1 << 22) -> dict:
+def read_toml(path: str | Path) -> dict:
     """The table of a TOML file, of text, numbers, true, false, lists and tables alone."""
-    text = read_text(path, most)
+    text = read_text(path, 1 << 22)
     try:
         return from_toml(text)
     except ValueError as error:

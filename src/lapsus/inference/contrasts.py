@@ -31,7 +31,7 @@ def contrasts(fit: "Fit") -> pd.DataFrame:
     values = {
         "swap rate": (shares["non_target"], "share of responses", size > 1),
         "guess rate": (shares["guess"], "share of responses", size > 0),
-        "circular s.d.": (scatter, "degrees", size > 0),
+        "circular s.d.": (scatter, model.trials.unit_name, size > 0),
         "log odds of a swap": (None if p.level is None else p.level.numpy(), "logits", size > 1),
         "log odds of a guess": (None if p.guess is None else p.guess.numpy(), "logits", size > 0),
         "log circular s.d.": (np.log(scatter), "log", size > 0),

@@ -72,9 +72,10 @@ class Examination:
         )
         for size in self.set_sizes:
             swaps = "–" if size.swaps is None else f"{size.swaps:,.0f} [{size.swaps_low:,.0f}, {size.swaps_high:,.0f}]"
-            distances = (_range(size.report_distance), _range(size.probe_distance))
-            lines.append(f"{size.items:>5}   {size.trials:>6,}   {size.subjects:>8}   {distances[0]:<25}  "
-                         f"{distances[1]:<25}  {swaps}")  # fmt: skip
+            of_report, of_probe = _range(size.report_distance), _range(size.probe_distance)
+            lines.append(
+                f"{size.items:>5}   {size.trials:>6,}   {size.subjects:>8}   {of_report:<25}  {of_probe:<25}  {swaps}"
+            )
         lines += ["", "What the table allows:"]
         lines += [f"  {name:<12} {what}" for name, what in self.analyses.items()]
         return "\n".join(lines)

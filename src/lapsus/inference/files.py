@@ -39,6 +39,7 @@ FILES = (
     "summary.json",
     "summary.txt",
     "methods.txt",
+    "contrasts.csv",
     "estimates.csv",
     "swap_function",
     "errors",
@@ -101,6 +102,8 @@ def save_subjects(fits: "SubjectFits", folder: str | Path, also: Callable[[Path]
 def _fill(fit: "Fit", folder: Path) -> None:
     write_netcdf(folder / "fit.nc", _dataset(fit))
     _summarise(fit, folder)
+    if (found := fit.contrasts) is not None:
+        write_text(folder / "contrasts.csv", found.to_csv(index=False))
 
 
 def _summarise(fit: "Fit | SubjectFits", folder: Path) -> None:

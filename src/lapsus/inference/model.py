@@ -20,6 +20,7 @@ of each condition but the first, N(0, 1) (bias: none), and an offset of each sub
 """
 
 import math
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -304,7 +305,6 @@ class MixtureModel:
 
 def natural_order(names: Iterable) -> list[str]:
     """Names sorted as people sort them: s2 before s10."""
-    import re
 
     def key(name: object) -> list[tuple[int, str]]:
         parts = re.split(r"(\d+)", str(name))

@@ -24,6 +24,8 @@ from lapsus.trials import Trials
 __all__ = ["power", "simulate_experiment"]
 
 DRAWS = 400
+# Items in one simulated experiment.
+_MOST = 10**8
 
 
 def simulate_experiment(
@@ -47,6 +49,8 @@ def simulate_experiment(
         raise LapsusError("swap and swap + difference are probabilities between 0 and 1.")
     if not 0 <= guess < 1 - max(swap, swap + difference):
         raise LapsusError("guesses and swaps together must leave reports of the target.")
+    if not 0.1 <= scatter <= 180 or not 0 <= spread <= 10:
+        raise LapsusError("scatter is between 0.1 and 180 degrees, spread between 0 and 10.")
     kappa = 1 / np.radians(scatter) ** 2
     parts = []
     for number in range(subjects):
@@ -93,8 +97,12 @@ def power(
     """
     if min([*subjects, *trials, repeats]) < 2:
         raise LapsusError("subjects, trials and repeats must be 2 at least.")
+    if seed < 0:
+        raise LapsusError(f"seed must not be negative (it is {seed}).")
     if options.get("set_size", 4) < 2:
         raise LapsusError("with one item there is nothing to swap; give a set size of 2 or more.")
+    if max(subjects) * max(trials) * options.get("set_size", 4) > _MOST:
+        raise LapsusError(f"subjects × trials × set size are {_MOST:,} at most.")
     rows = []
     with torch_threads(1), torch.no_grad():
         for people in subjects:

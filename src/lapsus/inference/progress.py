@@ -15,7 +15,7 @@ class Bar:
     def __init__(self, shown: bool = True, most: float = 0):
         from tqdm import tqdm
 
-        self._tqdm = tqdm(total=None, disable=None if shown else True, bar_format="{desc} ({elapsed})", leave=False)
+        self._tqdm = tqdm(total=None, disable=None if shown else True, bar_format="{desc}", leave=False)
         self._text, self._moves, self._most, self._done, self._weight = "", 0, most, 0.0, 0.0
 
     def __enter__(self) -> "Bar":

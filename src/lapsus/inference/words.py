@@ -264,8 +264,9 @@ def _contrasts(fit: "Fit") -> list[str]:
         return []
     lines = [f"Differences between {fit.model.by}s for a typical subject, averaged over set sizes [95 % interval]:"]
     for _, row in fit.contrasts.iterrows():
-        if row["unit"] in ("share of responses", "degrees"):
-            factor, unit = (100, " percentage points") if row["unit"] != "degrees" else (1, "°")
+        rate = row["unit"] == "share of responses"
+        if rate or row["unit"] == fit.trials.unit_name:
+            factor, unit = (100, " percentage points") if rate else (1, "°")
             low, high = factor * row["low"], factor * row["high"]
             clear = "" if low <= 0 <= high else ", which leaves out 0"
             lines.append(
@@ -326,7 +327,8 @@ def describe_subjects(fits: "SubjectFits") -> str:
     ]
     if fits.candidates is not None:
         lines += _comparison(fits.whole)
-    lines += ["", "subject     trials   target        non-target    guess         circular s.d."]
+    unit = f" ({first.trials.unit_name})" if first.trials.unit == "degrees_180" else ""
+    lines += ["", f"subject     trials   target        non-target    guess         circular s.d.{unit}"]
     for subject, fit in fits.items():
         table, total = fit.weights, fit.weights["trials"].sum()
         mean = {name: 100 * (table[name] * table["trials"]).sum() / total for name in ("target", "non_target", "guess")}

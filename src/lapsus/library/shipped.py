@@ -42,7 +42,7 @@ class Shipped:
         if "/" in name or not path.is_file():
             names = [entry.stem for entry in sorted(weights_folder().glob("*.json"))]
             close = get_close_matches(name, names, 1)
-            hint = f"Did you mean {close[0]}?" if close else f"Shipped networks: {', '.join(names) or 'none yet'}."
+            hint = f"Did you mean {close[0]}?" if close else "`lapsus zoo` lists those that ship."
             raise LapsusError(f"{name} is neither a run folder nor a network that ships with lapsus. {hint}")
         self.name, self.facts = name, json.loads(path.read_text())
         self.experiment: Experiment = read_experiment(self.facts["config"])

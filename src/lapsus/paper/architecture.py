@@ -76,13 +76,13 @@ def trial_schematic(ax: Axes) -> Axes:
     return ax
 
 
-def denoising_schematic(axes: list[Axes], samples: int = 300, seed: int = 0) -> list[Axes]:
+def denoising_schematic(axes: list[Axes]) -> list[Axes]:
     """The target trajectory of the behavioural subspace: from noise at cue offset to responses at either item."""
     behaviour = BNS(ConstantSwap(0.3))
-    generator = torch.Generator().manual_seed(seed)
-    x_T = behaviour.sample(_conditions(), samples, generator)[:, 0].numpy().T
+    generator = torch.Generator().manual_seed(0)
+    x_T = behaviour.sample(_conditions(), 300, generator)[:, 0].numpy().T
     kept = linear_schedule(SNAPSHOTS[-1]).alpha_bar
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     for ax, t in zip(axes, SNAPSHOTS):
         a = float(kept[t])
         x = np.sqrt(a) * x_T + np.sqrt(1 - a) * rng.standard_normal(x_T.shape)
@@ -157,8 +157,9 @@ def forcing_schematic(ax: Axes) -> Axes:
     ax.text(times[0] - 0.25, target[0] + 0.35, r"$x^*_t$", ha="right", fontsize=7, color=ORANGE)
     ax.text(times[1] + 0.2, reached[1] - 0.25, r"$\hat\mu$", ha="left", va="center", fontsize=7, color=SWAP)
     ax.text(times[0] - 0.25, memory[0], r"$m$", ha="right", va="center", fontsize=7, color=CORRECT)
-    ax.text(5, 7.1, "dashed: the noised target; orange arrows: forcing\nloss: " + r"$\Vert\hat\mu - \mu_q\Vert^2$" +
-            " at every step", ha="center", va="top", fontsize=6, color="0.3")  # fmt: skip
+    loss = r"loss: $\Vert\hat\mu - \mu_q\Vert^2$ at every step"
+    words = f"dashed: the noised target; orange arrows: forcing\n{loss}"
+    ax.text(5, 7.1, words, ha="center", va="top", fontsize=6, color="0.3")
     ax.text(5, 2.4, "memory is not forced", ha="center", va="center", fontsize=6, color=CORRECT)
     return ax
 

@@ -73,14 +73,14 @@ def modes_by_condition(
 
 
 @lru_cache(maxsize=8)
-def ablations(networks: Networks, role: str = "feature-optimal") -> pd.DataFrame:
+def ablations(networks: Networks) -> pd.DataFrame:
     """Second modes at the distractor under each ablation: columns ablation, level, share (of conditions), low, high,
     swap_rate. Noise levels multiply its variance."""
     cases = [("distance", name, value, 1.0) for name, value in DISTANCES.items()]
     cases += [("noise", f"×{level}", np.pi / 4, float(np.sqrt(level))) for level in NOISES]
     rows = []
     for kind, level, gap, scale in cases:
-        two, swaps = modes_by_condition(networks, role, gap, scale)
+        two, swaps = modes_by_condition(networks, "feature-optimal", gap, scale)
         low, high = proportion_interval(two.sum(), len(two))
         rows.append((kind, level, two.mean(), float(low), float(high), swaps))
     return pd.DataFrame(rows, columns=["ablation", "level", "share", "low", "high", "swap_rate"])
@@ -160,15 +160,16 @@ def _swap_panel(ax: Axes, networks: Networks) -> Axes:
     return swap_curves(ax, curves, fitted, fitted_trials)
 
 
-def _samples_panel(ax: Axes, networks: Networks, role: str, gap: float, noise: float = 1.0) -> Axes:
-    x = samples(networks, role, gap, noise)["x_T"].to_numpy()
+def _samples_panel(ax: Axes, networks: Networks, role: str, gap: float) -> Axes:
+    x = samples(networks, role, gap)["x_T"].to_numpy()
     cloud(ax, x, limit=max(3.6, float(np.quantile(np.abs(x), 0.995)) * 1.05))
     _frame(ax, role)
     return ax
 
 
-def _snapshots(axes: list[Axes], networks: Networks, role: str = "feature-smooth-0") -> None:
+def _snapshots(axes: list[Axes], networks: Networks) -> None:
     """Six moments of the second delay; trials are coloured by their final response."""
+    role = "feature-smooth-0"
     if role not in networks:
         for ax in axes:
             note(ax, f"no network {role}")

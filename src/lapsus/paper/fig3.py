@@ -188,7 +188,7 @@ def figure(networks: Networks, recording: xr.Dataset | None = None) -> Figure:
             transform=key.transAxes,
             ha="center",
             va="top",
-            fontsize=6,
+            fontsize=5.5,
         )
         for spec, roles, draw, name in (
             (middle, INDEX_NETWORKS, _index_panel, "C"),

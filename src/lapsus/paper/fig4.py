@@ -39,16 +39,16 @@ CONFIGURATIONS = {"close, 45°": (0.0, np.pi / 4), "far, 180°": (0.0, np.pi)}
 
 
 @lru_cache(maxsize=4)
-def kinds(networks: Networks, role: str = DECODED) -> Kind:
+def kinds(networks: Networks) -> Kind:
     """Weights of the three errors' predictions in single trials, each of its own condition."""
-    return kind_of_trials(networks.of(role), networks.sizes.decoded_trials)
+    return kind_of_trials(networks.of(DECODED), networks.sizes.decoded_trials)
 
 
 @lru_cache(maxsize=8)
-def rings(networks: Networks, probes: tuple[float, float], role: str = RINGS) -> tuple[RingProjection, int]:
+def rings(networks: Networks, probes: tuple[float, float]) -> tuple[RingProjection, int]:
     """Trials of one pair of locations and one fixed colour in their components, and how many there are."""
     sizes = networks.sizes
-    return projected_rings(networks.of(role), probes, sizes.shown_colours, sizes.ring_trials)
+    return projected_rings(networks.of(RINGS), probes, sizes.shown_colours, sizes.ring_trials)
 
 
 @lru_cache(maxsize=4)
@@ -59,9 +59,9 @@ def normals(networks: Networks, role: str = RINGS) -> Normals:
 
 
 @lru_cache(maxsize=4)
-def axis_areas(networks: Networks, role: str = RINGS) -> np.ndarray:
+def axis_areas(networks: Networks) -> np.ndarray:
     """Held-out area of the swap axis with the reported colour held fixed, [rotation]; items 45 degrees apart."""
-    return areas_along_axis(networks.of(role), networks.sizes.ring_rotations, networks.sizes.ring_trials)
+    return areas_along_axis(networks.of(RINGS), networks.sizes.ring_rotations, networks.sizes.ring_trials)
 
 
 def tables(networks: Networks) -> dict[str, pd.DataFrame]:

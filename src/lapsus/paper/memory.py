@@ -57,11 +57,11 @@ def planes(which: str, role: str) -> pd.DataFrame:
     return pd.DataFrame([(d, b.mean(), a.mean()) for d, b, a in rows], columns=["distance", "before", "after"])
 
 
-def _all(make: Callable[[str, str], pd.DataFrame], roles: tuple[str, ...] = ROLES) -> pd.DataFrame:
+def _all(make: Callable[[str, str], pd.DataFrame]) -> pd.DataFrame:
     """One table of all networks that there are in both sets."""
     parts = []
     for which in SETS:
-        for role in roles:
+        for role in ROLES:
             if role in _set(which):
                 parts.append(make(which, role).assign(network=role, set=which))
     if not parts:

@@ -185,7 +185,9 @@ class Networks:
 
     def at_delay(self, steps: int) -> "Networks":
         """The same networks on trials with another delay."""
-        loaders = {role: cache(partial(_at_delay, load, steps)) for role, load in self.loaders.items()}
+        loaders: dict[str, Callable] = {
+            role: cache(partial(_at_delay, load, steps)) for role, load in self.loaders.items()
+        }
         return replace(self, loaders=loaders, delay=steps)
 
     def __contains__(self, role: str) -> bool:

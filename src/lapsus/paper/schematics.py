@@ -160,12 +160,12 @@ def error_schematic(ax: Axes) -> Axes:
     return ax
 
 
-def noise_schedule(ax: Axes, T: int = 40) -> Axes:
+def noise_schedule(ax: Axes) -> Axes:
     """beta_t and sigma_t over the second delay."""
-    table = schedule_table(T)
+    table = schedule_table()
     ax.plot(table["t"], table["beta"], color=CORRECT, label=r"corruption variance $\beta_t$")
     ax.plot(table["t"], table["sigma"], color=SWAP, label=r"generative noise s.d. $\sigma_t$")
-    ax.set(xlabel="time from cue offset t (steps)", ylabel="noise", ylim=(0, None), xlim=(0, T))
+    ax.set(xlabel="time from cue offset t (steps)", ylabel="noise", ylim=(0, None), xlim=(0, 40))
     ax.legend()
     return ax
 

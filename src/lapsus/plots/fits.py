@@ -14,7 +14,7 @@ from lapsus.circular import difference
 from lapsus.files import write_figure
 from lapsus.inference.result import Fit, SubjectFits
 from lapsus.inference.shares import BAND
-from lapsus.plots.style import BLUE, GREY, ORANGE, TEXT_WIDTH, VERMILION, note, style
+from lapsus.plots.style import BLUE, GREY, ORANGE, TEXT_WIDTH, VERMILION, lettered, note, style
 from lapsus.plots.subject_fits import subject_swap_functions, subjects
 from lapsus.plots.swap_functions import (
     degree_axis,
@@ -179,7 +179,7 @@ def parameters(axes: np.ndarray, fit: Fit) -> np.ndarray:
                 factor * table[f"{name}_high"].to_numpy() - middle,
             ]
             at = table["set_size"] + 0.12 * (number - (len(conditions) - 1) / 2)
-            label_of = None if fit.model.by is None else f"{fit.model.by} {condition}"
+            label_of = None if fit.model.by is None else f"{lettered(fit.model.by)} {lettered(condition)}"
             ax.errorbar(
                 at, middle, np.maximum(spread, 0), fmt="o-", ms=3.5, lw=1, color=colours[condition], label=label_of
             )

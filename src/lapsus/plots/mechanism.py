@@ -1,7 +1,6 @@
 """Five pictures of how a network makes swaps: when, what carries it, along which axis, which kind, what dynamics."""
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from matplotlib import pyplot as plt
@@ -53,11 +52,6 @@ def _time(ax: Axes, ylabel: str, onset: float, *, top: float = 1.02, bottom: flo
     return ax
 
 
-def _says(ax: Axes, text: str, x: float = 0.02, y: float = 0.97, **options: Any) -> None:
-    """A remark inside the panel, where no data are."""
-    ax.text(x, y, text, transform=ax.transAxes, **({"va": "top", "fontsize": SMALL, "color": "0.35"} | options))
-
-
 def _triple(values: tuple[float, float, float], percent: bool = False) -> str:
     value, low, high = (100 * v for v in values) if percent else values
     return f"{value:.0f} % [{low:.0f}, {high:.0f}]" if percent else f"{value:+z.2f} [{low:+z.2f}, {high:+z.2f}]"
@@ -71,8 +65,9 @@ def commitment_panel(ax: Axes, found: Commitment) -> Axes:
     ax.plot([found.times[0], found.half_time, found.half_time], [0.5, 0.5, 0], color=GREY, lw=0.7, ls=(0, (3, 2)))
     ax.text(found.half_time + 1, 0.06, f"half at {found.half_time:.0f}", fontsize=6, color="0.3")
     value, low, high = (100 * v for v in found.before_cue)
-    many = f"{found.conditions} conditions\n× {found.groups} pasts\n× {found.replays} replays"
-    _says(ax, f"at cue onset:\n{value:z.0f} % [{low:z.0f}, {high:z.0f}]\n\n{many}")
+    many = f"{found.conditions} conditions × {found.groups} pasts × {found.replays} replays"
+    fixed = f"fixed at cue onset: {value:z.0f} % [{low:z.0f}, {high:z.0f}]"
+    ax.set_title(f"{fixed}\n{many}", fontsize=SMALL, color="0.35", pad=12, linespacing=1.2)
     return _time(ax, "share of the outcome fixed", found.cue_onset)
 
 
@@ -101,7 +96,7 @@ def push_panel(ax: Axes, found: Push) -> Axes:
         ax.plot(found.sizes, values, marker="o", ms=2.5, color=colours.get(name, "k"), label=name + more, **line)
     where = "at cue onset" if found.time < 0 else f"at step {found.time:.0f}"
     ax.set(xlabel="push (s.d. of memory)", ylabel="p(swap)", ylim=(-0.02, 1.02))
-    _says(ax, f"push {where}", x=0.5, ha="center")
+    ax.text(0.5, 0.97, f"push {where}", transform=ax.transAxes, ha="center", va="top", fontsize=SMALL, color="0.35")
     ax.legend(
         loc="lower left",
         bbox_to_anchor=(-0.12, 1.06),
@@ -138,7 +133,6 @@ def axis_cosines(ax: Axes, found: Geometry) -> Axes:
     ax.plot([1], [part.across_colours], "o", color=BLUE, ms=5, label="opposite colour")
     ax.set(ylim=(-1.05, 1.05), xlim=(-0.6, 1.6), ylabel="cos of the swap axis")
     ax.set_xticks([0, 1], ["at other\nplaces", "of opposite\ncolours"], fontsize=SMALL)
-    _says(ax, "grey: random directions", x=0.5, ha="center")
     return ax
 
 
@@ -240,7 +234,7 @@ def decoding_panel(ax: Axes, found: Decoding) -> Axes:
     ax.axhline(0.5, color=GREY, lw=0.6, ls=(0, (3, 2)))
     ax.plot(found.times, found.null, color=GREY, lw=0.7, label="labels shuffled")
     ax.plot(found.times, found.auc, color=BLUE, label="coming swap")
-    ax.legend(fontsize=SMALL, loc="upper left", bbox_to_anchor=(0, 0.95), labelspacing=0.3)
+    ax.legend(loc="lower left", bbox_to_anchor=(-0.12, 1.06), fontsize=SMALL, handlelength=1.2, labelspacing=0.3)
     return _time(ax, "read from memory (area, held out)", found.onset, top=1.05, bottom=0.3)
 
 

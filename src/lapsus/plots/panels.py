@@ -220,12 +220,13 @@ def swap_target(evaluation: dict) -> Picture:
         figure, ax = plt.subplots(figsize=(3.3, 2.4), layout="constrained")
         swap_curve(ax, evaluation, exact=True)
         legend_above(ax)
+    rate, off = "Swap rate, all distances together", f"{evaluation['swap_curve_mad']:.3f}"
+    if len(evaluation["swap_curve"]) > 1:
+        rate, off = "Swap rate by distance", f"{off} on average and {evaluation['swap_curve_max']:.3f} at most"
     return picture(
         figure,
-        "Swap rate by distance: network beside its target and the exact denoiser; mean deviation"
-        f" {evaluation['swap_curve_mad']:.3f}.",
-        "Swap rate by distance, with its 95 % interval. Mean deviation from the target"
-        f" {evaluation['swap_curve_mad']:.3f}, largest {evaluation['swap_curve_max']:.3f}.",
+        f"{rate}: network beside its target and the exact denoiser; {off} from the target.",
+        f"{rate}, with its 95 % interval; {off} from the target.",
     )
 
 

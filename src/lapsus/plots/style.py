@@ -21,6 +21,7 @@ __all__ = [
     "TEXT_WIDTH",
     "colour_of",
     "letter",
+    "lettered",
     "mark_epochs",
     "note",
     "panel",
@@ -54,6 +55,11 @@ COLOURS = {
     "feature-sample-mse": BLACK,
 }
 SWAP, CORRECT = VERMILION, BLUE
+
+
+def lettered(text: object, longest: int = 40) -> str:
+    """Words from a table as a figure can hold them: not too many, and a dollar sign does not begin a formula."""
+    return "".join(c if c.isprintable() else " " for c in str(text)[:longest]).replace("$", r"\$")
 
 
 @contextmanager

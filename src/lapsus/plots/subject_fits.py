@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from lapsus.inference.result import SubjectFits
-from lapsus.plots.style import BLUE, GREY, ORANGE, TEXT_WIDTH, letter, note, style
+from lapsus.plots.style import BLUE, GREY, ORANGE, TEXT_WIDTH, letter, lettered, note, style
 from lapsus.plots.swap_functions import (
     curve,
     degree_axis,
@@ -42,9 +42,7 @@ def subjects(fits: SubjectFits) -> Figure:
 
 
 def _titles(fits: SubjectFits) -> dict[str, str]:
-    # A dollar sign in a name would begin a formula.
-    shown = {subject: str(subject)[:16].replace("$", r"\$") for subject in fits}
-    return {subject: f"{shown[subject]}, n = {len(fit.trials):,}" for subject, fit in fits.items()}
+    return {subject: f"{lettered(subject, 16)}, n = {len(fit.trials):,}" for subject, fit in fits.items()}
 
 
 def _subject_curves(ax: Axes, fits: SubjectFits) -> Axes:

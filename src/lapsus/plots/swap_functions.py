@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 
 from lapsus.inference.interpolation import distinct
 from lapsus.inference.result import Fit
-from lapsus.plots.style import BLUE, GREY, ORANGE, note
+from lapsus.plots.style import BLUE, GREY, ORANGE, lettered, note
 
 __all__ = [
     "curve",
@@ -48,7 +48,8 @@ def scale_of(fit: Fit, feature: str | None = None) -> float:
 
 def name_of(fit: Fit, feature: str | None = None) -> str:
     """What the table calls a feature."""
-    return fit.trials.feature_name if (feature or feature_of(fit)) == "report" else fit.trials.probe_name
+    trials = fit.trials
+    return lettered(trials.feature_name if (feature or feature_of(fit)) == "report" else trials.probe_name)
 
 
 def distance_label(fit: Fit) -> str:

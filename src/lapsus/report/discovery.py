@@ -115,9 +115,11 @@ def _data(trials: Trials, summary: dict[str, Any], notes: list[str]) -> dict[str
 
 def _paragraphs(summary: str) -> list[tuple[bool, str]]:
     """A summary's lines by kind: those in columns (True), which a narrow page must not break, and sentences."""
-    lines = [line for line in summary.split("\n") if line.strip()]
-    grouped = groupby(lines, lambda line: re.search(r"^ {2}|\S {2,}\S", line) is not None)
-    return [(columns, ("\n" if columns else " ").join(found)) for columns, found in grouped]
+    found = []
+    for paragraph in summary.strip().split("\n\n"):
+        lines = groupby(paragraph.split("\n"), lambda line: re.search(r"^ {2}|\S {2,}\S", line) is not None)
+        found += [(columns, ("\n" if columns else " ").join(several)) for columns, several in lines]
+    return found
 
 
 def _power(trials: Trials, summary: dict[str, Any]) -> str:

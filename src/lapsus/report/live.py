@@ -85,7 +85,7 @@ class Watch:
         model = model.at_stage(self.run.experiment.stage[self.run.experiment.stage_at(max(0, update - 1))[0]])
         self.measured = {"update": update} | vars(glimpse(model))
 
-    def keep_measuring(self, stop: threading.Event, every: float = 15.0) -> None:
+    def keep_measuring(self, stop: threading.Event) -> None:
         """Measure whenever there is a new checkpoint; at low priority, so that the training hardly feels it."""
         with suppress(AttributeError, OSError):
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 15)
@@ -97,7 +97,7 @@ class Watch:
             except Exception as error:
                 self.problem = f"The newest checkpoint could not be measured: {error}"
             # Never busy for more than a tenth of the time.
-            stop.wait(max(every, 9 * (time.monotonic() - began)))
+            stop.wait(max(15.0, 9 * (time.monotonic() - began)))
 
 
 def _left(lines: list[dict], updates: int) -> float | None:

@@ -248,9 +248,11 @@ def methods(fit: dict[str, Any], networks: list[NetworkFindings], facts: Facts, 
 
 def networks_methods(count: int, version: str) -> str:
     """The same for any trained networks."""
+    who, own = (f"{count} recurrent networks with dendritic trees were", "their own")
+    if count == 1:
+        who, own = "A recurrent network with dendritic trees was", "its own"
     return (
-        f"{count} recurrent network{'s' * (count != 1)} with dendritic trees {'were' if count > 1 else 'was'} trained"
-        f" with lapsus {version} to answer a delayed-estimation task by denoising diffusion through their own dynamics"
-        " (Ho et al. 2020), with targets from the Bayesian non-parametric swap model (Radmard et al. 2025). Swap curves"
-        " were measured on fresh conditions by the item nearest to the response." + _MECHANISM
+        f"{who} trained with lapsus {version} to answer a delayed-estimation task by denoising diffusion through {own}"
+        " dynamics (Ho et al. 2020), with targets from the Bayesian non-parametric swap model (Radmard et al. 2025)."
+        " Swap curves were measured on fresh conditions by the item nearest to the response." + _MECHANISM
     )

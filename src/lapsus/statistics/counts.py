@@ -6,9 +6,9 @@ from scipy.stats import binom
 __all__ = ["expected_count"]
 
 
-def expected_count(probability: np.ndarray, level: float = 0.95) -> dict[str, float]:
+def expected_count(probability: np.ndarray) -> dict[str, float]:
     """Number of events with probabilities [T], or [T, S] at each of S posterior draws: expected, and low and high of
-    its central interval.
+    its 95 % interval.
 
     Given a draw the events are independent, and their count is taken as binomial with its own mean and variance (within
     one of the exact quantiles unless the events are a handful); what the draws do not agree on widens the interval.
@@ -29,5 +29,4 @@ def expected_count(probability: np.ndarray, level: float = 0.95) -> dict[str, fl
             below, at = (below, middle) if enough else (middle, at)
         return float(at)
 
-    tail = (1 - level) / 2
-    return {"expected": float(mean.mean()), "low": quantile(tail), "high": quantile(1 - tail)}
+    return {"expected": float(mean.mean()), "low": quantile(0.025), "high": quantile(0.975)}

@@ -10,10 +10,10 @@ __all__ = ["Z95", "median_interval", "proportion_interval", "rate_interval"]
 Z95 = float(stats.norm.ppf(0.975))
 
 
-def proportion_interval(hits: ArrayLike, count: ArrayLike, level: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
-    """Wilson interval of a proportion: low and high, of the shape of `hits` (a number of successes) over `count`."""
+def proportion_interval(hits: ArrayLike, count: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+    """Wilson 95 % interval of a proportion: low and high, of the shape of `hits` (successes) over `count`."""
     hits, count = np.asarray(hits, dtype=float), np.asarray(count, dtype=float)
-    z = stats.norm.ppf(0.5 + level / 2)
+    z = Z95
     with np.errstate(invalid="ignore", divide="ignore"):
         centre = (hits + z**2 / 2) / (count + z**2)
         half = z / (count + z**2) * np.sqrt(hits * (count - hits) / count + z**2 / 4)

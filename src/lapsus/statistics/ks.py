@@ -54,12 +54,12 @@ def ks_over_cues(
     )
 
 
-def bimodal(x: np.ndarray, density: np.ndarray, depth: float = 0.7, share: float = 0.05) -> np.ndarray:
+def bimodal(x: np.ndarray, density: np.ndarray) -> np.ndarray:
     """Lower mode, valley and upper mode [..., 3] of densities [..., X] at even points x [X]; NaN where there is one
     mode.
 
-    Two modes count if the density between them falls below `depth` times the lower of them, and if at least `share` of
-    all responses lies on either side of that valley: less would not be seen in two thousand samples.
+    Two modes count if the density between them falls below 0.7 times the lower of them, and if at least 5 % of all
+    responses lie on either side of that valley: less would not be seen in two thousand samples.
     """
     density = np.asarray(density, float)
     flat = density.reshape(-1, len(x))
@@ -71,7 +71,7 @@ def bimodal(x: np.ndarray, density: np.ndarray, depth: float = 0.7, share: float
         first, second = np.sort(peaks[np.argsort(p[peaks])[-2:]])
         valley = first + int(np.argmin(p[first : second + 1]))
         left = p[:valley].sum() / p.sum()
-        if p[valley] < depth * min(p[first], p[second]) and share <= left <= 1 - share:
+        if p[valley] < 0.7 * min(p[first], p[second]) and 0.05 <= left <= 0.95:
             places[row] = x[[first, valley, second]]
     return places.reshape(*density.shape[:-1], 3)
 

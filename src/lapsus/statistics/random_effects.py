@@ -75,13 +75,13 @@ def ensemble_mean(values: np.ndarray, errors: np.ndarray | None = None, level: f
     return Ensemble(mean, mean - half, mean + half, between, mean - further, mean + further, k)
 
 
-def outliers(values: np.ndarray, limit: float = 3.5, least: int = 5) -> np.ndarray:
-    """Which units [unit] lie further than `limit` robust s.d. (1.4826 times the median distance from the median) from
-    the median; none where there are fewer than `least`."""
+def outliers(values: np.ndarray) -> np.ndarray:
+    """Which units [unit] lie further than 3.5 robust s.d. (1.4826 times the median distance from the median) from
+    the median; none where there are fewer than five."""
     y = np.asarray(values, float)
     known = np.isfinite(y)
-    if known.sum() < least:
+    if known.sum() < 5:
         return np.zeros(len(y), bool)
     away = np.abs(y - np.median(y[known]))
     spread = 1.4826 * np.median(away[known])
-    return known & (away > limit * spread) & (away > 1e-9 * np.abs(y[known]).max(initial=0.0))
+    return known & (away > 3.5 * spread) & (away > 1e-9 * np.abs(y[known]).max(initial=0.0))

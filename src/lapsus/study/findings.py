@@ -1,6 +1,7 @@
 """What a study of a network found, as frozen results: pages, words and files take these and compute nothing."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,13 +54,18 @@ def seconds_trained(metrics: list[dict]) -> float:
     return float((metrics or [{}])[-1].get("seconds", 0.0))
 
 
-def study_network(network: Run | Shipped, seed: int = 0, sizes: Sizes = FULL) -> NetworkFindings:
-    """A trained network of delayed estimation against its own target, and its mechanism."""
+def study_network(
+    network: Run | Shipped, seed: int = 0, sizes: Sizes = FULL, progress: Callable[[str], None] = lambda part: None
+) -> NetworkFindings:
+    """A trained network of delayed estimation against its own target, and its mechanism; progress: called with the name
+    of each part as it begins."""
     model, metrics = network.model(), network.metrics()
+    progress("evaluation")
     evaluation = evaluate(model, sizes.evaluation_conditions, sizes.evaluation_trials, seed=seed)
     curve = evaluation["swap_curve"]
     apart = max(curve, key=lambda point: point["target"])["distance"] if curve else math.pi / 4
-    mechanism = analyse(model, only=ALL, probe_distance=max(apart, LEAST_APART), seed=seed, sizes=sizes)
+    apart = max(apart, LEAST_APART)
+    mechanism = analyse(model, only=ALL, probe_distance=apart, seed=seed, sizes=sizes, progress=progress)
     arrays = shown_trials(model, mechanism.probe_distance, seed, sizes)
     return NetworkFindings(
         network.name,

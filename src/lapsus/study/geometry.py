@@ -80,14 +80,14 @@ def _conditions(model: Model, pairs: np.ndarray, colours: np.ndarray, free: int)
 
 
 def report_cells(
-    model: Model, pairs: np.ndarray, colours: np.ndarray, *, free: int = 16, seed: int = 0, threads: int | None = None
+    model: Model, pairs: np.ndarray, colours: np.ndarray, *, seed: int = 0, threads: int | None = None
 ) -> Cells:
     """Simulate each location pair and fixed colour with as many trials as give about 80 swaps in each."""
     trial_run = Replay.of(model, probe_conditions(model, 512, seed, abs(wrap(pairs[0, 1] - pairs[0, 0]))))
     rate = float((trial_run.swaps(trial_run.run(trial_run.initial(1, seed), seed, threads=threads)[0])).swap.mean())
     if rate == 0:
         raise LapsusError("no swap trials")
-    given, label = _conditions(model, pairs, colours, free)
+    given, label = _conditions(model, pairs, colours, free=16)
     cell = label[:, 0] * len(colours) + label[:, 1]
     share = np.bincount(cell).min() / 2
     trials = int(np.clip(np.ceil(WANTED / (rate * share)), 8, 96))
@@ -117,10 +117,9 @@ def report_cells(
     return Cells(found, step_times(model), course, swapped, others)
 
 
-def rings_of(cell: Reports, *, cued: bool = True) -> RingPair | None:
-    """The rings of trials with the fixed colour cued (or not); None where one of them has too few trials."""
-    own = cell.target == cued
-    m, reported, free = cell.m[own], cell.reported[own], cell.free[own]
+def rings_of(cell: Reports) -> RingPair | None:
+    """The rings of trials with the fixed colour cued; None where one of them has too few trials."""
+    m, reported, free = (values[cell.target] for values in (cell.m, cell.reported, cell.free))
     if min(reported.sum(), (~reported).sum()) < LEAST:
         return None
     return fit_ring_pair(m, free, reported)

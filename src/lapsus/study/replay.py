@@ -12,6 +12,7 @@ from lapsus.analysis.outcomes import Outcomes, outcomes
 from lapsus.circular import angle
 from lapsus.engine import Timeline, normal, rollout_and_read_out
 from lapsus.errors import LapsusError
+from lapsus.protocols import HasLatent
 from lapsus.tasks import FeatureCued
 from lapsus.training.model import Model
 
@@ -58,7 +59,7 @@ class Replay:
     def each(self, times: int, seed: int = 0) -> "Replay":
         """Every condition `times` times in a row; where the task has a latent cause, it is drawn anew each time."""
         conditions = {name: values.repeat_interleave(times, 0) for name, values in self.conditions.items()}
-        if hasattr(self.model.task, "with_latent"):
+        if isinstance(self.model.task, HasLatent):
             conditions = self.model.task.with_latent(conditions, streams.generator(seed, "latent cause"))
             return Replay.of(self.model, conditions)
         return Replay(self.model, conditions, self.drives.repeat_interleave(times, 1), self.biases)

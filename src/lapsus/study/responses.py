@@ -22,9 +22,9 @@ __all__ = [
 ]
 
 
-def distance_bins(bins: int = 9) -> np.ndarray:
-    """Edges [bin + 1] of bins of probe distance from the task's margin to opposite, radians."""
-    return np.linspace(MARGIN - 1e-6, np.pi + 1e-6, bins + 1)
+def distance_bins() -> np.ndarray:
+    """Edges [10] of bins of probe distance from the task's margin to opposite, radians."""
+    return np.linspace(MARGIN - 1e-6, np.pi + 1e-6, 10)
 
 
 def swap_function(responded: Simulated, conditions: int, trials: int) -> pd.DataFrame:

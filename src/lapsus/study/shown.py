@@ -39,8 +39,9 @@ class Glimpse:
     radius: float
 
 
-def glimpse(model: Model, sizes: Sizes = FULL) -> Glimpse:
+def glimpse(model: Model) -> Glimpse:
     """A cheap look at a network that is being trained, on one thread."""
+    sizes = FULL
     conditions = model.task.sample(sizes.glimpse_conditions, streams.generator("watch"))
     answers = respond(model, conditions, sizes.glimpse_trials, 0, threads=1)
     curve = model.behaviour.measures(conditions, answers).get("swap_curve", [])

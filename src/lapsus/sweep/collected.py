@@ -1,5 +1,6 @@
 """All members of a sweep as one table: what varied, what was measured, and what is so over networks."""
 
+import hashlib
 import io
 import json
 import math
@@ -184,7 +185,8 @@ def _interval_of(key: str, table: pd.DataFrame) -> tuple[str, str] | tuple[None,
     ends = [(f"{key}_interval.0", f"{key}_interval.1")]
     if key.endswith((".rate", ".difference", ".odds_ratio")):
         ends.append((f"{beside}.low", f"{beside}.high"))
-    return next(((low, high) for low, high in ends if low in table and high in table), (None, None))
+    numbers = set(table.select_dtypes(float).columns)
+    return next(((low, high) for low, high in ends if {low, high} <= numbers), (None, None))
 
 
 def sweep_claims(sweep: Sweep, trust: bool = False, told: Callable[[str], None] = lambda line: None) -> pd.DataFrame:
@@ -219,8 +221,6 @@ def sweep_claims(sweep: Sweep, trust: bool = False, told: Callable[[str], None] 
 
 def _key(sweep: Sweep, label: str, names: list[str]) -> str:
     """Of a set and of the weights in it."""
-    import hashlib
-
     digest = hashlib.sha256(label.encode())
     for name in names:
         digest.update(f"{name} {_checkpoint(sweep, name).sha256}\n".encode())

@@ -12,6 +12,8 @@ import hashlib
 import json
 import os
 import re
+import socket
+import time
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -159,9 +161,6 @@ class Sweep:
 
     def note_failure(self, member: str, reason: str, lines: Iterable[str] = ()) -> bool:
         """Enter a failure; whether the member is given up now."""
-        import socket
-        import time
-
         entry = {
             "when": time.strftime("%Y-%m-%d %H:%M:%S"),
             "host": socket.gethostname(),
@@ -181,10 +180,10 @@ class Sweep:
             path.replace(path.with_suffix(".before.jsonl"))
         return len(given_up)
 
-    def last_lines(self, member: str, count: int = 12) -> list[str]:
-        """The end of what a member printed."""
+    def last_lines(self, member: str) -> list[str]:
+        """The last twelve lines that a member printed."""
         try:
-            return read_end(self.log_file(member), 8192).decode("utf-8", "replace").splitlines()[-count:]
+            return read_end(self.log_file(member), 8192).decode("utf-8", "replace").splitlines()[-12:]
         except LapsusError:
             return []
 

@@ -4,6 +4,7 @@ import json
 import os
 from collections.abc import Sequence
 from difflib import get_close_matches
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -205,8 +206,6 @@ def _unrolled(stage: dict, source: str) -> list[dict]:
 
 
 def _shipped() -> Path:
-    from importlib.resources import files
-
     return Path(str(files("lapsus") / "experiments"))
 
 

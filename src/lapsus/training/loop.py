@@ -19,7 +19,7 @@ from lapsus import streams
 from lapsus.engine.fused import why_not
 from lapsus.engine.threads import resolve, torch_threads
 from lapsus.errors import LapsusError
-from lapsus.protocols import HasTempered, Objective
+from lapsus.protocols import HasGoal, HasTempered, Objective
 from lapsus.tasks.durations import varying
 from lapsus.training.build import build
 from lapsus.training.experiment import Experiment, Stage
@@ -113,7 +113,7 @@ def draw(
     stimuli = model.task.stimuli(conditions)
     for part in _parts(stage, micro_batch):
         draws = model.draw(conditions, x_T, part, streams.seed_of(seed, update), threads=1)
-        if hasattr(objective, "goal"):
+        if isinstance(objective, HasGoal):
             objective.goal(draws)  # the draws keep it, for when the objective asks again
         yield Drawn(conditions, new, stimuli, part, draws)
 

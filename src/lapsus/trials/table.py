@@ -160,7 +160,10 @@ class Trials:
     def _repr_html_(self) -> str:
         table = self[:5]._table(self.degrees, self.probe_degrees)
         first = table.to_html(index=False, border=0, float_format=lambda value: f"{value:.1f}")
-        return f"<p><b>{html.escape(repr(self))}</b>; the first of them, in {self.unit_name}:</p>{first}"
+        unit = self.unit_name
+        if self.probe is not None and self.probe_unit_name != unit:
+            unit += f" (probes in {self.probe_unit_name})"
+        return f"<p><b>{html.escape(repr(self))}</b>; the first of them, in {unit}:</p>{first}"
 
     def __getitem__(self, rows: np.ndarray | slice | Sequence[int]) -> "Trials":
         """The trials at a mask, slice or list of rows."""
@@ -186,8 +189,8 @@ class Trials:
 
     def name_features(self, feature: str | None = None, probe: str | None = None) -> "Trials":
         """Say what the reported and the probe feature are called (orientation, position, …)."""
-        self.feature_name = feature or self.feature_name
-        self.probe_name = probe or self.probe_name
+        self.feature_name = _words(feature) or self.feature_name
+        self.probe_name = _words(probe) or self.probe_name
         return self
 
     @property
@@ -269,3 +272,8 @@ def _numbers(table: pd.DataFrame, names: list[str]) -> tuple[pd.DataFrame, list[
                 column.iloc[row] = np.inf
         numbers[name] = column
     return pd.DataFrame(numbers, index=table.index), problems
+
+
+def _words(name: str | None) -> str:
+    """A name as every text can hold it: at most 60 characters, all of which can be printed."""
+    return "".join(c if c.isprintable() else " " for c in (name or "")[:60]).strip()
