@@ -126,12 +126,12 @@ def part_of(network: Network, model: Model, part: str) -> dict:
     """The columns of one part, from what is known or measured now; none where it cannot be asked."""
     known = network.facts
     if part == "evaluation":
-        return evaluation_row(known.get("evaluation") or evaluate(model))
+        return _asked_for(network, evaluation_row(known.get("evaluation") or evaluate(model)))
     if part == "delays":
         if "delay" not in varying(model.at_stage(network.experiment.stage[-1]).task):
             return {}
         found = known.get("delays") or evaluate_delays(model, DELAYS, conditions=1024, trials=8)
-        return delays_row(found, known.get("norm_ratio") or norm_ratio(model))
+        return _asked_for(network, delays_row(found, known.get("norm_ratio") or norm_ratio(model)))
     if part != "alignment" and not network.swaps:
         return {}
     if part in ("alignment", "prediction"):
@@ -145,6 +145,11 @@ def part_of(network: Network, model: Model, part: str) -> dict:
     asked = analyse(model, only=(part,), threads=1)
     found = table_row(Mechanism(**{part: getattr(asked, part)}, probe_distance=swaps_most_at(model)))
     return {key: value for key, value in found.items() if key not in ("left_out", "parting")}
+
+
+def _asked_for(network: Network, row: dict) -> dict:
+    """Without the excess of networks that were never asked to denoise."""
+    return {key: value for key, value in row.items() if not (key.startswith("excess") and "optimal" in network.role)}
 
 
 def read(name: str, columns: list[str]) -> pd.DataFrame:

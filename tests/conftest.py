@@ -56,7 +56,7 @@ def warm() -> Iterator[warm_process.Warm]:
 # --- What tests cost: `pytest --processor-time`, the same on a busy machine and on a quiet one ---
 
 # Seconds from which on a test must carry the marker (pyproject.toml says the same in words).
-LIMITS = {"slow": 1.5, "long": 20.0}
+LIMITS = {"slow": 1.0, "long": 20.0}
 SECONDS = pytest.StashKey[dict[str, tuple[float, str]]]()
 
 

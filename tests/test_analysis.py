@@ -309,6 +309,7 @@ def test_the_kind_does_not_depend_on_rotation_gain_or_order_of_units():
         assert weight[0] == pytest.approx(second.weights[name][0], abs=0.02)
 
 
+@pytest.mark.slow
 def test_swaps_in_name_only_are_no_kind():
     """On a fifth of trials the response is at the distractor, whatever activity does."""
     rng, said = np.random.default_rng(1000), []

@@ -59,6 +59,7 @@ def undo(folder, *stages):
     (folder / "stages.json").write_text(json.dumps(stored))
 
 
+@pytest.mark.slow
 def test_the_parts_of_a_discovery():
     found = Discovery(made())
     assert list(found.done) == list(STAGES)
@@ -103,6 +104,7 @@ def test_the_target_has_the_swap_probabilities_of_the_fit(model):
     assert weights[:, 1].numpy() == pytest.approx(p, abs=0.01)
 
 
+@pytest.mark.slow
 def test_what_is_done_is_skipped():
     before = {p: p.stat().st_mtime_ns for p in made().rglob("*") if p.is_file()}
     found = again(made())
@@ -152,6 +154,7 @@ def test_a_half_written_fit_is_made_again(copy):
     assert (copy / "fit" / "summary.json").is_file()
 
 
+@pytest.mark.slow
 def test_nothing_foreign_is_touched(tmp_path, copy):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("years")
@@ -167,6 +170,7 @@ def test_nothing_foreign_is_touched(tmp_path, copy):
         again(copy, output=run)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "arguments, sentence",
     [
@@ -418,6 +422,7 @@ def described(model, **changed):
     } | changed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", ["none", "constant", "probe", "report", "both"])
 def test_five_sentences_and_failures_first(model):
     found = Discovery(made())

@@ -28,6 +28,7 @@ def written(folder, rates, trials=500, seed=0):
     return path
 
 
+@pytest.mark.slow
 def test_it_counts_the_swaps_that_were_made_and_names_the_set_size_with_most(tmp_path):
     path = written(tmp_path, {1: 0.0, 2: 0.05, 3: 0.3})
     found = lapsus.examine(lapsus.read_trials(path, columns={"response": "resp_ori"}))
@@ -42,6 +43,7 @@ def test_it_counts_the_swaps_that_were_made_and_names_the_set_size_with_most(tmp
     assert '`by="cue"`' in found.analyses["conditions"] and "note" not in found.analyses["conditions"]
 
 
+@pytest.mark.slow
 def test_the_command_prints_it_and_says_where_data_are_few(tmp_path):
     path = written(tmp_path, {2: 0.02}, trials=300)
     options = ["doctor", str(path), "--columns", "response=resp_ori"]

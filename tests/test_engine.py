@@ -375,6 +375,7 @@ def test_timeline_needs_one_entry_a_step():
 def test_threads_are_settable(monkeypatch):
     from lapsus.engine.threads import available, resolve
 
+    monkeypatch.delenv("LAPSUS_THREADS", raising=False)
     assert resolve(3) == 3 and resolve(None) == available() >= 1
     monkeypatch.setenv("LAPSUS_THREADS", "7")
     assert resolve(None) == 7

@@ -326,6 +326,7 @@ def test_subjects_that_are_not_in_the_table(tmp_path, by):
     assert not (tmp_path / "new").exists()
 
 
+@pytest.mark.slow
 def test_an_earlier_fit_is_replaced_only_on_request(tmp_path, monkeypatch):
     monkeypatch.setattr("lapsus.plots.fits.save_all", lambda *_: [])  # plots take the time
     observed(*items(60), flat).to_csv(tmp_path / "trials.csv")
@@ -339,6 +340,7 @@ def test_an_earlier_fit_is_replaced_only_on_request(tmp_path, monkeypatch):
     assert before[tmp_path / "out" / "fit.nc"] != (tmp_path / "out" / "fit.nc").read_bytes()
 
 
+@pytest.mark.slow
 def test_a_fit_that_is_stopped_says_what_was_kept(tmp_path, monkeypatch):
     def stop(*_, **__):
         raise KeyboardInterrupt

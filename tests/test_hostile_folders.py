@@ -163,11 +163,19 @@ def _made(path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("measures", [{"done": 1.0}, {"evaluation": {"excess": 10**400}}])
+@pytest.mark.parametrize(
+    "measures", [{"done": 1.0}, *({"evaluation": {"excess": value}} for value in (10**400, 1e308, float("inf")))]
+)
 def test_measures_that_no_member_has_are_a_sentence(sweep, measures):
     _made(sweep.measures_file("tiny-1")).write_text(json.dumps(measures))
     with pytest.raises(LapsusError, match="damaged"):
         collect(sweep)
+
+
+def test_an_interval_that_is_none_is_left_out(sweep):
+    measures = {"evaluation": {"excess": 1.0, "excess_interval": ["x", 2.0]}}
+    _made(sweep.measures_file("tiny-1")).write_text(json.dumps(measures))
+    assert list(collect(sweep).statistics["mean"]) == [1.0]
 
 
 def test_half_surrogates_in_measures_are_written(sweep, tmp_path):

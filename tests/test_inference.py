@@ -401,6 +401,7 @@ def expectation_maximisation(trials, iterations=4000):
     return np.log(joint.sum(1)).sum(), weights, kappa
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [2, 5])
 def test_constant_swaps_equal_the_three_component_mixture(size):
     trials = observed(*items(800, (size,), seed=size), lambda d: 0 * d - 1.5, kappa=8.0, guess=0.15)
@@ -413,6 +414,7 @@ def test_constant_swaps_equal_the_three_component_mixture(size):
     assert (1 - ours.uniform) * odds / (1 + odds) == pytest.approx(weights[1], abs=1e-6)
 
 
+@pytest.mark.slow
 def test_maximum_likelihood_reproduces_the_reference_logits(human_data):
     """Pooled van den Berg et al. (2012), eight items: one free logit per ring distance, and its gain over a flat f."""
     from lapsus.trials import read_trials

@@ -392,6 +392,7 @@ def test_words_do_not_call_a_colour_an_axis():
     assert "(area 0.98) by the colour that is reported" in axis(of(_cells(0.0, 2.0), decoding=read))
 
 
+@pytest.mark.slow
 def test_a_recording_is_asked_what_it_can_answer():
     import json
 
@@ -514,6 +515,7 @@ def test_the_first_answer_names_when_what_and_which():
     assert first_answer([none]) == "This network makes no swaps to explain."
 
 
+@pytest.mark.slow
 def test_networks_that_cannot_tell_do_not_agree():
     from types import SimpleNamespace
 

@@ -15,6 +15,7 @@ from lapsus.engine import fused
 every_set = pytest.mark.parametrize("isa", fused.instruction_sets() or ["none"])
 
 
+@pytest.mark.slow
 @needs_kernel
 @every_set
 @settings(max_examples=25, deadline=None)

@@ -44,6 +44,7 @@ def by_size():
     return fit(two_sizes(), "constant", progress=False)
 
 
+@pytest.mark.slow
 def test_each_set_size_has_its_own_level_and_agrees_with_itself_alone(by_size):
     assert by_size.model.sets == "offsets" and by_size.candidates is not None
     for size, level in ((2, -3.0), (5, 0.0)):
@@ -58,6 +59,7 @@ def test_each_set_size_has_its_own_level_and_agrees_with_itself_alone(by_size):
         by_size.f([1.0], 3)
 
 
+@pytest.mark.slow
 def test_one_f_for_all_fails_the_predictive_checks_and_the_summary_says_so(by_size):
     assert by_size.checks["passed"].all() and "reproduces the responses at every set size" in by_size.summary()
     shared = fit(by_size.trials, "constant", sets="shared", bias=False, progress=False)

@@ -75,6 +75,7 @@ def test_one_self_contained_page(page):
     assert statuses == sorted(statuses, key="✗?≈✓".index) and len(statuses) == len(facts["checks"])
 
 
+@pytest.mark.slow
 def test_hostile_names_are_text(page):
     assert HOSTILE not in page and "<script>alert" not in page and "<img src=x" not in page and "<b>column" not in page
     assert "&lt;script&gt;alert(" in page and "longlong" * 40 not in page

@@ -73,6 +73,7 @@ def test_a_start_that_is_a_run_folder_is_found_from_a_moved_sweep(tmp_path):
     assert run_member(sweep, "tiny-1").kind == "done"
 
 
+@pytest.mark.slow
 def test_subjects_become_targets(tmp_path):
     """Two simulated subjects, one of whom swaps: each one's fit is what its members are trained on."""
     from lapsus.sweep.subjects import fitted_targets
@@ -173,6 +174,7 @@ def test_a_holder_on_another_machine_lives_by_its_age(tmp_path):
 # --- One member ---
 
 
+@pytest.mark.slow
 def test_a_member_is_a_run_and_goes_on_with_the_same_bits(tmp_path):
     sweep = made(tmp_path, seeds=2)
     asked = iter([False, True])

@@ -67,7 +67,9 @@ def test_angles_are_degrees_on_the_page_and_radians_in_the_table():
     members = pd.DataFrame({"member": ["a-1", "a-2"], "setting": "a", "done": True, key: np.radians([5.0, 7.0])})
     row = {"setting": "a", "statistic": key, "between": np.radians(2.0), "units": 2, "outliers": ""}
     row |= {"mean": np.radians(6.0), "low": np.radians(4.5), "high": np.radians(7.5)}
-    page = ensemble_page("a", "", members, pd.DataFrame([row]), None, {"a-1": "x", "a-2": "y"})
+    given_up = {"a-3": "no <b>finite"}
+    page = ensemble_page("a", "", members, pd.DataFrame([row]), None, {"a-1": "x", "a-2": "y"}, given_up)
+    assert "a-3 was given up: no &lt;b&gt;finite" in page
     assert "Median error (°)" in page and "6 [4.5, 7.5], s.d. between networks 2" in page and "a-2: 7<" in page
 
 

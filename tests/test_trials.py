@@ -523,7 +523,8 @@ def test_a_notebook_shows_angles_in_the_unit_of_the_table():
     frame = pd.DataFrame({"response": [170.0], "target": [20.0], "target_probe": [90.0], "target_colour": ["red"]})
     page = Trials.from_table(frame, "degrees_180", "degrees")._repr_html_()
     # Orientations from −90 to 90, positions from −180 to 180.
-    assert "-10.0" in page and "20.0" in page and "90.0" in page and "red" in page and "radians" not in page
+    assert "-10.0" in page and "20.0" in page and "90.0" in page and "red" in page
+    assert "in degrees of orientation (probes in degrees)" in page
 
 
 def test_orientation_files_of_van_den_berg(tmp_path):

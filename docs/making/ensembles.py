@@ -96,18 +96,12 @@ def one_network(recipes: list[str]) -> str:
             ratio = number(1.96 * spread / within, ".1f") if within > 0 else "–"
             cells = [f"{beyond} of {len(values)}", number(spread), ratio, needed]
             rows.append([recipe, f"`{id}`", *cells])
-    header = [
-        "recipe",
-        "claim",
-        "networks beyond the threshold",
-        "s.d. between networks",
-        "spread over interval within",
-    ]
-    return markdown([*header, "networks that would decide"], rows)
+    header = ["recipe", "claim", "networks beyond the threshold", "s.d. between networks"]
+    return markdown([*header, "over the interval within one", "networks that would decide"], rows)
 
 
 def networks_needed(spread: float, gap: float) -> str:
-    """The least number of networks whose interval of the mean (Student) is half as wide as the gap to a threshold."""
+    """The least number of networks whose interval of the mean (Student) does not reach a threshold so far away."""
     if spread == 0:
         return "2"
     for n in range(2, MOST + 1):
@@ -248,9 +242,10 @@ def main() -> None:
         put(PAGE, "one network", one_network(recipes))
     if len(members):
         found = spreads(members)
-        put(PAGE, "alignment", alignment(members))
         put(PAGE, "how many", how_many(found))
-        figure(members, found)
+        if "before_45" in members:
+            put(PAGE, "alignment", alignment(members))
+            figure(members, found)
     if len(pairs):
         put(PAGE, "distances", distances(pairs, members))
 

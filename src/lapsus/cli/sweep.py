@@ -212,8 +212,9 @@ def collect(
         write_text(output / "claims-of-networks.csv", found.to_csv(index=False))
     links = {name: _link(sweep, name) for name in sweep.plan.members}
     title = f"{sweep.plan.name}: {len(sweep.plan.members)} networks"
+    given_up = {name: sweep.failures(name)[-1]["reason"] for name in sweep.states().failed}
     page = ensemble_page(
-        title, sweep.plan.description, collected.members, collected.statistics, collected.claims, links
+        title, sweep.plan.description, collected.members, collected.statistics, collected.claims, links, given_up
     )
     write_text(output / "index.html", page)
     done = int(collected.members["done"].sum())

@@ -136,7 +136,7 @@ def as_html(fit: "Fit | SubjectFits") -> str:
     parts = [shown(fit.rates if by_size is None else by_size)]
     if by_size is not None and len(by_size) < len(fit.rates):
         parts.append(folded("Subjects", shown(fit.rates)))
-    parts.append(folded("Summary", f"<pre>{html.escape(chr(10).join(rest))}</pre>"))
+    parts.append(folded("Summary", f'<pre style="white-space: pre-wrap">{html.escape(chr(10).join(rest))}</pre>'))
     return f"<p><b>{html.escape(first)}</b></p>{''.join(parts)}"
 
 

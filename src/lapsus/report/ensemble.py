@@ -42,9 +42,11 @@ def ensemble_page(
     statistics: pd.DataFrame,
     claims: pd.DataFrame | None,
     links: dict[str, str],
+    given_up: dict[str, str] | None = None,
 ) -> str:
     """The page. members has a row a member (member, setting, done, statistics …), statistics a row a setting and
-    statistic (setting, statistic, mean, low, high, between, units, outliers), links where each member's report is."""
+    statistic (setting, statistic, mean, low, high, between, units, outliers), links where each member's report is,
+    given_up why those failed that are not tried again."""
     done = members[members["done"]]
     pictures = [_picture(done, rows, str(name), links) for name, rows in statistics.groupby("statistic", sort=False)]
     headlines = [picture for picture in pictures if picture["key"] in _HEADLINES]
@@ -61,6 +63,7 @@ def ensemble_page(
         "description": description,
         "mark": f"{MARK} {__version__}",
         "counts": f"{len(done)} of {len(members)} members are done, in {members['setting'].nunique()} settings.",
+        "given_up": given_up or {},
         "headlines": headlines,
         "folded": folded,
         "outliers": [

@@ -160,7 +160,10 @@ class Trials:
     def _repr_html_(self) -> str:
         table = self[:5]._table(self.degrees, self.probe_degrees)
         first = table.to_html(index=False, border=0, float_format=lambda value: f"{value:.1f}")
-        return f"<p><b>{html.escape(repr(self))}</b>; the first of them, in {self.unit_name}:</p>{first}"
+        unit = self.unit_name
+        if self.probe is not None and self.probe_unit_name != unit:
+            unit += f" (probes in {self.probe_unit_name})"
+        return f"<p><b>{html.escape(repr(self))}</b>; the first of them, in {unit}:</p>{first}"
 
     def __getitem__(self, rows: np.ndarray | slice | Sequence[int]) -> "Trials":
         """The trials at a mask, slice or list of rows."""
