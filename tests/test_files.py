@@ -217,9 +217,21 @@ def test_dataclasses_go_to_json_and_back(tmp_path):
 
 @pytest.mark.parametrize(
     "text",
-    ["", "[]", "3", "null", '"text"', "{", '{"a": ', '{"number": "x", "parts": [], "table": {}}', "[" * 100_000,
-     '{"number": 1, "parts": [3], "table": {}}', '{"number": 1, "parts": [], "table": {}, "more": 1}', "\xff"],
-)  # fmt: skip
+    [
+        "",
+        "[]",
+        "3",
+        "null",
+        '"text"',
+        "{",
+        '{"a": ',
+        '{"number": "x", "parts": [], "table": {}}',
+        "[" * 100_000,
+        '{"number": 1, "parts": [3], "table": {}}',
+        '{"number": 1, "parts": [], "table": {}, "more": 1}',
+        "\xff",
+    ],
+)
 def test_damaged_json_is_a_sentence(tmp_path, text):
     (tmp_path / "x.json").write_bytes(text.encode("latin-1"))
     with pytest.raises(files.Damaged, match=r"x\.json is damaged"):

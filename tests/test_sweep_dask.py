@@ -37,10 +37,30 @@ def scheduler(tmp_path):
         processes.append(subprocess.Popen([sys.executable, "-m", *command], **options))
         log.close()
 
-    start("distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard",
-          "--scheduler-file", str(where))  # fmt: skip
-    start("distributed.cli.dask_worker", "--scheduler-file", str(where), "--nworkers", "2", "--nthreads", "1",
-          "--no-dashboard", "--local-directory", str(tmp_path), "--death-timeout", "120")  # fmt: skip
+    start(
+        "distributed.cli.dask_scheduler",
+        "--host",
+        "127.0.0.1",
+        "--port",
+        "0",
+        "--no-dashboard",
+        "--scheduler-file",
+        str(where),
+    )
+    start(
+        "distributed.cli.dask_worker",
+        "--scheduler-file",
+        str(where),
+        "--nworkers",
+        "2",
+        "--nthreads",
+        "1",
+        "--no-dashboard",
+        "--local-directory",
+        str(tmp_path),
+        "--death-timeout",
+        "120",
+    )
     deadline = time.monotonic() + 120
     while not where.exists():
         assert time.monotonic() < deadline, (tmp_path / "dask.log").read_text()

@@ -7,10 +7,36 @@ import random
 import struct
 
 NASTY = (
-    "", "nan", "inf", "-inf", "1e308", "1e-320", "-0", "9" * 400, "0x10", "1,5", "$\\frac{$", "\ud83d", "\x00",
-    "\u202e", "../../x", "/etc/passwd", "=1+1", "None", "true", '"', "'", "\n", "\r", ";", "\t", "é" * 300, "12 345",
-    "٣", "1_000",
-)  # fmt: skip
+    "",
+    "nan",
+    "inf",
+    "-inf",
+    "1e308",
+    "1e-320",
+    "-0",
+    "9" * 400,
+    "0x10",
+    "1,5",
+    "$\\frac{$",
+    "\ud83d",
+    "\x00",
+    "\u202e",
+    "../../x",
+    "/etc/passwd",
+    "=1+1",
+    "None",
+    "true",
+    '"',
+    "'",
+    "\n",
+    "\r",
+    ";",
+    "\t",
+    "é" * 300,
+    "12 345",
+    "٣",
+    "1_000",
+)
 NAMES = (
     "non_target_20260101",
     "non_target_0",
@@ -24,16 +50,53 @@ NAMES = (
     "",
 )
 VALUES = (
-    None, True, False, 0, -1, 1, 2**31, 2**63, -(2**63), 10**30, 0.5, 1e308, float("nan"), float("inf"), "", "x" * 5000,
-    "lapsus.data.__main__:x", "subprocess:Popen", "os:system", "../../x", [], [[]], [1, 2], {}, {"kind": "none"},
-)  # fmt: skip
+    None,
+    True,
+    False,
+    0,
+    -1,
+    1,
+    2**31,
+    2**63,
+    -(2**63),
+    10**30,
+    0.5,
+    1e308,
+    float("nan"),
+    float("inf"),
+    "",
+    "x" * 5000,
+    "lapsus.data.__main__:x",
+    "subprocess:Popen",
+    "os:system",
+    "../../x",
+    [],
+    [[]],
+    [1, 2],
+    {},
+    {"kind": "none"},
+)
 
 
 # Values as TOML writes them that JSON has no words for, and keys that make depth without brackets.
 TOML = (
-    "1979-05-27", "1979-05-27T07:32:00Z", "07:32:00", "9" * 5000, "0x" + "f" * 400, "[" * 400 + "]" * 400, "nan",
-    "-inf", '"""\n"""', "{}", "{a = {b = [{}]}}", "[[1], [2]]", "[[]]", '["x", "y"]', "[nan]", "[1e308, -1e308]",
-)  # fmt: skip
+    "1979-05-27",
+    "1979-05-27T07:32:00Z",
+    "07:32:00",
+    "9" * 5000,
+    "0x" + "f" * 400,
+    "[" * 400 + "]" * 400,
+    "nan",
+    "-inf",
+    '"""\n"""',
+    "{}",
+    "{a = {b = [{}]}}",
+    "[[1], [2]]",
+    "[[]]",
+    '["x", "y"]',
+    "[nan]",
+    "[1e308, -1e308]",
+)
 DEEP = ".".join("a" * 3000)
 
 
