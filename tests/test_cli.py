@@ -196,7 +196,12 @@ def test_opening_a_run_imports_nothing_that_its_config_names(folder):
     config.write_text(config.read_text().replace('kind = "index-cued"', 'kind = "os:system"\ncommand = "touch harmed"'))
     for command in ("evaluate", "simulate", "resume"):
         assert "--trust" in lapsus(command, "hostile", cwd=folder, code=2)
-        assert "is not a class" in lapsus(command, "hostile", "--trust", cwd=folder, code=2)
+        if command != "resume":  # which has nothing to do there, and so makes no network
+            assert "is not a class" in lapsus(command, "hostile", "--trust", cwd=folder, code=2)
+    drawn = ("reproduce", "unimodal", "--claims-only", "--runs", "hostile")
+    assert "--trust" in lapsus(*drawn, cwd=folder, code=2)
+    # Such a task plays no part in the paper.
+    assert "no network feature-sample-mse" in lapsus(*drawn, "--trust", cwd=folder)
     assert not (folder / "harmed").exists()
 
 

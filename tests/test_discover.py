@@ -321,6 +321,17 @@ def answers(report, gap, f, scatter, repeats, seed):
     return wrap(np.where(swap, report[:, 1], report[:, 0]) + scatter * rng.standard_normal(swap.shape))
 
 
+def test_a_start_that_names_classes_of_others_needs_trust(tmp_path):
+    start = tiny_start(tmp_path, "feature-cued")
+    config = start / "config.toml"
+    config.write_text(config.read_text().replace('kind = "dendritic"', 'kind = "others:Tree"'))
+    task, target = task_like(read_trials(observer_path()), "feature"), BNS(SmoothSwap(), pi_correct=2.0)
+    with pytest.raises(LapsusError, match=r"others.*`trust=True`"):
+        starts(target, task, "feature", str(start))
+    (found,) = starts(target, task, "feature", str(start), trust=True)
+    assert found.config["network"]["kind"] == "others:Tree"
+
+
 @pytest.fixture(scope="module")
 def shown():
     rng = np.random.default_rng(5)

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from lapsus.cli.fit import ProbeUnit, Unit
+from lapsus.cli.train import Trust
 from lapsus.cli.words import as_typed
 
 
@@ -47,6 +48,7 @@ def command(
     unit: Unit = None,
     probe_unit: ProbeUnit = None,
     seed: Annotated[int, typer.Option(help="Seed of fit and networks.")] = 1,
+    trust: Trust = False,
 ) -> None:
     """From a trial table to a mechanism: fit, train a network that makes the same errors, analyse it, write a
     report."""
@@ -65,6 +67,7 @@ def command(
             unit=unit,
             probe_unit=probe_unit,
             seed=seed,
+            trust=trust,
             say=lambda text: typer.echo(as_typed(text), err=True),
         )
     except Interrupted:

@@ -14,6 +14,7 @@ from typer.core import TyperGroup
 
 from lapsus.cli import reproduce_cue_combination, reproduce_train
 from lapsus.cli.evaluate import Delay, delays_of
+from lapsus.cli.train import Trust
 
 
 class _FiguresUnlessNamed(TyperGroup):
@@ -67,6 +68,7 @@ def figures(
         Path | None,
         typer.Option(help="Keep the claims' values of each network in this JSON file; a run that was cut goes on."),
     ] = None,
+    trust: Trust = False,
     json: Annotated[bool, typer.Option("--json", help="Print the claims as a JSON list.")] = False,
 ) -> None:
     """The paper's figures (PDF, PNG, numbers as CSV) and a table of its claims: this is what `lapsus reproduce` does.
@@ -84,9 +86,9 @@ def figures(
 
     check_set(which)
     whole = runs is None and seed is None  # the ensemble: all seeds, also those whose weights do not ship
-    sets = Networks.every_seed(which if whole else None, further or ())
+    sets = Networks.every_seed(which if whole else None, further or (), trust)
     if not whole:
-        sets.insert(0, Networks.shipped(seed or 1, which) if runs is None else Networks.in_folder(runs))
+        sets.insert(0, Networks.shipped(seed or 1, which) if runs is None else Networks.in_folder(runs, trust))
     data = None if recording is None else _open(recording)
     delays: list[int | None] = [*delays_of(delay)]
     found = []

@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from lapsus.cli.train import Trust
+
 
 def command(
     runs: Annotated[
@@ -13,6 +15,7 @@ def command(
     ] = None,
     output: Annotated[Path, typer.Option("-o", "--output", help="Folder for PDF, PNG and CSV.")] = Path("figures"),
     claims_only: Annotated[bool, typer.Option("--claims-only", help="Measure, draw nothing.")] = False,
+    trust: Trust = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object of numbers.")] = False,
 ) -> None:
     """Causal inference in cue combination: posteriors of observer and network, and their distance over a 20 × 20 grid
@@ -25,7 +28,7 @@ def command(
     from lapsus.paper.reproduce import reproduce
     from lapsus.paper.roles import Networks
 
-    networks = Networks.shipped() if runs is None else Networks.in_folder(runs)
+    networks = Networks.shipped() if runs is None else Networks.in_folder(runs, trust)
     claims = reproduce(networks, ["cue-combination"], None if claims_only else output)
     numbers = summary(networks)
     if json:

@@ -46,7 +46,7 @@ def write_report(
     if len(sources) == 1 and Folder.read(one) is not None:
         if seed is not None:
             raise LapsusError(f"{shortened(one)} is a discovery, whose seed is its own; leave the seed out.")
-        discovery = Discovery(one)
+        discovery = Discovery(one, trust)
         if "analyse" not in discovery.done:
             raise LapsusError(
                 f"{shortened(one)} is a discovery that is not done; `lapsus discover` with the same arguments goes on"

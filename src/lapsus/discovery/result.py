@@ -48,8 +48,8 @@ class Discovery:
     no-such-folder is not the folder of a discovery; `lapsus discover TRIALS -o no-such-folder` makes one.
     """
 
-    def __init__(self, path: str | Path):
-        self.path = Path(path)
+    def __init__(self, path: str | Path, trust: bool = False):
+        self.path, self.trust = Path(path), trust
         table = Folder.read(self.path)
         if table is None:
             raise LapsusError(
@@ -107,7 +107,7 @@ class Discovery:
             names = [str(name) for name in self.plan["networks"]]
             if not names or any(Path(name).name != name for name in names):
                 raise ValueError("networks are not names")
-        return [Run(inside(self.path, "networks", name)) for name in names]
+        return [Run(inside(self.path, "networks", name), self.trust) for name in names]
 
     @cached_property
     def models(self) -> list[Model]:

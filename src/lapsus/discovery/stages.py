@@ -69,6 +69,7 @@ def discover(
     unit: str | None = None,
     probe_unit: str | None = None,
     seed: int = 1,
+    trust: bool = False,
     say: Callable[[str], None] | None = None,
     sizes: Sizes = FULL,
 ) -> Discovery:
@@ -76,7 +77,8 @@ def discover(
     report.
 
     minutes is the budget of everything together, networks the number of networks that share it. The folder `output`
-    keeps every stage; the same call goes on where it was stopped. `say` is called with a line of text as stages begin.
+    keeps every stage; the same call goes on where it was stopped. trust: import classes outside of lapsus that
+    `start_from` names. `say` is called with a line of text as stages begin.
 
     >>> try:
     ...     lapsus.discover("absent.csv", minutes=10, output="found")
@@ -116,14 +118,16 @@ def discover(
         if set_size is None and (better := _better_size(table, int(used.set_size[0]))):
             say(f"      {better}")
     with locked(folder.path, "is being worked on"):
-        return _stages(folder, used, notes, say, sizes)
+        return _stages(folder, used, notes, say, sizes, trust)
 
 
-def _stages(folder: Folder, used: Trials, notes: list[str], say: Callable[[str], None], sizes: Sizes) -> Discovery:
+def _stages(
+    folder: Folder, used: Trials, notes: list[str], say: Callable[[str], None], sizes: Sizes, trust: bool
+) -> Discovery:
     """Every stage that is not done, in turn."""
     for stage in folder.mend():
         say(f"      A file of the stage “{STAGES[stage]}” is damaged or gone: it is done again.")
-    discovery = Discovery(folder.path)
+    discovery = Discovery(folder.path, trust)
     discovery._folder = folder
     work = _Work(discovery, used, notes, say, sizes)
     for number, stage in enumerate(STAGES, 1):
@@ -138,7 +142,7 @@ def _stages(folder: Folder, used: Trials, notes: list[str], say: Callable[[str],
                 folder / "discovery.json",
                 folder.json("discovery.json") | {"seconds": round(sum(discovery.done.values()), 1)},
             )
-    return Discovery(folder.path)
+    return Discovery(folder.path, trust)
 
 
 def _reported(discovery: Discovery) -> bool:
@@ -261,11 +265,11 @@ class _Work:
         return ["fit/fit.nc", "fit/summary.json"]
 
     def target(self) -> list[str]:
-        settings = self.settings
+        settings, trust = self.settings, self.discovery.trust
         cueing = settings["cueing"]
         fitted = fitted_behaviour(self.discovery.fit, settings["set_size"], cueing)
         task = task_like(self.used, cueing)
-        family: list[Start | None] = [*starts(fitted, task, cueing, settings["start_from"])] or [None]
+        family: list[Start | None] = [*starts(fitted, task, cueing, settings["start_from"], trust)] or [None]
         if family == [None]:
             self.say(
                 "      No trained network ships for this task yet, so training starts from scratch; ten minutes are"
@@ -277,16 +281,20 @@ class _Work:
         reserve = settings["networks"] * min(120.0, max(40.0, 0.8 * self.folder.done["fit"]))
         total = 60 * settings["minutes"]
         share = max(total / 3, total - spent - reserve) / settings["networks"]
+        # What the memory of each start adds, by where it is from.
+        memories = {
+            start.source: memory_variance(start, self.sizes, trust) for start in family[: settings["networks"]] if start
+        }
         names = []
         for k in range(settings["networks"]):
             start = family[k % len(family)]
             name = f"network-{k + 1}"
-            memory = 0.0 if start is None else memory_variance(start, self.sizes)
+            memory = 0.0 if start is None else memories[start.source]
             describe = partial(experiment, fitted, task, start, settings["seed"] + k, name, memory=memory)
             described = describe(updates_within(describe(1000), share))
             path = subfolder(self.folder.path, "networks") / name
             if not (path / "config.toml").is_file():
-                Run.create(path, described)
+                Run.create(path, described, trust)
             names.append(name)
         start = family[0]
         write_json(

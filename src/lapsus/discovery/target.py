@@ -77,12 +77,12 @@ def _swap_probability(behaviour: BNS, conditions: dict[str, Tensor]) -> Tensor:
     return 1 - weights.gather(1, conditions["cued"].long()[:, None])[:, 0] - behaviour.uniform
 
 
-def starts(fitted: BNS, task: dict, cueing: str, start_from: str | None = None) -> list[Start]:
+def starts(fitted: BNS, task: dict, cueing: str, start_from: str | None = None, trust: bool = False) -> list[Start]:
     """Where networks may start: what was asked for, or neutral networks for this cueing, which never swap, so that how
     they come to swap is their own; one a seed. Those that hold their memory at any delay come before those of the
-    paper's set; none ships: an empty list."""
+    paper's set; none ships: an empty list. trust: import classes outside of lapsus that `start_from` names."""
     if start_from is not None:
-        candidates = {str(start_from): open_network(start_from).experiment.model_dump(exclude_none=True)}
+        candidates = {str(start_from): open_network(start_from, trust).experiment.model_dump(exclude_none=True)}
         for name, config in candidates.items():
             if not _trained_by_diffusion(config, cueing):
                 kind = config["task"].get("kind")
@@ -118,10 +118,10 @@ def _neutral(config: dict, cueing: str) -> bool:
     return tree and never and _trained_by_diffusion(config, cueing)
 
 
-def memory_variance(start: Start, sizes: Sizes) -> float:
+def memory_variance(start: Start, sizes: Sizes, trust: bool = False) -> float:
     """Variance of the start's responses around the reported item beyond its own target's: what its memory adds
     (rad²)."""
-    found = scatter(load(start.source), sizes.look_conditions, sizes.look_trials)
+    found = scatter(load(start.source, trust), sizes.look_conditions, sizes.look_trials)
     return max(0.0, found**2 - (start.spread / RADIUS) ** 2)
 
 

@@ -92,26 +92,26 @@ def _at_delay(load: Callable[[], Model], steps: int) -> Model:
     return load().at(delay=steps)
 
 
-def _runs_in(folder: str | Path) -> list[Run]:
+def _runs_in(folder: str | Path, trust: bool) -> list[Run]:
     """Runs in a folder of run folders, or in that of a sweep; or the folder itself, if it is a run."""
     folder = Path(folder)
     if not folder.is_dir():
         raise LapsusError(f"{folder} is not a folder; give the folder that holds run folders.")
     inside = folder / "members" if (folder / "manifest.json").is_file() else folder
     found = [folder] if (folder / "config.toml").is_file() else sorted(p.parent for p in inside.glob("*/config.toml"))
-    runs = [Run(path) for path in found if any(path.glob("checkpoint-*.json"))]
+    runs = [Run(path, trust) for path in found if any(path.glob("checkpoint-*.json"))]
     if not runs:
         raise LapsusError(f"{folder} holds no run folder with a checkpoint; `lapsus train` makes them.")
     return runs
 
 
-def finished_runs(folder: str | Path) -> dict[str, Run]:
+def finished_runs(folder: str | Path, trust: bool = False) -> dict[str, Run]:
     """Runs of a folder that are at their end, by name and seed as those that ship: in a sweep, a setting that changes
     nothing goes by the name of its experiment."""
     manifest = Path(folder) / "manifest.json"
     settings = read_json(manifest).get("settings", {}) if manifest.is_file() else {}
     found = {}
-    for run in _runs_in(folder):
+    for run in _runs_in(folder, trust):
         own = settings.get(run.experiment.name, {})
         unchanged = own and not own.get("varied") and not own.get("subject")
         if run.update >= run.experiment.updates:
@@ -144,12 +144,12 @@ class Networks:
         )
 
     @classmethod
-    def in_folder(cls, folder: str | Path) -> "Networks":
+    def in_folder(cls, folder: str | Path, trust: bool = False) -> "Networks":
         """The run folders in a folder or in that of a sweep (or the folder itself, if it is a run)."""
-        return cls.of_runs({str(run.path): run for run in _runs_in(folder)})
+        return cls.of_runs({str(run.path): run for run in _runs_in(folder, trust)})
 
     @classmethod
-    def every_seed(cls, which: str | None, folders: Iterable[str | Path] = ()) -> list["Networks"]:
+    def every_seed(cls, which: str | None, folders: Iterable[str | Path] = (), trust: bool = False) -> list["Networks"]:
         """One set for every seed: of the networks of a set that ship (None: of none) and of finished runs in folders of
         run folders or of sweeps. Each goes by its name and seed, as those that ship do. Where a seed lacks a role, that
         of another seed stands in."""
@@ -157,7 +157,7 @@ class Networks:
         for name, one in (shipped(which) if which is not None else {}).items():
             candidates[name] = one["config"], partial(load_shipped, name)
         for folder in folders:
-            for name, run in finished_runs(folder).items():
+            for name, run in finished_runs(folder, trust).items():
                 candidates[name] = run.experiment.model_dump(exclude_none=True), run.model
         seeds = sorted({config["seed"] for config, _ in candidates.values()})
         return [cls._of(candidates, seed) for seed in seeds]
