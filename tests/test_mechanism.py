@@ -568,7 +568,7 @@ def test_analyse_goes_on_where_it_was_cut(tmp_path, monkeypatch):
 
     asked = []
 
-    def answered(name, steps, seed, threads, trust):
+    def answered(name, opened, steps, seed, threads):
         asked.append(name if steps is None else (name, steps))
         if len(asked) == 2:
             raise KeyboardInterrupt

@@ -12,7 +12,10 @@ from lapsus.cli.train import Trust
 from lapsus.cli.words import on_terminal
 
 if TYPE_CHECKING:
+    import xarray as xr
+
     from lapsus.study.mechanism import Mechanism
+    from lapsus.training.model import Model
 
 
 def command(
@@ -58,10 +61,11 @@ def command(
         asked = {"source": name} | ({} if steps is None else {"delay": steps})
         at = "" if steps is None else f"-delay-{steps}"
         path = None if folder is None else folder / f"{_stem(name)}{at}.json"
-        made_of = _identity(name, steps, seed, trust)
+        opened = _open(name, trust)
+        made_of = _identity(opened, steps, seed)
         result = None if path is None or again else _kept(path, made_of)
         if result is None:
-            found = _analyse(name, steps, seed, threads, trust)
+            found = _analyse(name, opened, steps, seed, threads)
             result = found.to_dict() | _beside(found) | {"made_of": made_of}
             if path is not None:
                 write_json(path, asked | result)
@@ -92,15 +96,26 @@ def _beside(found: "Mechanism") -> dict:
     return {"said": answers(found), "row": to_plain(table_row(found))}
 
 
-def _identity(name: str, steps: int | None, seed: int, trust: bool) -> dict | None:
+def _open(name: str, trust: bool) -> "Model | xr.Dataset":
+    from lapsus.analysis.activity import check_activity
+    from lapsus.files import read_netcdf
+    from lapsus.library import load
+
+    if not name.endswith(".nc"):
+        return load(name, trust)
+    dataset = read_netcdf(Path(name))
+    check_activity(dataset)
+    return dataset
+
+
+def _identity(opened: "Model | xr.Dataset", steps: int | None, seed: int) -> dict | None:
     """Of a network: answers that were computed from the same need not be computed again; recordings are quick."""
     from lapsus import __version__
-    from lapsus.library import open_network
-    from lapsus.training.model import weights_digest
+    from lapsus.training.model import Model, weights_digest
 
-    if name.endswith(".nc"):
+    if not isinstance(opened, Model):
         return None
-    made_of = {"weights": weights_digest(open_network(name, trust).model()), "seed": seed, "lapsus": __version__}
+    made_of = {"weights": weights_digest(opened), "seed": seed, "lapsus": __version__}
     return made_of if steps is None else made_of | {"delay": steps}
 
 
@@ -119,18 +134,13 @@ def _kept(path: Path, made_of: dict | None) -> dict | None:
     return found
 
 
-def _analyse(name: str, steps: int | None, seed: int, threads: int | None, trust: bool) -> "Mechanism":
-    from lapsus.analysis.activity import check_activity
-    from lapsus.files import read_netcdf
-    from lapsus.library import open_network
+def _analyse(name: str, opened: "Model | xr.Dataset", steps: int | None, seed: int, threads: int | None) -> "Mechanism":
     from lapsus.study.mechanism import analyse
+    from lapsus.training.model import Model
 
-    if name.endswith(".nc"):
-        dataset = read_netcdf(Path(name))
-        check_activity(dataset)
-        return analyse(dataset, seed=seed)
-    model = open_network(name, trust).model()
-    model = model if steps is None else model.at(delay=steps)
+    if not isinstance(opened, Model):
+        return analyse(opened, seed=seed)
+    model = opened if steps is None else opened.at(delay=steps)
     return analyse(model, seed=seed, threads=threads, progress=partial(on_terminal, name))
 
 

@@ -21,7 +21,7 @@ def command(
     from lapsus.library import Run
 
     opened = Run(run, trust)
-    if opened.training().update >= opened.experiment.updates:
+    if opened.update >= opened.experiment.updates:
         typer.echo(f"{run} is trained to its end. `lapsus evaluate {run}` measures it.")
         return
     go(opened, steps=steps, minutes=minutes, engine=engine, threads=threads, micro_batch=micro_batch)
