@@ -274,6 +274,16 @@ def test_a_behaviour_survives_the_experiment_file(behaviour, tmp_path):
     assert torch.equal(read.weights(conditions), behaviour.weights(conditions)) and read.spread == behaviour.spread
 
 
+def test_a_plain_function_is_refused_when_an_experiment_is_written():
+    from lapsus.training.experiment import to_toml
+
+    plain = lambda gap: 0 * gap  # noqa: E731
+    with pytest.raises(LapsusError, match=r"behaviour\.swap is a plain function"):
+        describe("behaviour", BNS(plain))
+    with pytest.raises(LapsusError, match="plain function"):
+        to_toml({"behaviour": {"kind": "bns", "swap": plain}})
+
+
 def test_networks_start_where_none_swaps():
     def facts(kind, swap, objective="diffusion"):
         target = {"kind": "bns", "swap": swap}

@@ -64,6 +64,11 @@ def describe(section: str, thing: object) -> dict[str, Any]:
     for field in (one for one in dataclasses.fields(thing) if one.init):
         value = getattr(thing, field.name)
         nested = dataclasses.is_dataclass(value)
+        if callable(value) and not nested:
+            raise LapsusError(
+                f"{section}.{field.name} is a plain function, which an experiment file cannot hold: make it a dataclass"
+                " with __call__ in a module of your own."
+            )
         table[field.name] = describe(f"{section}.{field.name}", value) if nested else _listed(value)
     return {key: value for key, value in table.items() if value is not None}
 

@@ -305,5 +305,10 @@ def _literal(value: Any) -> str:
         return repr(value)
     if isinstance(value, (list, tuple)):
         return "[" + ", ".join(_literal(item) for item in value) + "]"
+    if callable(value):
+        raise LapsusError(
+            f"{getattr(value, '__name__', value)} is a plain function, which an experiment file cannot hold: make it a"
+            " dataclass with __call__ and name its kind."
+        )
     # JSON's escapes are TOML's too, except that TOML has no surrogate pairs.
     return json.dumps(str(value), ensure_ascii=False).replace("\x7f", "\\u007F")
