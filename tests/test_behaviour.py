@@ -53,6 +53,23 @@ def test_two_item_swap_probability_is_the_papers_sigmoid():
     assert BNS(NoSwap()).weights(at)[:, 1].tolist() == [0, 0]
 
 
+def test_a_guess_is_no_swap():
+    """Of a target and of a simulation alike."""
+    from types import SimpleNamespace
+    from unittest import mock
+
+    from lapsus.behaviour.measures import swap_probability
+    from lapsus.study import simulation
+
+    conditions = FeatureCued().sample(20, streams.generator("q"))
+    behaviour = BNS(ConstantSwap(0.3), uniform=0.2)
+    assert swap_probability(behaviour, conditions).tolist() == pytest.approx([0.8 * 0.3] * 20)
+    model = SimpleNamespace(task=FeatureCued(), behaviour=behaviour)
+    with mock.patch.object(simulation, "respond", lambda *a, **k: torch.ones(2, 20, 3)):
+        found = simulation.simulate_responses(model, 20, 3)
+    assert found["probability"].to_numpy() == pytest.approx(0.8 * 0.3)
+
+
 def test_many_items_are_a_softmax_over_logits():
     conditions = FeatureCued(items=5).sample(20, streams.generator("q"))
     weights = BNS(SmoothSwap(2.0), pi_correct=0.7, uniform=0.2).weights(conditions)

@@ -117,8 +117,7 @@ class BNS:
         return total
 
     def measures(self, conditions: dict[str, Tensor], x_T: Tensor) -> dict:
-        """What `lapsus evaluate` prints: swap curve, errors, stray responses, radius (see
-        behaviour/swap_measures.py)."""
+        """What `lapsus evaluate` prints: swap curve, errors, stray responses, radius (behaviour/measures.py)."""
         return swap_measures(self, conditions, x_T)
 
 

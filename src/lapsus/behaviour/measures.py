@@ -8,11 +8,11 @@ import torch
 from torch import Tensor
 
 from lapsus import circular
-from lapsus.protocols import Conditions
+from lapsus.protocols import Conditions, HasWeights
 from lapsus.statistics.intervals import median_interval, rate_interval
 from lapsus.statistics.swaps import AWAY, distance_edges, swap_curve as curve_of
 
-__all__ = ["swap_curve", "swap_measures"]
+__all__ = ["swap_curve", "swap_measures", "swap_probability"]
 
 
 class _Reports(Protocol):
@@ -22,6 +22,11 @@ class _Reports(Protocol):
     def feature(self) -> str: ...
 
     def weights(self, conditions: Conditions) -> Tensor: ...
+
+
+def swap_probability(behaviour: HasWeights, conditions: Conditions) -> Tensor:
+    """Probability that a behaviour reports an item that was not cued, [C]; a guess is no swap."""
+    return behaviour.weights(conditions).scatter(1, conditions["cued"].long()[:, None], 0.0).sum(1)
 
 
 def swap_measures(behaviour: _Reports, conditions: dict[str, Tensor], x_T: Tensor) -> dict:

@@ -15,6 +15,7 @@ from tqdm import tqdm
 
 from lapsus import streams
 from lapsus.behaviour import BNS
+from lapsus.behaviour.measures import swap_probability
 from lapsus.discovery.folder import STAGES, Folder, fingerprint
 from lapsus.discovery.result import Discovery
 from lapsus.discovery.target import (
@@ -393,5 +394,5 @@ def _most_swaps(fitted: BNS, found: Match) -> float:
         return np.pi / 4
     gaps = torch.tensor(found.distance)
     pair = {"report": torch.tensor([[0.0, 2.0]]).expand(len(gaps), 2), "probe": torch.stack([0 * gaps, gaps], 1)}
-    swaps = fitted.weights(pair | {"cued": torch.zeros(len(gaps), dtype=torch.long)})[:, 1]
+    swaps = swap_probability(fitted, pair | {"cued": torch.zeros(len(gaps), dtype=torch.long)})
     return max(float(gaps[(swaps > swaps.max() - 1e-4).nonzero()[0, 0]]), LEAST_APART)

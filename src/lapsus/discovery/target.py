@@ -5,10 +5,10 @@ import time
 from dataclasses import dataclass
 
 import numpy as np
-from torch import Tensor
 
 from lapsus import streams
 from lapsus.behaviour import BNS
+from lapsus.behaviour.measures import swap_probability
 from lapsus.errors import LapsusError
 from lapsus.inference.network_target import RADIUS
 from lapsus.library import load, open_network
@@ -72,11 +72,6 @@ class Start:
         return float(self.config["behaviour"].get("spread", LEAST_SPREAD))
 
 
-def _swap_probability(behaviour: BNS, conditions: dict[str, Tensor]) -> Tensor:
-    weights = behaviour.weights(conditions)
-    return 1 - weights.gather(1, conditions["cued"].long()[:, None])[:, 0] - behaviour.uniform
-
-
 def starts(fitted: BNS, task: dict, cueing: str, start_from: str | None = None, trust: bool = False) -> list[Start]:
     """Where networks may start: what was asked for, or neutral networks for this cueing, which never swap, so that how
     they come to swap is their own; one a seed. Those that hold their memory at any delay come before those of the
@@ -97,10 +92,10 @@ def starts(fitted: BNS, task: dict, cueing: str, start_from: str | None = None, 
             if candidates:
                 break
     conditions = build("task", task).sample(2000, streams.generator("nearest start"))
-    wanted = _swap_probability(fitted, conditions)
+    wanted = swap_probability(fitted, conditions)
     found = []
     for name, config in candidates.items():
-        gap = float((_swap_probability(build("behaviour", config["behaviour"]), conditions) - wanted).abs().mean())
+        gap = float((swap_probability(build("behaviour", config["behaviour"]), conditions) - wanted).abs().mean())
         found.append(Start(name, name.rstrip("/").rsplit("/", 1)[-1], config, gap))
     return sorted(found, key=lambda start: start.name)
 

@@ -239,7 +239,7 @@ def match(
 ) -> Match:
     """The network on the subject's own trials, or with more items on two-item trials that have the data's distances.
 
-    fitted: the behaviour that `fit` describes for two items (discovery.target); cueing: "feature" or "index".
+    fitted: the behaviour that `fit` describes for two items (inference.network_target); cueing: "feature" or "index".
     """
     rng = np.random.default_rng([seed, 3])
     feature = "report" if fit.name == "report" or trials.probe is None else "probe"

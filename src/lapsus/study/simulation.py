@@ -9,6 +9,7 @@ import torch
 import xarray as xr
 
 from lapsus import circular, streams
+from lapsus.behaviour.measures import swap_probability
 from lapsus.errors import LapsusError
 from lapsus.library import Run, Shipped, load
 from lapsus.protocols import HasWeights
@@ -143,8 +144,7 @@ def simulate_responses(
     x_T = respond(model, given, trials, seed, noise_scale=noise_scale).permute(1, 2, 0).flatten(0, 1).numpy()
     if not isinstance(model.behaviour, HasWeights):
         raise LapsusError("the target has no swap probability: it does not report one of several items")
-    weights = model.behaviour.weights(given)
-    probability = 1 - weights.gather(1, given["cued"].long()[:, None])[:, 0].numpy()
+    probability = swap_probability(model.behaviour, given).numpy()
     table = model.task.table(given)
     columns = {name: ("trial", np.repeat(table[name].to_numpy(), trials)) for name in table.columns}
     columns |= {
