@@ -373,6 +373,17 @@ def test_another_behaviour_is_not_and_it_says_where(shown):
     assert nearest in outside
     wide = compare(report, gap, answers(report, gap, observer_f, 0.3, 8, 9), fitted)
     assert not wide.matched and any("scatter" in w for w in wide.where) and wide.data is None
+    guesses = answers(report, gap, observer_f, 0.15, 8, 9)
+    guesses[:, ::5] = np.random.default_rng(1).uniform(-np.pi, np.pi, guesses[:, ::5].shape)
+    lost = compare(report, gap, guesses, fitted)
+    assert not lost.matched and "stray" in lost.failing and "precision" in wide.failing and "swaps" in never.failing
+    # Each criterion is a check, with the verdict that the match gives.
+    names = {"swaps": "swaps", "precision": "precision", "stray": "far from items"}
+    for one in (never, wide, lost):
+        said = {check.name: check.status for check in match_checks([SimpleNamespace(match=one)], 2, False)}
+        assert {c for c, name in names.items() if said[f"Network matches the fit: {name}"] == "failed"} == set(
+            one.failing
+        )
 
 
 def test_orientations_are_counted_in_their_own_degrees(shown):

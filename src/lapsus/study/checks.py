@@ -1,4 +1,5 @@
-"""What was checked of a fit and of networks: each verdict is computed here, with its threshold beside it."""
+"""What was checked of a fit and of networks: each verdict is computed here, with its threshold beside it; those of a
+match are its own."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -7,7 +8,7 @@ import numpy as np
 
 from lapsus.inference.examine import FEW_SWAPS
 from lapsus.study.findings import Check, NetworkFindings
-from lapsus.study.match import SCATTER, TOLERANCE, Match
+from lapsus.study.match import SCATTER_RATIO, TOLERANCE, Match
 
 __all__ = ["Truth", "fit_checks", "in_order", "match_checks", "network_checks"]
 
@@ -193,13 +194,17 @@ def match_checks(networks: list[NetworkFindings], set_size: int, averaged: bool)
         elif number == 1:
             text = f"The trials have {set_size} items and the network holds two, so it was compared with the fitted"
             found.append(_check("Network matches the data", None, f"{text} model's prediction for two items only."))
-        mad = match.swap_curve_mad_fit
+        failing, (low, high) = match.failing, SCATTER_RATIO
+        mad, ratio = match.swap_curve_mad_fit, match.scatter.ratio
         text = f"Mean deviation of the swap curve {mad:.3f}{which} (at most {TOLERANCE} passes), largest"
         text += f" {match.swap_curve_max_fit:.3f}."
-        found.append(_check("Network matches the fit: swaps", mad <= TOLERANCE, text))
-        ratio, (low, high) = match.scatter_ratio, SCATTER
+        found.append(_check("Network matches the fit: swaps", "swaps" not in failing, text))
         text = f"Responses scatter {ratio:.2f} times as much as the fitted model's{which} ({low} to {high} passes)."
-        found.append(_check("Network matches the fit: precision", low <= ratio <= high, text))
+        found.append(_check("Network matches the fit: precision", "precision" not in failing, text))
+        its, fits = (100 * share for share in (match.stray.network, match.stray.fit))
+        text = f"{its:.1f} % of responses are far from both items{which}, where the fitted model has {fits:.1f} %"
+        text += f" (at most {100 * TOLERANCE:.0f} % apart passes)."
+        found.append(_check("Network matches the fit: far from items", "stray" not in failing, text))
     return found
 
 

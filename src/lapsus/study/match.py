@@ -24,9 +24,10 @@ from lapsus.trials import Trials
 
 __all__ = ["Beside", "Match", "Predictive", "compare", "match", "network_responses"]
 
-# What counts as matched: mean deviation of the swap curve, share of responses away from every item, ratio of scatters.
+# What counts as matched: by how much the swap curve (its mean deviation) and the share of responses away from every
+# item may differ from the fitted model's, and the ratio of scatters.
 TOLERANCE = 0.04
-SCATTER = (0.8, 1.25)
+SCATTER_RATIO = (0.8, 1.25)
 _BINS = 6
 _REPEATS = 200
 
@@ -38,6 +39,22 @@ class Beside:
     network: float
     fit: float
     data: float | None = None
+
+    @property
+    def ratio(self) -> float:
+        """The network's relative to the fitted model's."""
+        return self.network / max(self.fit, 1e-9)
+
+
+def _failing(mad: float, scatter: Beside, stray: Beside, share: float = 1.0) -> tuple[str, ...]:
+    """Which criteria of a match with the fit fail, of "swaps", "precision" and "stray"; share: of each tolerance."""
+    low, high = (bound**share for bound in SCATTER_RATIO)
+    holds = {
+        "swaps": mad <= share * TOLERANCE,
+        "precision": low <= scatter.ratio <= high,
+        "stray": abs(stray.network - stray.fit) <= share * TOLERANCE,
+    }
+    return tuple(name for name, held in holds.items() if not held)
 
 
 @dataclass(frozen=True)
@@ -80,7 +97,7 @@ class Match:
     def __repr__(self) -> str:
         return (
             f"Match({'matched' if self.matched else 'not matched'}, swap curve within {self.swap_curve_mad_fit:.3f} of"
-            f" the fit's, {self.scatter_ratio:.2f} times its scatter)"
+            f" the fit's, {self.scatter.ratio:.2f} times its scatter)"
         )
 
     def _repr_html_(self) -> str:
@@ -98,18 +115,12 @@ class Match:
     def with_margin(self) -> bool:
         """Whether it is matched so clearly that other responses would hardly say otherwise: within six tenths of each
         tolerance."""
-        share, (low, high) = 0.6, (bound**0.6 for bound in SCATTER)
-        return (
-            self.matched
-            and self.swap_curve_mad_fit <= share * TOLERANCE
-            and low <= self.scatter.network / max(self.scatter.fit, 1e-9) <= high
-            and abs(self.stray.network - self.stray.fit) <= share * TOLERANCE
-        )
+        return self.matched and not _failing(self.swap_curve_mad_fit, self.scatter, self.stray, 0.6)
 
     @property
-    def scatter_ratio(self) -> float:
-        """Scatter of the network relative to the fitted model's."""
-        return self.scatter.network / max(self.scatter.fit, 1e-9)
+    def failing(self) -> tuple[str, ...]:
+        """Which criteria of a match with the fit fail, of "swaps", "precision" and "stray"."""
+        return _failing(self.swap_curve_mad_fit, self.scatter, self.stray)
 
 
 @dataclass(frozen=True)
@@ -193,22 +204,21 @@ def compare(
     scatter, stray = beside("scatter"), beside("stray")
     of_network_data, of_fit_data = (None if own is None else predictive(one, own.swap) for one in (network, fitted))
     at = lambda k: f"{degrees * distance[k]:.0f}°"  # noqa: E731
-    problems = []
-    if float(np.nanmean(off)) > TOLERANCE:
+    problems, mad = [], float(np.nanmean(off))
+    failing = _failing(mad, scatter, stray)
+    if "swaps" in failing:
         worst = int(np.nanargmax(off))
         problems.append(
-            f"the swap curve is {np.nanmean(off):.3f} from the fitted one on average, most at {at(worst)}"
+            f"the swap curve is {mad:.3f} from the fitted one on average, most at {at(worst)}"
             f" ({rate[worst]:.3f} where {wanted[worst]:.3f} is due)"
         )
-    ratio = scatter.network / max(scatter.fit, 1e-9)
-    if not SCATTER[0] <= ratio <= SCATTER[1]:
-        problems.append(f"responses scatter {ratio:.2f} times as much as the fitted model's")
-    if abs(stray.network - stray.fit) > TOLERANCE:
+    if "precision" in failing:
+        problems.append(f"responses scatter {scatter.ratio:.2f} times as much as the fitted model's")
+    if "stray" in failing:
         problems.append(
             f"{100 * stray.network:.1f} % of responses are far from both items, where the fitted model has"
             f" {100 * stray.fit:.1f} %"
         )
-    matched_fit = not problems
     if of_network_data is not None and of_network_data.outside.any():
         where = ", ".join(at(k) for k in np.flatnonzero(of_network_data.outside))
         problems.append(f"the subject's swap rate lies outside the network's predictive interval at {where}")
@@ -219,11 +229,11 @@ def compare(
         network=rate,
         fit=wanted,
         trials=np.histogram(gap, edges)[0],
-        swap_curve_mad_fit=float(np.nanmean(off)),
+        swap_curve_mad_fit=mad,
         swap_curve_max_fit=float(np.nanmax(off)),
         scatter=scatter,
         stray=stray,
-        matched_fit=matched_fit,
+        matched_fit=not failing,
         matched=not problems,
         where=tuple(problems),
         data=None if own is None else own.swap,
