@@ -408,6 +408,34 @@ def test_a_recording_is_asked_what_it_can_answer():
     assert "decoded" in answers(found)[0] and set(json.loads(json.dumps(found.to_dict()))) >= {"kind", "left_out"}
 
 
+def test_every_analysis_of_a_recording_is_made_or_left_out_with_a_reason():
+    from lapsus.study import analyse
+    from lapsus.study.mechanism import ALL
+    from lapsus.study.sizes import QUICK
+
+    fixed = synthetic_population("misselection", trials=600)
+    found = analyse(fixed, only=("alignment", "prediction", "pushes"), sizes=QUICK)
+    assert found.alignment.trials == 600 and found.alignment.shuffled.shape[0] == 2 and found.prediction.swaps > 20
+    assert set(found.left_out) == {"pushes"} and found.kind is None and found.decoding is None
+    places = np.random.default_rng(0).uniform(-np.pi, np.pi, 600)
+    moved = fixed.assign(probe_1=("trial", places), probe_2=("trial", wrap(places + 2)))
+    seen = []
+    found = analyse(moved, sizes=QUICK, progress=seen.append)
+    assert {name for name in ALL if getattr(found, name) is not None} | set(found.left_out) == set(ALL)
+    assert all("places" in found.left_out[name] for name in ("alignment", "prediction")) and "kind" in seen
+    # With places that have a name: each distance is a curve.
+    named = moved.assign(
+        probe_1=("trial", 0 * places),
+        probe_2=("trial", np.where(places > 0, 1.0, 2.0)),
+        configuration=("trial", (places > 0).astype(int)),
+    )
+    assert analyse(named, only=("alignment",), sizes=QUICK).alignment.degrees == (57, 115)
+    with pytest.raises(LapsusError, match="is for networks"):
+        analyse(fixed, probe_distance=1.0)
+    with pytest.raises(LapsusError, match="There is no question"):
+        analyse(fixed, only=("why",))
+
+
 def _unmarked(seed=100):
     """A population whose swaps leave no mark in memory, and the same with a shift on swap trials along a direction that
     none of the three kinds predicts."""

@@ -90,10 +90,12 @@ def _stem(name: str) -> str:
 def _beside(found: "Mechanism") -> dict:
     """What is kept beside the answers: in words, and as a row of the table."""
     from lapsus.files import to_plain
-    from lapsus.report.mechanism import answers
+    from lapsus.report.mechanism import answers, planes, predicted
     from lapsus.study.mechanism import table_row
 
-    return {"said": answers(found), "row": to_plain(table_row(found))}
+    besides = [("alignment", planes), ("prediction", predicted)]
+    asked = [say for name, say in besides if getattr(found, name) is not None or name in found.left_out]
+    return {"said": answers(found) + [say(found) for say in asked], "row": to_plain(table_row(found))}
 
 
 def _open(name: str, trust: bool) -> "Model | xr.Dataset":

@@ -20,7 +20,8 @@ from lapsus.plots.style import BLUE, GREY, ORANGE, VERMILION, mark_epochs, style
 from lapsus.plots.swap_functions import model_comparison, swap_probability
 from lapsus.study.findings import NetworkFindings
 from lapsus.study.match import Match
-from lapsus.study.mechanism import Mechanism, Planes
+from lapsus.study.mechanism import Mechanism
+from lapsus.study.planes import Planes
 from lapsus.trials import Trials
 
 __all__ = [

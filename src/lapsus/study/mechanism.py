@@ -16,8 +16,7 @@ import pandas as pd
 import torch
 import xarray as xr
 
-from lapsus.analysis.activity import cue_onset, two_items
-from lapsus.analysis.alignment import SigmoidFit, plane_alignment, pre_and_post_cue, shuffle_null, sigmoid_against_flat
+from lapsus.analysis.activity import two_items
 from lapsus.analysis.commitment import Commitment
 from lapsus.analysis.decoding import Decoding, decoding
 from lapsus.analysis.dynamics import Dynamics
@@ -29,11 +28,11 @@ from lapsus.files import to_plain
 from lapsus.library import Run, Shipped, load
 from lapsus.library.shipped import shipped
 from lapsus.study.commitment import commitment
-from lapsus.study.designs import alignment_grid
 from lapsus.study.dynamics import dynamics
 from lapsus.study.geometry import Geometry, geometry
+from lapsus.study.planes import Planes, network_planes, places, recording_planes
 from lapsus.study.replay import probe_conditions
-from lapsus.study.simulation import Simulated, simulate, simulate_design
+from lapsus.study.simulation import Simulated, simulate
 from lapsus.study.sizes import FULL, Sizes
 from lapsus.study.transplants import pushes, transplants
 from lapsus.tasks import FeatureCued, IndexCued
@@ -44,7 +43,6 @@ __all__ = [
     "QUESTIONS",
     "TELLS",
     "Mechanism",
-    "Planes",
     "analyse",
     "analyse_recording",
     "parting",
@@ -63,27 +61,6 @@ EARLY = 0.1
 MOST = 0.5
 # Steps in which memories fade to 1/e, from which on they are said to stay.
 STAYS = 200
-
-
-@dataclass(frozen=True)
-class Planes:
-    """|cos| of the two items' colour planes over time: times [time], curve and its s.d. over rotations [distance, time]
-    at each probe distance (degrees); before and after the cue [distance]; onset of the cue in steps from its offset.
-    shuffled [2, time]: where 95 % of curves of shuffled colours lie (the last distance)."""
-
-    degrees: tuple[int, ...]
-    before: np.ndarray
-    after: np.ndarray
-    mean_before: float
-    mean_after: float
-    sigmoid: SigmoidFit
-    onset: float
-    trials: int
-    rotations: int
-    times: np.ndarray = field(default_factory=lambda: np.empty(0))
-    curve: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))
-    sd: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))
-    shuffled: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))
 
 
 @dataclass(frozen=True)
@@ -223,7 +200,7 @@ def swaps_most_at(model: Model) -> float:
 def analyse(
     source: "Model | Run | Shipped | str | Path | xr.Dataset",
     *,
-    only: tuple[str, ...] = QUESTIONS,
+    only: tuple[str, ...] | None = None,
     sizes: Sizes = FULL,
     probe_distance: float | None = None,
     seed: int = 0,
@@ -233,8 +210,9 @@ def analyse(
     """Ask a network (a model, a run or its folder, the name of one that ships; or a recording in the activity form) how
     it makes swaps.
 
-    only: the questions to ask, of ALL. probe_distance (radians): how far apart items are, by default where the target
-    swaps most. progress: called with the name of each question as it begins.
+    only: the questions to ask, of ALL; by default the five questions, and of a recording all that it allows.
+    probe_distance (radians; networks): how far apart items are, by default where the target swaps most. threads: of the
+    kernel, which a recording does without. progress: called with the name of each question as it begins.
 
     >>> quick = lapsus.study.sizes.QUICK
     >>> found = lapsus.analyse("index-swap-10", only=("commitment",), sizes=quick)
@@ -242,15 +220,13 @@ def analyse(
     True
     """
     if isinstance(source, xr.Dataset):
-        return analyse_recording(source, seed=seed)
+        if probe_distance is not None:
+            raise LapsusError("`probe_distance` is for networks; a recording has the places that it was made with.")
+        return analyse_recording(source, only=ALL if only is None else only, sizes=sizes, seed=seed, progress=progress)
     source = load(source)
-    unknown = [name for name in only if name not in ALL]
-    if unknown:
-        raise LapsusError(f"There is no question {unknown[0]!r}; there are {', '.join(ALL)}.")
     apart = swaps_most_at(source) if probe_distance is None or isinstance(source.task, IndexCued) else probe_distance
     common: dict[str, Any] = {"seed": seed, "threads": threads, "probe_distance": apart}
     found: dict = {}
-    left_out: dict[str, str] = {}
     single = cache(lambda: single_trials(source, sizes.single_trials, apart, seed, threads))
     ask: dict[str, Callable[[], Any]] = {
         "commitment": lambda: commitment(
@@ -272,18 +248,10 @@ def analyse(
         "kind": lambda: kind_of_swaps(single()),
         "decoding": lambda: decoding(single()),
         "dynamics": lambda: dynamics(source, starts=sizes.starts, commitment=found.get("commitment"), **common),
-        "alignment": lambda: planes(source, sizes, seed),
+        "alignment": lambda: network_planes(source, sizes, seed),
         "prediction": lambda: _prediction(single(), sizes),
     }
-    for name in ALL:
-        if name not in only:
-            continue
-        progress(name)
-        try:
-            found[name] = ask[name]()
-        except LapsusError as reason:
-            left_out[name] = str(reason).rstrip(".")
-    return Mechanism(**found, probe_distance=apart, left_out=left_out)
+    return Mechanism(**_asked(ask, QUESTIONS if only is None else only, progress, {}, found), probe_distance=apart)
 
 
 def single_trials(model: Model, count: int, apart: float, seed: int = 0, threads: int | None = None) -> xr.Dataset:
@@ -299,62 +267,67 @@ def kind_of_trials(simulated: Simulated, count: int) -> Kind:
     return kind_of_swaps(simulated(count, 1, seed=21))
 
 
-def planes(model: Model, sizes: Sizes = FULL, seed: int = 0) -> Planes:
-    """Alignment of the two items' planes over time, at each probe distance (index-cued: one)."""
-    index = isinstance(model.task, IndexCued)
-    curves, levels, groups = [], (180,) if index else sizes.degrees, None if index else "configuration"
-    for k, degrees in enumerate(levels):
-        conditions = alignment_grid() if index else alignment_grid(np.radians(degrees), sizes.rotations)
-        dataset = simulate_design(model, conditions, 8 if index else 1, seed + k)
-        shown = np.flatnonzero(~np.isin(dataset["epoch"].to_numpy(), ("initial", "prestimulus")))
-        curves.append(plane_alignment(dataset.isel(time=shown), groups=groups))
-    time, onset = curves[0]["time"].to_numpy(), cue_onset(dataset)
-    null = shuffle_null(dataset.isel(time=shown), repeats=sizes.shuffles, seed=seed, groups=groups)
-    mean = np.stack([curve.mean("group").to_numpy() for curve in curves])
-    before, after = (
-        np.array(values) for values in zip(*((a.mean(), b.mean()) for a, b in map(pre_and_post_cue, curves)))
-    )
-    return Planes(
-        degrees=tuple(levels),
-        before=before,
-        after=after,
-        mean_before=float(before.mean()),
-        mean_after=float(after.mean()),
-        sigmoid=sigmoid_against_flat(time, mean),
-        onset=float(onset),
-        trials=dataset.sizes["trial"],
-        rotations=curves[0].sizes["group"],
-        times=time,
-        curve=mean,
-        sd=np.stack([curve.std("group").to_numpy() for curve in curves]),
-        shuffled=np.quantile(null.to_numpy(), (0.025, 0.975), axis=0),
-    )
-
-
-def _prediction(dataset: xr.Dataset, sizes: Sizes) -> AlignmentTest:
+def _prediction(dataset: xr.Dataset, sizes: Sizes, groups: str | None = None) -> AlignmentTest:
     """The paper's untested prediction: are trials with better aligned colours before the cue swapped more often?"""
     if not two_items(dataset).swap.any():
         raise LapsusError("no swap trials")
-    return alignment_predicts_swaps(trial_alignment(dataset), repeats=sizes.repeats)
+    return alignment_predicts_swaps(trial_alignment(dataset, groups=groups), repeats=sizes.repeats)
 
 
-def analyse_recording(dataset: xr.Dataset, *, every: int = 2, seed: int = 0) -> Mechanism:
-    """What a recording allows: which kind of error, and when the coming swap can be decoded from held-out trials."""
-    replayed = "it takes replays of the same trial with other noise, which a recording cannot have"
-    left_out = {
-        "commitment": f"{replayed}; `decoding` says when the coming swap can be read instead",
-        "transplant": "it takes states put together from two trials, which only a network allows",
-        "pushes": "it takes pushes of the state, which only a network allows",
-        "swap_axis": "it takes many trials that report one colour at each pair of places; see `decoding`",
-        "dynamics": "it takes the equations of the network",
+# Why a recording cannot answer.
+_NETWORK_ONLY = {
+    "commitment": "it takes replays of the same trial with other noise, which a recording cannot have; `decoding` says"
+    " when the coming swap can be read instead",
+    "transplant": "it takes states put together from two trials, which only a network allows",
+    "pushes": "it takes pushes of the state, which only a network allows",
+    "swap_axis": "it takes many trials that report one colour at each pair of places; see `decoding`",
+    "dynamics": "it takes the equations of the network",
+}
+
+
+def analyse_recording(
+    dataset: xr.Dataset,
+    *,
+    only: tuple[str, ...] = ALL,
+    sizes: Sizes = FULL,
+    every: int = 2,
+    seed: int = 0,
+    progress: Callable[[str], None] = lambda name: None,
+) -> Mechanism:
+    """What a recording allows: which kind of error, when the coming swap can be decoded from held-out trials, and,
+    where items have the same places in many trials, the planes of the two colours and the paper's prediction."""
+    ask: dict[str, Callable[[], Any]] = {
+        "kind": lambda: kind_of_swaps(dataset, every=every, seed=seed),
+        "decoding": lambda: decoding(dataset, every=every, seed=seed),
+        "alignment": lambda: recording_planes(dataset, sizes, seed),
+        "prediction": lambda: _prediction(dataset, sizes, places(dataset)),
     }
-    found: dict = {}
-    for name, ask in (("kind", kind_of_swaps), ("decoding", decoding)):
+    return Mechanism(**_asked(ask, only, progress, _NETWORK_ONLY))
+
+
+def _asked(
+    ask: dict[str, Callable[[], Any]],
+    only: tuple[str, ...],
+    progress: Callable[[str], None],
+    left_out: dict[str, str],
+    found: dict | None = None,
+) -> dict:
+    """Answers by name, put into `found` as they come, and as `left_out` why there are no others."""
+    unknown = [name for name in only if name not in ALL]
+    if unknown:
+        raise LapsusError(f"There is no question {unknown[0]!r}; there are {', '.join(ALL)}.")
+    found = {} if found is None else found
+    reasons = {}
+    for name in (name for name in ALL if name in only):
+        if name in left_out:
+            reasons[name] = left_out[name]
+            continue
+        progress(name)
         try:
-            found[name] = ask(dataset, every=every, seed=seed)
+            found[name] = ask[name]()
         except LapsusError as reason:
-            left_out[name] = str(reason).rstrip(".")
-    return Mechanism(**found, left_out=left_out)
+            reasons[name] = str(reason).rstrip(".")
+    return found | {"left_out": reasons}
 
 
 def swapping_networks() -> list[str]:
