@@ -56,6 +56,11 @@ class Shipped:
         """All of them: only finished networks ship."""
         return self.experiment.updates
 
+    @property
+    def evaluation(self) -> dict:
+        """What `lapsus evaluate` found when it was trained."""
+        return self.facts["evaluation"]
+
     def metrics(self) -> list[dict]:
         """The learning curve, thinned."""
         return self.facts["learning_curve"]

@@ -4,7 +4,6 @@ all cues.
 Paper: appendix "Extension to cue combination tasks" and its three figures.
 """
 
-from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -14,10 +13,11 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.collections import QuadMesh
 from matplotlib.figure import Figure
-from matplotlib.patches import Circle, FancyArrowPatch, Rectangle
+from matplotlib.patches import Circle, Rectangle
 
 from lapsus.behaviour import CausalInference
 from lapsus.paper.roles import Networks
+from lapsus.paper.schematics import arrow, blank
 from lapsus.plots.style import GREEN, ORANGE, PURPLE, SKY, TEXT_WIDTH, VERMILION, letter, panel, style
 from lapsus.statistics.intervals import rate_interval, resampled_interval
 from lapsus.study import cues as study
@@ -106,21 +106,9 @@ def tables(networks: Networks) -> dict[str, pd.DataFrame]:
 # --- Panels ---
 
 
-def _blank(ax: Axes, width: float, height: float) -> Axes:
-    ax.set(xlim=(0, width), ylim=(0, height), xticks=[], yticks=[], aspect="equal")
-    ax.axis("off")
-    return ax
-
-
-def _arrow(ax: Axes, start: Sequence[float], end: Sequence[float]) -> None:
-    ax.add_patch(
-        FancyArrowPatch(start, end, arrowstyle="-|>", mutation_scale=7, shrinkA=0, shrinkB=0, color="0.3", lw=0.8)
-    )
-
-
 def task(ax: Axes, epochs: dict[str, int]) -> Axes:
     """The trial: both cues at once, then the estimate."""
-    _blank(ax, 5.6, 2.15)
+    blank(ax, 5.6, 2.15).set_aspect("equal")
     labels = {"prestimulus": "prestimulus", "stimulus": "both cues", "denoise": "delay (estimate at its end)"}
     widths = (1.3, 1.5, 2.3)
     x = 0.1
@@ -153,7 +141,7 @@ def task(ax: Axes, epochs: dict[str, int]) -> Axes:
 
 def graphical_model(ax: Axes) -> Axes:
     """C decides whether the visual source is the auditory one; the cues are noisy views of the sources."""
-    _blank(ax, 3.2, 2.15)
+    blank(ax, 3.2, 2.15).set_aspect("equal")
     places = {"C": (0.45, 1.75), "z_v": (1.3, 1.2), "z_a": (2.4, 1.2), "s_v": (1.3, 0.4), "s_a": (2.4, 0.4)}
     radius = 0.24
     for name, (x, y) in places.items():
@@ -162,7 +150,7 @@ def graphical_model(ax: Axes) -> Axes:
     for start, end in (("C", "z_v"), ("z_a", "z_v"), ("z_v", "s_v"), ("z_a", "s_a")):
         a, b = np.array(places[start]), np.array(places[end])
         step = radius * (b - a) / np.linalg.norm(b - a)
-        _arrow(ax, a + step, b - step)
+        arrow(ax, a + step, b - step, shrinkA=0, shrinkB=0)
     ax.text(0.75, 1.95, "$C$ = 1: one source, $z_v = z_a$", fontsize=6, va="center")
     return ax
 

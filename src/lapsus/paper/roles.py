@@ -6,7 +6,6 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import xarray as xr
 
 from lapsus.errors import LapsusError
@@ -207,26 +206,10 @@ class Networks:
         """The same without activity."""
         return partial(self.responses, role)
 
-    def simulate(
-        self,
-        role: str,
-        conditions: dict[str, np.ndarray] | int,
-        trials: int,
-        *,
-        seed: int = 0,
-        noise_scale: float = 1.0,
-    ) -> xr.Dataset:
-        """Simulated trials of a network (study.simulate_design)."""
-        return simulate_design(self.model(role), conditions, trials, seed, noise_scale)
+    def simulate(self, role: str, *design: Any, **options: Any) -> xr.Dataset:
+        """Simulated trials of a network (what follows the model in study.simulate_design)."""
+        return simulate_design(self.model(role), *design, **options)
 
-    def responses(
-        self,
-        role: str,
-        conditions: dict[str, np.ndarray] | int,
-        trials: int,
-        *,
-        seed: int = 0,
-        noise_scale: float = 1.0,
-    ) -> xr.Dataset:
+    def responses(self, role: str, *design: Any, **options: Any) -> xr.Dataset:
         """The same without trajectories (study.simulate_responses)."""
-        return simulate_responses(self.model(role), conditions, trials, seed, noise_scale)
+        return simulate_responses(self.model(role), *design, **options)

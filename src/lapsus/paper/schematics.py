@@ -45,9 +45,7 @@ def arrow(ax: Axes, start: tuple[float, float], end: tuple[float, float], **opti
             end,
             arrowstyle="-|>",
             mutation_scale=7,
-            shrinkA=1,
-            shrinkB=1,
-            **({"color": "0.3", "lw": 0.8} | options),
+            **({"color": "0.3", "lw": 0.8, "shrinkA": 1, "shrinkB": 1} | options),
         )
     )
 

@@ -31,7 +31,7 @@ def gallery_page(
     groups: dict[str, list[dict[str, Any]]] = {}
     for name in names:
         network = open_network(name)
-        evaluation = getattr(network, "facts", {}).get("evaluation", {})
+        evaluation = network.evaluation
         if "swap_curve" not in evaluation:
             continue
         say(name)
