@@ -163,7 +163,9 @@ def _made(path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("measures", [{"done": 1.0}, {"evaluation": {"excess": 10**400}}])
+@pytest.mark.parametrize(
+    "measures", [{"done": 1.0}, *({"evaluation": {"excess": value}} for value in (10**400, 1e308, float("inf")))]
+)
 def test_measures_that_no_member_has_are_a_sentence(sweep, measures):
     _made(sweep.measures_file("tiny-1")).write_text(json.dumps(measures))
     with pytest.raises(LapsusError, match="damaged"):

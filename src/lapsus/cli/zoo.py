@@ -54,6 +54,7 @@ def command(
 def _gallery(path: Path, names: list[str], threads: int | None) -> None:
     from tqdm import tqdm
 
+    from lapsus.engine.threads import resolve
     from lapsus.files import write_text
     from lapsus.library.shipped import Shipped, shipped
     from lapsus.report.gallery import gallery_page
@@ -62,6 +63,7 @@ def _gallery(path: Path, names: list[str], threads: int | None) -> None:
     for name in names:
         Shipped(name)  # says which there are
     page_place(path)
+    threads = resolve(threads)
     wanted = names or [name for name, facts in shipped().items() if "swap_curve" in facts["evaluation"]]
     with tqdm(total=len(wanted), unit="network", disable=None) as bar:
 

@@ -28,6 +28,8 @@ _SETTINGS = {"conditions", "trials", "seed", "probe_distance"}
 _Z95 = 1.959964
 # What is said beside a statistic: where it was taken, and its interval.
 _BESIDE = {"low", "high", "distance", "responses", "target", "onset", "rotations"}
+# No measure is beyond this, and what draws or sums such numbers overflows.
+_MOST = 1e100
 # A list longer than this is an array for a figure, not statistics.
 _LONGEST = 24
 
@@ -76,7 +78,8 @@ def _flat(value: object, name: str) -> Iterator[tuple[str, object]]:
     elif isinstance(value, str):
         yield _whole(name), _whole(value)
     elif value is None or isinstance(value, (bool, int, float)):
-        float(value or 0)  # an error where it has more digits than can be reckoned with
+        if abs(value or 0) > _MOST:
+            raise ValueError(f"{name} is {str(value)[:40]}")
         yield _whole(name), value
 
 
