@@ -204,7 +204,7 @@ def add_claims(path: Path, recipe: str | None) -> None:
     else:
         split = {(one["id"], names): value for one in found for names, value in one["each"].items()}
     rows = [
-        (recipe or set_of(names), claim, names, *value, statistic_digest(claim))
+        (recipe or max(map(set_of, names.split(" + "))), claim, names, *value, statistic_digest(claim))
         for (claim, names), value in split.items()
     ]
     new = pd.DataFrame(rows, columns=COLUMNS)
