@@ -16,10 +16,10 @@ from lapsus.cli import app
 from lapsus.errors import LapsusError
 from lapsus.inference import Fit, fit
 from lapsus.inference.candidates import Candidate, Choice, search
+from lapsus.inference.compared import comparison, disagreement
 from lapsus.inference.loo import Loo
 from lapsus.inference.power import power, simulate_experiment
 from lapsus.inference.result import SubjectFits
-from lapsus.inference.words import disagreement
 from lapsus.statistics.counts import expected_count
 from lapsus.trials import Trials
 
@@ -216,6 +216,39 @@ def test_disagreeing_models_are_the_first_line(by_size, monkeypatch):
             patch.setattr(by_size, "candidates", pd.concat([own, none], ignore_index=True))
             assert (disagreement(by_size) is not None) == doubt
     assert separate.summary().startswith("Models that predict about equally well disagree about swaps: constant")
+
+
+def test_the_summary_says_which_rule_kept_the_model(by_size, monkeypatch):
+    (own,) = by_size.candidates[by_size.candidates["sampled"]].to_dict(orient="records")
+    own |= {"sets": "offsets", "bias": by_size.model.bias, "elpd_difference": 0.0, "difference_se": 0.0}
+
+    def said(*rows):
+        with monkeypatch.context() as patch:
+            patch.setattr(by_size, "candidates", pd.DataFrame(rows))
+            return "\n".join(comparison(by_size))
+
+    behind = {"elpd_difference": -0.1, "difference_se": 0.3}
+    bias = ", bias" * own["bias"]
+    shared = own | {"sets": "shared", "sampled": False}
+    kept_by_default = said(shared, own | behind)
+    assert f"0.1 ± 0.3 nats better by constant (von Mises scatter, f shared{bias}), which is within" in kept_by_default
+    assert "Offsets of f are kept unless" in kept_by_default and "simplest" not in kept_by_default
+    assert "no other scatter was compared" in kept_by_default and " best:" not in kept_by_default
+    ahead = said(own, shared | behind)
+    assert f"0.1 ± 0.3 nats above constant (von Mises scatter, f shared{bias})" in ahead and " best:" not in ahead
+    assert "predicts left-out responses best: 3.0 ± 1.0" in said(
+        own, shared | behind | {"elpd_difference": -3.0} | {"difference_se": 1.0}
+    )
+    richer = said(own | {"model": "probe", "sampled": False}, own | behind)
+    assert "the simplest within one standard error" in richer and "no other scatter" not in richer
+
+
+def test_the_table_of_models_has_the_sampled_rate_of_the_kept_one(by_size):
+    table, rates = by_size.candidates, by_size.rates
+    mean = np.average(rates["swap"], weights=rates["trials"])
+    assert table["sampled"].sum() == 1 and table["swap"][table["sampled"]].item() == pytest.approx(mean)
+    rows = [line for line in by_size.summary().split("\n") if line.startswith("constant ")]
+    assert [("≈" in row) != ("(kept)" in row) for row in rows] == [True] * len(table)
 
 
 def test_search_keeps_the_simplest_within_a_standard_error():
