@@ -20,6 +20,7 @@ from lapsus.inference.compared import comparison, disagreement
 from lapsus.inference.loo import Loo
 from lapsus.inference.power import power, simulate_experiment
 from lapsus.inference.result import SubjectFits
+from lapsus.inference.sampler import effective_draws, split_rhat
 from lapsus.statistics.counts import expected_count
 from lapsus.trials import Trials
 
@@ -92,7 +93,8 @@ def test_the_command_prints_rates_in_the_users_words(tmp_path):
     sd = result["emission"]["groups"][0]["circular_sd_degrees"]
     assert sd == pytest.approx(np.degrees(1 / np.sqrt(20)) / 2, rel=0.35)  # half of what it is on the full circle
     assert f"{sd:.1f}°" in result["summary"] or "over set sizes" in result["summary"]
-    assert "radian" not in result["summary"] + result["methods"] and "orientation" in result["summary"]
+    assert "radian" not in result["summary"] + result["methods"] and ") (" not in result["summary"]
+    assert "° of orientation over set sizes (von Mises)" in result["summary"] and "worth about" in result["summary"]
 
 
 @pytest.mark.slow
@@ -134,7 +136,7 @@ def test_a_difference_between_conditions_is_found_and_none_is_not(tmp_path):
         assert {"subject", "condition"} <= set(found.rates)
     assert "Differences between conditions" in found.summary() and "b − a, circular s.d.: " in found.summary()
     written = pd.read_csv(found.save(tmp_path / "out") / "contrasts.csv").set_index("measure")
-    assert written.loc["swap rate", "difference"] == pytest.approx(row["difference"])
+    assert written.loc["swap rate", "difference"] == pytest.approx(row["difference"], rel=1e-5)
     assert written.loc["circular s.d.", "unit"] == "degrees of orientation"
     lines = found.summary().split("\n")
     at = next(i for i, line in enumerate(lines) if line.startswith("subject     condition   set size"))
@@ -233,6 +235,7 @@ def test_the_summary_says_which_rule_kept_the_model(by_size, monkeypatch):
     kept_by_default = said(shared, own | behind)
     assert f"0.1 ± 0.3 nats better by constant (von Mises scatter, f shared{bias}), which is within" in kept_by_default
     assert "Offsets of f are kept unless" in kept_by_default and "simplest" not in kept_by_default
+    assert "swap model and scatter were chosen beforehand" in by_size.methods()
     assert "no other scatter was compared" in kept_by_default and " best:" not in kept_by_default
     ahead = said(own, shared | behind)
     assert f"0.1 ± 0.3 nats above constant (von Mises scatter, f shared{bias})" in ahead and " best:" not in ahead
@@ -265,6 +268,18 @@ def test_search_keeps_the_simplest_within_a_standard_error():
     models = ("none", "constant", "probe", "report", "both")
     chosen, seen = search(models, ("von_mises", "variable_precision"), ("shared", "offsets"), (False, True), look)
     assert chosen == truth and {c.model for c in seen if c.emission == truth.emission} == set(models)
+
+
+def test_effective_draws_are_what_the_spread_of_means_says():
+    rng = np.random.default_rng(0)
+    for rho, most in ((0.0, 1.02), (0.6, 1.1)):
+        draws = rng.standard_normal((1500, 32, 32))
+        for t in range(1, 32):
+            draws[..., t] = rho * draws[..., t - 1] + np.sqrt(1 - rho**2) * draws[..., t]
+        rhat = split_rhat(draws)
+        worth = 1 / draws.mean((1, 2)).var()  # every draw has variance 1
+        assert effective_draws(np.sqrt((rhat**2).mean())) == pytest.approx(worth, rel=0.2) and rhat.mean() < most
+    assert effective_draws(1.05) == pytest.approx(428, abs=1)
 
 
 def test_expected_counts():
@@ -343,7 +358,9 @@ def test_tables_and_pages(by_size, tmp_path):
     # One swap model and one scatter: no rule about choosing among them, but those for set sizes and bias.
     assert "offsets of set sizes was kept unless" in by_size.methods() and "simplest" not in by_size.methods()
     folder = by_size.save(tmp_path / "out")
-    assert (folder / "estimates.csv").read_text().startswith("set_size,subject,condition,parameter")
+    estimates = (folder / "estimates.csv").read_text()
+    assert estimates.startswith("set_size,subject,condition,parameter")
+    assert max(map(len, estimates.split("\n")[1].split(",")[4:7])) <= 12  # six digits, a sign, an exponent
     again = Fit.load(folder)
     assert again.summary() == by_size.summary() and again.model.sets == "offsets"
 

@@ -9,7 +9,7 @@ from lapsus import __version__
 from lapsus.inference.candidates import SCATTER
 from lapsus.inference.compared import comparison, disagreement
 from lapsus.inference.predictive import largest_z
-from lapsus.inference.sampler import RHAT
+from lapsus.inference.sampler import CHAINS, RHAT, effective_draws
 
 if TYPE_CHECKING:
     from lapsus.inference.result import Fit, SubjectFits
@@ -96,7 +96,7 @@ def _rates(fit: "Fit") -> list[str]:
     if fit.name != "none":
         angles = fit.apart_angle * fit.trials.degrees
         low, high = angles.min(), angles.max()
-        shown = f"{low:.0f}°" if high - low < 1 else f"{low:.0f}° to {high:.0f}° (by group)"
+        shown = f"{low:.0f}°" if high - low < 1 else f"{low:.0f}° to {high:.0f}° ({_groups(fit)})"
         why = "as asked for" if fit.apart is not None else "two circular s.d."
         feature = "reported feature" if fit.trials.feature_name == "report" else fit.trials.feature_name
         lines.append(f"Told apart: non-targets whose {feature} is more than {shown} from the target's ({why}).")
@@ -118,14 +118,21 @@ def _rates(fit: "Fit") -> list[str]:
     return lines
 
 
+def _groups(fit: "Fit") -> str:
+    """What scatter and rates differ by."""
+    model = fit.model
+    names = ["set size"] * (len(model.sizes) > 1) + ["subject"] * model.hierarchical + [model.by] * bool(model.by)
+    return f"by {', '.join(names[:-1])}{' and ' * (len(names) > 1)}{names[-1]}"
+
+
 def _scatter(fit: "Fit") -> list[str]:
     table, degrees = fit.emission, fit.trials.degrees
     means = degrees * table.groupby("set_size")["circular_sd"].mean()
     low, high = means.min(), means.max()
-    spread = f"{low:.1f}°" if high - low < 0.05 else f"{low:.1f}° to {high:.1f}° over set sizes"
-    unit = f" ({fit.trials.unit_name})" if fit.trials.unit == "degrees_180" else ""
+    of = " of orientation" if fit.trials.unit == "degrees_180" else ""
+    spread = f"{low:.1f}°{of}" if high - low < 0.05 else f"{low:.1f}° to {high:.1f}°{of} over set sizes"
     return [
-        f"Responses scatter around the reported item with a circular s.d. of {spread}{unit}"
+        f"Responses scatter around the reported item with a circular s.d. of {spread}"
         f" ({SCATTER[fit.model.emission.name]})."
     ]
 
@@ -218,7 +225,11 @@ def _checks(fit: "Fit") -> list[str]:
 
 
 def _diagnosis(fit: "Fit") -> str:
-    return f"{fit.draws} posterior draws, R-hat at most {fit.rhat:.3f}; {fit.seconds:.1f} s."
+    worth = round(effective_draws(fit.rhat, kept=max(fit.draws // CHAINS, 2)), -1)
+    return (
+        f"{fit.draws} posterior draws, R-hat at most {fit.rhat:.3f} (worth about {worth:.0f} independent draws or more)"
+        f"; {fit.seconds:.1f} s."
+    )
 
 
 def warning(fit: "Fit") -> str | None:
@@ -304,6 +315,13 @@ def methods(fit: "Fit", separate: int | None = None) -> str:
         rules = []
         if "emission" in table and len(table[["model", "emission"]].drop_duplicates()) > 1:
             rules.append("of swap models and scatters the simplest within one standard error of the best was kept")
+            if table["model"].nunique() > 1 and table["emission"].nunique() > 1:
+                rules.append(
+                    "not all combinations were tried, but all swap models, the other scatters with the two best of"
+                    " these, and all swap models with the scatter of the best"
+                )
+        elif "emission" in table:
+            rules.append("swap model and scatter were chosen beforehand")
         if "sets" in table and table["sets"].nunique() > 1 and model.name != "none":
             rules.append(
                 "f with offsets of set sizes was kept unless another form predicted better by more than one standard"
