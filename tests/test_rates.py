@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from matplotlib import pyplot as plt
 from test_inference import items, observed
 from typer.testing import CliRunner
 
@@ -21,6 +22,7 @@ from lapsus.inference.loo import Loo
 from lapsus.inference.power import power, simulate_experiment
 from lapsus.inference.result import SubjectFits
 from lapsus.inference.sampler import effective_draws, split_rhat
+from lapsus.plots import swap_functions
 from lapsus.statistics.counts import expected_count
 from lapsus.trials import Trials
 
@@ -376,3 +378,17 @@ def test_arviz(by_size):
         assert found["mean"][f"swap[{size}]"] == pytest.approx(mean, abs=0.01)
     assert found["r_hat"].max() < 1.1 and found["ess_bulk"].min() > 100  # as chains, not as one
     assert arviz.loo(data).elpd_loo == pytest.approx(by_size.loo.elpd, abs=2)
+
+
+def test_the_swap_function_is_drawn_for_each_set_size(by_size):
+    figure, ax = plt.subplots()
+    swap_functions.swap_probability(ax, by_size)
+    labels = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert labels == ["set size 2: mean, 95 % band", "set size 5: mean, 95 % band"]
+    drawn = [line.get_ydata()[0] for line in ax.get_lines()]
+    assert drawn == pytest.approx([by_size.swap_function([0.0], n)["p_swap"].item() for n in (2, 5)])
+    swap_functions.curve(ax.figure.add_subplot(), by_size, "p_swap", "p_low", "p_high", "")
+    assert (
+        swap_functions.averaged(by_size).endswith("averaged over set sizes") and len(figure.axes[-1].get_lines()) == 1
+    )
+    plt.close(figure)
