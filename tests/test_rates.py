@@ -388,7 +388,6 @@ def test_the_swap_function_is_drawn_for_each_set_size(by_size):
     drawn = [line.get_ydata()[0] for line in ax.get_lines()]
     assert drawn == pytest.approx([by_size.swap_function([0.0], n)["p_swap"].item() for n in (2, 5)])
     swap_functions.curve(ax.figure.add_subplot(), by_size, "p_swap", "p_low", "p_high", "")
-    assert (
-        swap_functions.averaged(by_size).endswith("averaged over set sizes") and len(figure.axes[-1].get_lines()) == 1
-    )
+    assert swap_functions.averaged(by_size).endswith("averaged over set sizes")
+    assert len(figure.axes[-1].get_lines()) == 1
     plt.close(figure)
