@@ -52,7 +52,8 @@ def fit(
     by        None: all subjects together; "subject": a fit each; "hierarchical": subjects around a population; the
               name of another column: its values are compared, subjects around a population where there are several
     seed      of the posterior draws
-    sets      how f differs between set sizes: shared, offsets, shapes, or auto: the one that predicts best
+    sets      how f differs between set sizes: shared, offsets, shapes, or auto: offsets, unless another predicts
+              better by more than a standard error
     bias      a constant shift of all responses; None: where it predicts better
     apart     angle (radians) beyond which a non-target counts as told apart from the target; None: 2 circular s.d.
 

@@ -121,7 +121,8 @@ def _rates(fit: "Fit") -> list[str]:
 def _groups(fit: "Fit") -> str:
     """What scatter and rates differ by."""
     model = fit.model
-    names = ["set size"] * (len(model.sizes) > 1) + ["subject"] * model.hierarchical + [model.by] * bool(model.by)
+    names = ["set size"] * (len(model.sizes) > 1) + ["subject"] * model.hierarchical
+    names += [] if model.by is None else [model.by]
     return f"by {', '.join(names[:-1])}{' and ' * (len(names) > 1)}{names[-1]}"
 
 
