@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from matplotlib import pyplot as plt
 from test_inference import items, observed
 from typer.testing import CliRunner
 
@@ -16,10 +17,12 @@ from lapsus.cli import app
 from lapsus.errors import LapsusError
 from lapsus.inference import Fit, fit
 from lapsus.inference.candidates import Candidate, Choice, search
+from lapsus.inference.compared import comparison, disagreement
 from lapsus.inference.loo import Loo
 from lapsus.inference.power import power, simulate_experiment
 from lapsus.inference.result import SubjectFits
-from lapsus.inference.words import disagreement
+from lapsus.inference.sampler import effective_draws, split_rhat
+from lapsus.plots import swap_functions
 from lapsus.statistics.counts import expected_count
 from lapsus.trials import Trials
 
@@ -92,7 +95,8 @@ def test_the_command_prints_rates_in_the_users_words(tmp_path):
     sd = result["emission"]["groups"][0]["circular_sd_degrees"]
     assert sd == pytest.approx(np.degrees(1 / np.sqrt(20)) / 2, rel=0.35)  # half of what it is on the full circle
     assert f"{sd:.1f}°" in result["summary"] or "over set sizes" in result["summary"]
-    assert "radian" not in result["summary"] + result["methods"] and "orientation" in result["summary"]
+    assert "radian" not in result["summary"] + result["methods"] and ") (" not in result["summary"]
+    assert "° of orientation over set sizes (von Mises)" in result["summary"] and "worth about" in result["summary"]
 
 
 @pytest.mark.slow
@@ -134,7 +138,7 @@ def test_a_difference_between_conditions_is_found_and_none_is_not(tmp_path):
         assert {"subject", "condition"} <= set(found.rates)
     assert "Differences between conditions" in found.summary() and "b − a, circular s.d.: " in found.summary()
     written = pd.read_csv(found.save(tmp_path / "out") / "contrasts.csv").set_index("measure")
-    assert written.loc["swap rate", "difference"] == pytest.approx(row["difference"])
+    assert written.loc["swap rate", "difference"] == pytest.approx(row["difference"], rel=1e-5)
     assert written.loc["circular s.d.", "unit"] == "degrees of orientation"
     lines = found.summary().split("\n")
     at = next(i for i, line in enumerate(lines) if line.startswith("subject     condition   set size"))
@@ -218,6 +222,40 @@ def test_disagreeing_models_are_the_first_line(by_size, monkeypatch):
     assert separate.summary().startswith("Models that predict about equally well disagree about swaps: constant")
 
 
+def test_the_summary_says_which_rule_kept_the_model(by_size, monkeypatch):
+    (own,) = by_size.candidates[by_size.candidates["sampled"]].to_dict(orient="records")
+    own |= {"sets": "offsets", "bias": by_size.model.bias, "elpd_difference": 0.0, "difference_se": 0.0}
+
+    def said(*rows):
+        with monkeypatch.context() as patch:
+            patch.setattr(by_size, "candidates", pd.DataFrame(rows))
+            return "\n".join(comparison(by_size))
+
+    behind = {"elpd_difference": -0.1, "difference_se": 0.3}
+    bias = ", bias" * own["bias"]
+    shared = own | {"sets": "shared", "sampled": False}
+    kept_by_default = said(shared, own | behind)
+    assert f"0.1 ± 0.3 nats better by constant (von Mises scatter, f shared{bias}), which is within" in kept_by_default
+    assert "Offsets of f are kept unless" in kept_by_default and "simplest" not in kept_by_default
+    assert "swap model and scatter were chosen beforehand" in by_size.methods()
+    assert "no other scatter was compared" in kept_by_default and " best:" not in kept_by_default
+    ahead = said(own, shared | behind)
+    assert f"0.1 ± 0.3 nats above constant (von Mises scatter, f shared{bias})" in ahead and " best:" not in ahead
+    assert "predicts left-out responses best: 3.0 ± 1.0" in said(
+        own, shared | behind | {"elpd_difference": -3.0} | {"difference_se": 1.0}
+    )
+    richer = said(own | {"model": "probe", "sampled": False}, own | behind)
+    assert "the simplest within one standard error" in richer and "no other scatter" not in richer
+
+
+def test_the_table_of_models_has_the_sampled_rate_of_the_kept_one(by_size):
+    table, rates = by_size.candidates, by_size.rates
+    mean = np.average(rates["swap"], weights=rates["trials"])
+    assert table["sampled"].sum() == 1 and table["swap"][table["sampled"]].item() == pytest.approx(mean)
+    rows = [line for line in by_size.summary().split("\n") if line.startswith("constant ")]
+    assert [("≈" in row) != ("(kept)" in row) for row in rows] == [True] * len(table)
+
+
 def test_search_keeps_the_simplest_within_a_standard_error():
     truth = Choice("probe", "variable_precision", "offsets", False)
     rng = np.random.default_rng(0)
@@ -232,6 +270,18 @@ def test_search_keeps_the_simplest_within_a_standard_error():
     models = ("none", "constant", "probe", "report", "both")
     chosen, seen = search(models, ("von_mises", "variable_precision"), ("shared", "offsets"), (False, True), look)
     assert chosen == truth and {c.model for c in seen if c.emission == truth.emission} == set(models)
+
+
+def test_effective_draws_are_what_the_spread_of_means_says():
+    rng = np.random.default_rng(0)
+    for rho, most in ((0.0, 1.02), (0.6, 1.1)):
+        draws = rng.standard_normal((1500, 32, 32))
+        for t in range(1, 32):
+            draws[..., t] = rho * draws[..., t - 1] + np.sqrt(1 - rho**2) * draws[..., t]
+        rhat = split_rhat(draws)
+        worth = 1 / draws.mean((1, 2)).var()  # every draw has variance 1
+        assert effective_draws(np.sqrt((rhat**2).mean())) == pytest.approx(worth, rel=0.2) and rhat.mean() < most
+    assert effective_draws(1.05) == pytest.approx(428, abs=1)
 
 
 def test_expected_counts():
@@ -310,7 +360,9 @@ def test_tables_and_pages(by_size, tmp_path):
     # One swap model and one scatter: no rule about choosing among them, but those for set sizes and bias.
     assert "offsets of set sizes was kept unless" in by_size.methods() and "simplest" not in by_size.methods()
     folder = by_size.save(tmp_path / "out")
-    assert (folder / "estimates.csv").read_text().startswith("set_size,subject,condition,parameter")
+    estimates = (folder / "estimates.csv").read_text()
+    assert estimates.startswith("set_size,subject,condition,parameter")
+    assert max(map(len, estimates.split("\n")[1].split(",")[4:7])) <= 12  # six digits, a sign, an exponent
     again = Fit.load(folder)
     assert again.summary() == by_size.summary() and again.model.sets == "offsets"
 
@@ -326,3 +378,16 @@ def test_arviz(by_size):
         assert found["mean"][f"swap[{size}]"] == pytest.approx(mean, abs=0.01)
     assert found["r_hat"].max() < 1.1 and found["ess_bulk"].min() > 100  # as chains, not as one
     assert arviz.loo(data).elpd_loo == pytest.approx(by_size.loo.elpd, abs=2)
+
+
+def test_the_swap_function_is_drawn_for_each_set_size(by_size):
+    figure, ax = plt.subplots()
+    swap_functions.swap_probability(ax, by_size)
+    labels = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert labels == ["set size 2: mean, 95 % band", "set size 5: mean, 95 % band"]
+    drawn = [line.get_ydata()[0] for line in ax.get_lines()]
+    assert drawn == pytest.approx([by_size.swap_function([0.0], n)["p_swap"].item() for n in (2, 5)])
+    swap_functions.curve(ax.figure.add_subplot(), by_size, "p_swap", "p_low", "p_high", "")
+    assert swap_functions.averaged(by_size).endswith("averaged over set sizes")
+    assert len(figure.axes[-1].get_lines()) == 1
+    plt.close(figure)

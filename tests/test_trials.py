@@ -578,3 +578,25 @@ def test_a_notebook_shows_degrees_as_the_user_counts_them():
     names, values = (re.findall(f"<{cell}>(.*?)</{cell}>", trials._repr_html_()) for cell in ("th", "td"))
     shown = dict(zip(names, values))
     assert [float(shown[name]) for name in rows] == [20, 10, 70, 90, -90, 3]
+
+
+def test_a_missing_target_is_one_problem():
+    frame = table()
+    frame.loc[2, "target"] = np.nan
+    for one in (frame, frame.drop(columns="set_size")):
+        with pytest.raises(LapsusError) as error:
+            Trials.from_table(one, "radians")
+        assert "the target is missing" in str(error.value) and "target_probe" not in str(error.value)
+
+
+def test_orientations_on_a_ring_of_probes_are_judged_apart():
+    frame = table()
+    probes = [name for name in frame if "probe" in name]
+    angles = [name for name in frame if name == "response" or ("target" in name and name not in probes)]
+    frame[angles] = np.degrees(frame[angles]) % 360 / 2
+    frame[probes] = np.degrees(frame[probes]) % 360
+    with pytest.raises(LapsusError) as error:
+        Trials.from_table(frame, "radians")
+    values, ring = str(error.value).split("the probes lie between")
+    assert f"and {frame[angles].to_numpy().max():.4g}, which looks like degrees" in values and "degrees_180" in values
+    assert 'give `probe_unit="degrees"`' in ring and "degrees_180" not in ring

@@ -17,7 +17,7 @@ from lapsus.inference.emissions import EMISSIONS
 from lapsus.inference.laplace import Laplace, approximate
 from lapsus.inference.loo import Loo, leave_one_out, sum_loo
 from lapsus.inference.model import FEATURES, SETS, MixtureModel
-from lapsus.inference.shares import mean_shares
+from lapsus.inference.shares import group_shares, mean_shares
 from lapsus.trials import Trials
 
 __all__ = ["EMISSION_ORDER", "MODELS", "SCATTER", "Candidate", "Choice", "compare", "evaluate", "most_looks", "search"]
@@ -66,16 +66,16 @@ def make_model(trials: Trials, choice: Choice, **options: Any) -> MixtureModel:
 
 def evaluate(parts: list, choice: Choice, options: dict, seed: int, apart: float | None) -> Candidate:
     """Approximate a choice on every part of the trials."""
-    fits, loos, draws = [], [], []
+    fits, loos, shares = [], [], []
     for number, trials in enumerate(parts):
         model = make_model(trials, choice, **options)
         fits.append(approximate(model))
         rng = np.random.default_rng([seed, number])
         parameters = model.unpack(fits[-1].draw(DRAWS, rng))
         loos.append(leave_one_out(model.likelihood(torch.float32).by_trial(parameters)))
-        draws.append((model, parameters.map(lambda part: part[..., ::2])))
-    rates = mean_shares(draws, apart)
-    for model, _ in draws:
+        shares.append((model, group_shares(model, parameters.map(lambda part: part[..., ::2]), apart)))
+    rates = mean_shares(shares)
+    for model, _ in shares:
         model.forget()  # of many candidates one is sampled, and all together would fill the memory
     return Candidate(choice, fits, sum_loo(loos), rates)
 
@@ -159,16 +159,17 @@ def loo_difference(a: Loo, b: Loo) -> tuple[float, float]:
     return float(difference.sum()), float(np.sqrt(len(difference)) * difference.std())
 
 
-def compare(seen: dict[Choice, Candidate]) -> pd.DataFrame:
+def compare(seen: dict[Choice, Candidate], kept: Choice, sampled: pd.DataFrame) -> pd.DataFrame:
     """Candidates by leave-one-out predictive density, best first, with differences from the best and swap rates.
 
-    swap, swap_low, swap_high: share of non-target reports over all trials with two items or more.
+    swap, swap_low, swap_high: share of non-target reports over all trials with two items or more, of the model that
+    is kept from its posterior draws (`sampled`, as from `mean_shares`), of the others from Laplace's approximation.
     """
     best = max(seen.values(), key=lambda candidate: candidate.loo.elpd)
     rows = []
     for choice, candidate in sorted(seen.items(), key=lambda item: -item[1].loo.elpd):
         difference, error = loo_difference(candidate.loo, best.loo)
-        overall = candidate.rates.iloc[-1]
+        overall = (sampled if choice == kept else candidate.rates).iloc[-1]
         rows.append(
             {
                 "model": choice.model,
@@ -182,5 +183,6 @@ def compare(seen: dict[Choice, Candidate]) -> pd.DataFrame:
                 "pareto_k_above_0.7": int((candidate.loo.pareto_k > 0.7).sum()),
             }
             | {name: float(overall[name]) for name in ("swap", "swap_low", "swap_high")}
+            | {"sampled": choice == kept}
         )
     return pd.DataFrame(rows)

@@ -103,14 +103,14 @@ def _fill(fit: "Fit", folder: Path) -> None:
     write_netcdf(folder / "fit.nc", _dataset(fit))
     _summarise(fit, folder)
     if (found := fit.contrasts) is not None:
-        write_text(folder / "contrasts.csv", found.to_csv(index=False))
+        write_text(folder / "contrasts.csv", found.to_csv(index=False, float_format="%.6g"))
 
 
 def _summarise(fit: "Fit | SubjectFits", folder: Path) -> None:
     write_json(folder / "summary.json", fit.to_dict())
     write_text(folder / "summary.txt", fit.summary() + "\n")
     write_text(folder / "methods.txt", fit.methods() + "\n")
-    write_text(folder / "estimates.csv", fit.table().to_csv(index=False))
+    write_text(folder / "estimates.csv", fit.table().to_csv(index=False, float_format="%.6g"))
 
 
 def _dataset(fit: "Fit") -> "xr.Dataset":

@@ -18,6 +18,7 @@ from lapsus.inference.model import FEATURES, SETS, natural_order
 from lapsus.inference.progress import Bar
 from lapsus.inference.result import Fit, SubjectFits, typical
 from lapsus.inference.sampler import sample
+from lapsus.inference.shares import mean_shares
 from lapsus.trials import Trials, read_trials
 
 __all__ = ["fit"]
@@ -51,7 +52,8 @@ def fit(
     by        None: all subjects together; "subject": a fit each; "hierarchical": subjects around a population; the
               name of another column: its values are compared, subjects around a population where there are several
     seed      of the posterior draws
-    sets      how f differs between set sizes: shared, offsets, shapes, or auto: the one that predicts best
+    sets      how f differs between set sizes: shared, offsets, shapes, or auto: offsets, unless another predicts
+              better by more than a standard error
     bias      a constant shift of all responses; None: where it predicts better
     apart     angle (radians) beyond which a non-target counts as told apart from the target; None: 2 circular s.d.
 
@@ -87,7 +89,9 @@ def fit(
             whose = "" if subjects[number] is None else f", subject {subjects[number]}"
             bar.stage(f"sampling: {chosen.words(several)}{whose}", SAMPLING / len(parts))
             results.append(_sample(laplace, seed, apart, bar))
-    table = compare(seen) if len(seen) > 1 else None
+        table = None
+        if len(seen) > 1:
+            table = compare(seen, chosen, mean_shares([(result.model, result.shares) for result in results]))
     seconds = time.perf_counter() - start
     for result, who in zip(results, subjects):
         result.requested = model

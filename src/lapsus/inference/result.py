@@ -141,13 +141,14 @@ class Fit:
         return parameters.map(lambda part: part[..., ::step])
 
     @cached_property
-    def _shares(self) -> dict[str, np.ndarray]:
+    def shares(self) -> dict[str, np.ndarray]:
+        """Shares of responses at each posterior draw, by group (see inference/shares.py)."""
         with torch_threads(1):
             return group_shares(self.model, self._thinned(self.parameters, 1200), self.apart)
 
     def _labels(self) -> pd.DataFrame:
         table = pd.DataFrame(self.model.labels, columns=["set_size", "subject", "condition"])
-        return table.assign(trials=self._shares["trials"])
+        return table.assign(trials=self.shares["trials"])
 
     @cached_property
     def weights(self) -> pd.DataFrame:
@@ -155,7 +156,7 @@ class Fit:
         non_target_apart counts only non-targets that can be told apart from the target."""
         table = self._labels()
         for name in ("target", "non_target", "non_target_apart", "guess"):
-            values = self._shares[name]
+            values = self.shares[name]
             table = table.assign(**{name: values.mean(-1)}, **band(values, f"{name}_"))
         return table
 
@@ -175,7 +176,7 @@ class Fit:
         for (size, condition), part in table.groupby(["set_size", "condition"], sort=True):
             row = {"set_size": int(str(size)), "condition": condition, "trials": int(part["trials"].sum())}
             for name, value in (("swap", "non_target"), ("swap_apart", "non_target_apart"), ("guess", "guess")):
-                values = self._shares[value][part.index].mean(0)
+                values = self.shares[value][part.index].mean(0)
                 row |= {name: values.mean()} | {k: float(v) for k, v in band(values, f"{name}_").items()}
             rows.append(row)
         return pd.DataFrame(rows).drop(columns=["condition"] * (self.model.by is None))

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
-__all__ = ["CHAINS", "RHAT", "Chains", "sample", "split_rhat"]
+__all__ = ["CHAINS", "RHAT", "Chains", "effective_draws", "sample", "split_rhat"]
 
 RHAT = 1.1  # chains that differ more have not converged
 ATTEMPTS, CHAINS = 4, 32
@@ -136,3 +136,13 @@ def split_rhat(draws: np.ndarray) -> np.ndarray:
     within = parts.var(-1, ddof=1).mean(1)
     between = half * parts.mean(-1).var(1, ddof=1)
     return np.sqrt((half - 1) / half + between / (half * np.maximum(within, 1e-300)))
+
+
+def effective_draws(rhat: float, chains: int = CHAINS, kept: int = 32) -> float:
+    """How many independent draws would give means as exact as chains with this split R-hat do.
+
+    The variance of the means of half-chains over that of the draws is what R-hat measures: (R² − (n − 1)/n) / R², with
+    n draws in each half, taken as independent of each other.
+    """
+    half = kept // 2
+    return 2 * chains * min(rhat**2 / (max(rhat**2 - (half - 1) / half, 1e-12)), half)

@@ -52,16 +52,19 @@ def group_shares(model: MixtureModel, p: Parameters, apart: float | None = None)
     return {name: value / count[:, None] for name, value in found.items()} | {"trials": count}
 
 
-def mean_shares(draws: list[tuple[MixtureModel, Parameters]], apart: float | None = None) -> pd.DataFrame:
+def mean_shares(parts: list[tuple[MixtureModel, dict[str, np.ndarray]]]) -> pd.DataFrame:
     """Swap rates of all trials by set size, and in the last row over every trial with two items or more (set_size 0).
 
-    draws: models (one, or one a subject) with their parameters."""
+    parts: models (one, or one a subject) with their `group_shares`; of longer chains as many draws as of the shortest.
+    """
     totals: dict[int, list] = {}
-    for model, p in draws:
-        shares = group_shares(model, p, apart)
+    columns = min(shares["non_target"].shape[-1] for _, shares in parts)
+    for model, shares in parts:
+        drawn = shares["non_target"].shape[-1]
+        swaps = shares["non_target"][:, np.arange(columns) * drawn // columns]
         for g, (size, _, _) in enumerate(model.labels):
             for key in (size, 0) if size > 1 else (size,):
-                totals.setdefault(key, []).append((shares["trials"][g], shares["non_target"][g]))
+                totals.setdefault(key, []).append((shares["trials"][g], swaps[g]))
     rows = []
     for size in [*sorted(key for key in totals if key), *([0] if 0 in totals else [])]:
         count = sum(n for n, _ in totals[size])

@@ -38,7 +38,8 @@ def feature_words(trials: Trials) -> dict:
 def tidy(fit: "Fit") -> pd.DataFrame:
     """One row for every group and parameter: set_size, subject, condition, parameter, estimate, low, high, unit.
 
-    low and high are the ends of the 95 % band; angles are in degrees of the reported feature.
+    low and high are the ends of the 95 % band; angles are in degrees of the reported feature. swap_apart is a share of
+    all trials of the group and depends on their displays: not to be compared between groups that saw different ones.
     """
     rows = []
 

@@ -7,13 +7,14 @@ import pandas as pd
 
 from lapsus import __version__
 from lapsus.inference.candidates import SCATTER
+from lapsus.inference.compared import comparison, disagreement
 from lapsus.inference.predictive import largest_z
-from lapsus.inference.sampler import RHAT
+from lapsus.inference.sampler import CHAINS, RHAT, effective_draws
 
 if TYPE_CHECKING:
     from lapsus.inference.result import Fit, SubjectFits
 
-__all__ = ["MEANING", "describe", "describe_subjects", "disagreement", "methods", "warning"]
+__all__ = ["MEANING", "describe", "describe_subjects", "methods", "warning"]
 
 MEANING = {
     "none": "only the cued item is ever reported",
@@ -54,7 +55,7 @@ def describe(fit: "Fit") -> str:
         ),
         f"Model: {fit.name} ({meaning(fit)}){_sets(fit)}; scatter {SCATTER[fit.model.emission.name]}.",
     ]
-    lines += _comparison(fit)
+    lines += comparison(fit)
     lines += ["", *_rates(fit), *_scatter(fit), *_bias(fit)]
     if fit.name != "none":
         lines += ["", *_swap_function(fit)]
@@ -68,91 +69,6 @@ def describe(fit: "Fit") -> str:
 def _sets(fit: "Fit") -> str:
     several = [n for n in fit.model.sizes if n > 1]
     return f"; {SETS[fit.model.sets]}" if len(several) > 1 and fit.name != "none" else ""
-
-
-def disagreement(fit: "Fit") -> str | None:
-    """A sentence where models that predict about as well put the swap rate elsewhere; None where they agree.
-
-    About as well: within two standard errors of the best. Elsewhere: each estimate outside the other's 95 % band. No
-    rate is negative, so every band leaves out 0; one that would hold it if it went as far down as up counts as if it
-    did."""
-    table = fit.candidates
-    if table is None or "swap" not in table or fit.trials.set_size.max() < 2:
-        return None
-    own = _own_row(table, fit)
-    near = table[table["elpd_difference"] >= -2 * table["difference_se"] - 1e-9]
-    low = near["swap_low"].where(2 * near["swap"] > near["swap_high"], 0.0)
-    own_low = own["swap_low"] if 2 * own["swap"] > own["swap_high"] else 0.0
-    far = near[
-        ((near["swap"] < own_low) | (near["swap"] > own["swap_high"]))
-        & ((own["swap"] < low) | (own["swap"] > near["swap_high"]))
-    ]
-    if not len(far):
-        return None
-    named = "; ".join(
-        f"{row['model']} with {SCATTER[row['emission']]} scatter {100 * row['swap']:.1f} %"
-        f" [{100 * row['swap_low']:.1f}, {100 * row['swap_high']:.1f}]"
-        for _, row in far.drop_duplicates(["model", "emission"]).head(3).iterrows()
-    )
-    return (
-        f"Models that predict about equally well disagree about swaps: {fit.name}, which was kept, puts non-target"
-        f" reports at {100 * own['swap']:.1f} % [{100 * own['swap_low']:.1f}, {100 * own['swap_high']:.1f}] of trials"
-        f" with several items; {named}. Do not cite one rate without the others."
-    )
-
-
-def _own_row(table: pd.DataFrame, fit: "Fit") -> pd.Series:
-    """The row of the candidates that was kept."""
-    model = fit.model
-    same = (table["model"] == model.name) & (table["emission"] == model.emission.name)
-    same &= (table["sets"] == model.sets) & (table["bias"] == model.bias)
-    rows = table[same]
-    return (rows if len(rows) else table[table["model"] == model.name]).iloc[0]
-
-
-def _comparison(fit: "Fit") -> list[str]:
-    table = fit.candidates
-    if table is None or len(table) < 2:
-        return []
-    if "sets" not in table:  # written by an earlier version
-        table = table.assign(emission=fit.model.emission.name, sets="shared", bias=False)
-        own = table[table["model"] == fit.name].iloc[0]
-    else:
-        own = _own_row(table, fit)
-    best = table.iloc[0]
-    lines = []
-    if own["elpd_difference"] == 0:
-        runner = table.iloc[1]
-        lines.append(
-            f"It predicts left-out responses best: {-runner['elpd_difference']:.1f} ± {runner['difference_se']:.1f}"
-            f" nats above {_row_name(runner)}."
-        )
-    else:
-        lines.append(
-            f"It is the simplest model within one standard error of the best: {_row_name(best)} is "
-            f"{-own['elpd_difference']:.1f} ± {own['difference_se']:.1f} nats above it."
-        )
-    swaps = "swap" in table
-    several = len([n for n in fit.model.sizes if n > 1]) > 1
-    heading = f"{'f':<8} " if several else ""
-    lines.append(f"{'model':<9} {'scatter':<19} {heading}bias  below the best{'   non-target reports' * swaps}")
-    for _, row in table.iterrows():
-        below = "best" if row["elpd_difference"] == 0 else f"{-row['elpd_difference']:.1f} ± {row['difference_se']:.1f}"
-        kept = " (kept)" if row.equals(own) else ""
-        rate = f"{100 * row['swap']:>6.1f} %" if swaps else ""
-        sets = f"{row['sets'] if row['model'] != 'none' else '–':<8} " if several else ""
-        lines.append(
-            f"{row['model']:<9} {SCATTER[row['emission']]:<19} {sets}{'yes' if row['bias'] else 'no':<5}"
-            f" {below:<17}{rate}{kept}"
-        )
-    high = int(own["pareto_k_above_0.7"])
-    if high:
-        lines.append(f"{high} trial{'s' * (high > 1)} with Pareto k above 0.7: the predictive density there is rough.")
-    return lines
-
-
-def _row_name(row: pd.Series) -> str:
-    return f"{row['model']} with {SCATTER[row['emission']]} scatter{' and a bias' if row['bias'] else ''}"
 
 
 def _percent(row: pd.Series, name: str) -> str:
@@ -180,7 +96,7 @@ def _rates(fit: "Fit") -> list[str]:
     if fit.name != "none":
         angles = fit.apart_angle * fit.trials.degrees
         low, high = angles.min(), angles.max()
-        shown = f"{low:.0f}°" if high - low < 1 else f"{low:.0f}° to {high:.0f}° (by group)"
+        shown = f"{low:.0f}°" if high - low < 1 else f"{low:.0f}° to {high:.0f}° ({_groups(fit)})"
         why = "as asked for" if fit.apart is not None else "two circular s.d."
         feature = "reported feature" if fit.trials.feature_name == "report" else fit.trials.feature_name
         lines.append(f"Told apart: non-targets whose {feature} is more than {shown} from the target's ({why}).")
@@ -202,14 +118,22 @@ def _rates(fit: "Fit") -> list[str]:
     return lines
 
 
+def _groups(fit: "Fit") -> str:
+    """What scatter and rates differ by."""
+    model = fit.model
+    names = ["set size"] * (len(model.sizes) > 1) + ["subject"] * model.hierarchical
+    names += [] if model.by is None else [model.by]
+    return f"by {', '.join(names[:-1])}{' and ' * (len(names) > 1)}{names[-1]}"
+
+
 def _scatter(fit: "Fit") -> list[str]:
     table, degrees = fit.emission, fit.trials.degrees
     means = degrees * table.groupby("set_size")["circular_sd"].mean()
     low, high = means.min(), means.max()
-    spread = f"{low:.1f}°" if high - low < 0.05 else f"{low:.1f}° to {high:.1f}° over set sizes"
-    unit = f" ({fit.trials.unit_name})" if fit.trials.unit == "degrees_180" else ""
+    of = " of orientation" if fit.trials.unit == "degrees_180" else ""
+    spread = f"{low:.1f}°{of}" if high - low < 0.05 else f"{low:.1f}° to {high:.1f}°{of} over set sizes"
     return [
-        f"Responses scatter around the reported item with a circular s.d. of {spread}{unit}"
+        f"Responses scatter around the reported item with a circular s.d. of {spread}"
         f" ({SCATTER[fit.model.emission.name]})."
     ]
 
@@ -302,7 +226,11 @@ def _checks(fit: "Fit") -> list[str]:
 
 
 def _diagnosis(fit: "Fit") -> str:
-    return f"{fit.draws} posterior draws, R-hat at most {fit.rhat:.3f}; {fit.seconds:.1f} s."
+    worth = round(effective_draws(fit.rhat, kept=max(fit.draws // CHAINS, 2)), -1)
+    return (
+        f"{fit.draws} posterior draws, R-hat at most {fit.rhat:.3f} (worth about {worth:.0f} independent draws or more)"
+        f"; {fit.seconds:.1f} s."
+    )
 
 
 def warning(fit: "Fit") -> str | None:
@@ -326,7 +254,7 @@ def describe_subjects(fits: "SubjectFits") -> str:
         f" {SCATTER[first.model.emission.name]}."
     ]
     if fits.candidates is not None:
-        lines += _comparison(fits.whole)
+        lines += comparison(fits.whole)
     unit = f" ({first.trials.unit_name})" if first.trials.unit == "degrees_180" else ""
     lines += ["", f"subject     trials   target        non-target    guess         circular s.d.{unit}"]
     for subject, fit in fits.items():
@@ -388,6 +316,13 @@ def methods(fit: "Fit", separate: int | None = None) -> str:
         rules = []
         if "emission" in table and len(table[["model", "emission"]].drop_duplicates()) > 1:
             rules.append("of swap models and scatters the simplest within one standard error of the best was kept")
+            if table["model"].nunique() > 1 and table["emission"].nunique() > 1:
+                rules.append(
+                    "not all combinations were tried, but all swap models, the other scatters with the two best of"
+                    " these, and all swap models with the scatter of the best"
+                )
+        elif "emission" in table:
+            rules.append("swap model and scatter were chosen beforehand")
         if "sets" in table and table["sets"].nunique() > 1 and model.name != "none":
             rules.append(
                 "f with offsets of set sizes was kept unless another form predicted better by more than one standard"

@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from lapsus.inference.result import SubjectFits
 from lapsus.plots.style import BLUE, GREY, ORANGE, TEXT_WIDTH, letter, lettered, note, style
 from lapsus.plots.swap_functions import (
+    averaged,
     curve,
     degree_axis,
     distance_label,
@@ -53,7 +54,7 @@ def _subject_curves(ax: Axes, fits: SubjectFits) -> Axes:
     if fits.name == "constant":
         rows = [fit.swap_function([0.0]).iloc[0] for fit in fits.values()]
         _forest(ax, fits, [(rows, "p_swap", "p_low", "p_high", BLUE, None)], 1.0)
-        ax.set_xlabel("p(swap), one non-target,\nmean and 95 % band")
+        ax.set_xlabel(f"p(swap), one non-target,\nmean and 95 % band{averaged(first)}")
         return ax
     # Each subject's curve where it has data; the mean where all have.
     curves = [where_known(fit).set_index("distance")["p_swap"] for fit in fits.values()]
@@ -66,7 +67,7 @@ def _subject_curves(ax: Axes, fits: SubjectFits) -> Axes:
         ax.fill_between(x, values.mean(0) - se, values.mean(0) + se, color=BLUE, alpha=0.25, lw=0)
         ax.plot(x, values.mean(0), color=BLUE, lw=1.8, label=f"mean of {len(fits)} ± s.e.m.")
     degree_axis(ax, not first.model.even, f"{name_of(first)} distance (°)", scale_of(first))
-    ax.set(ylabel="p(swap), one non-target", ylim=(0, 1.3 * values.max()))
+    ax.set(ylabel=f"p(swap), one non-target{averaged(first)}", ylim=(0, 1.3 * values.max()))
     ax.set_yticks([tick for tick in ax.get_yticks() if tick <= 1])
     ax.legend(loc="upper right")
     return ax
@@ -129,12 +130,12 @@ def subject_swap_functions(fits: SubjectFits) -> Figure:
         for number, ax in enumerate(axes.flat):
             ax.tick_params(labelbottom=number + columns >= len(fits))  # the lowest of its column has the numbers
         if fits.name == "both":
-            figure.colorbar(image, ax=axes, label="p(swap), one non-target", shrink=0.8)
+            figure.colorbar(image, ax=axes, label=f"p(swap), one non-target{averaged(fit)}", shrink=0.8)
             figure.supxlabel(f"{name_of(fit, 'probe')} distance (°)", fontsize=7)
             figure.supylabel(f"{name_of(fit, 'report')} distance (°)", fontsize=7)
         else:
             axes[0, 0].set_ylim(0, min(1.0, 1.05 * max(table["p_high"].max() for table in tables.values())))
             figure.supxlabel(distance_label(fit), fontsize=7)
-            figure.supylabel("p(swap), one non-target", fontsize=7)
+            figure.supylabel(f"p(swap), one non-target{averaged(fit)}", fontsize=7)
             figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper right", ncols=3)
     return figure

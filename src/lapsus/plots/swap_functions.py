@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib import colormaps
 from matplotlib.axes import Axes
 
 from lapsus.inference.interpolation import distinct
@@ -12,6 +13,7 @@ from lapsus.inference.result import Fit
 from lapsus.plots.style import BLUE, GREY, ORANGE, lettered, note
 
 __all__ = [
+    "averaged",
     "curve",
     "degree_axis",
     "distance_label",
@@ -66,43 +68,61 @@ def _distances(fit: Fit) -> np.ndarray:
     return distinct(np.abs(values) if fit.model.even else values)
 
 
-def where_known(fit: Fit) -> pd.DataFrame:
+def sizes_apart(fit: Fit) -> list[int]:
+    """The set sizes that have each an f of their own; none where they share it or there is one."""
+    several = [n for n in fit.model.sizes if n > 1]
+    return several if len(several) > 1 and fit.model.sets != "shared" and fit.name != "none" else []
+
+
+def averaged(fit: Fit) -> str:
+    """Words for a label where one f stands for those of several set sizes."""
+    return "\nf averaged over set sizes" if sizes_apart(fit) else ""
+
+
+def where_known(fit: Fit, set_size: int | None = None) -> pd.DataFrame:
     """The swap function where there are data: below the smallest distance that was shown it would be the prior's."""
-    table, shown = fit.swap_function(), _distances(fit)
+    table, shown = fit.swap_function(set_size=set_size), _distances(fit)
     x = table["distance"]
     return table if not len(shown) else table[(x > shown[0] - 0.02) & (x < shown[-1] + 0.02)]
 
 
-def _marks(ax: Axes, fit: Fit, value: str, low: str, high: str) -> None:
+def _marks(ax: Axes, fit: Fit, value: str, low: str, high: str, set_size: int | None, colour: Any) -> None:
     """Where the data have distractors at a few distances only: between them the curve is the prior's."""
     shown = _distances(fit)
     if 0 < len(shown) <= 48:
-        table = fit.swap_function(shown)
+        table = fit.swap_function(shown, set_size)
         spread = [table[value] - table[low], table[high] - table[value]]
         ax.errorbar(
             scale_of(fit) * shown,
             table[value],
-            np.maximum(spread, 0),
+            np.maximum(spread, 0) if set_size is None else None,  # bars of several set sizes would hide each other
             fmt="o",
             ms=3,
-            color=BLUE,
+            color=colour,
             lw=0.9,
             clip_on=False,
-            label="distances in the data",
+            label="distances in the data" if set_size in (None, fit.model.sizes[-1]) else None,
         )
 
 
-def curve(ax: Axes, fit: Fit, value: str, low: str, high: str, label: str) -> Axes:
-    """A column of the fit's swap function over distance with its 95 % band; over both distances, as a map."""
+def curve(ax: Axes, fit: Fit, value: str, low: str, high: str, label: str, average: bool = True) -> Axes:
+    """A column of the fit's swap function over distance with its 95 % band; over both distances, as a map.
+
+    average: one line for all set sizes; else one for each that has an f of its own.
+    """
     if fit.name == "none":
         return note(ax, "The model has no swaps.")
     if fit.name == "both":
-        return _map(ax, fit, value, label)
-    table = where_known(fit)
-    x = scale_of(fit) * table["distance"]
-    ax.fill_between(x, table[low], table[high], color=BLUE, alpha=0.25, lw=0, label="95 % band")
-    ax.plot(x, table[value], color=BLUE, label="posterior mean")
-    _marks(ax, fit, value, low, high)
+        return _map(ax, fit, value, label + averaged(fit))
+    sizes: list = [] if average else sizes_apart(fit)
+    for number, size in enumerate(sizes or [None]):
+        colour = BLUE if size is None else colormaps["viridis"](0.85 * number / (len(sizes) - 1))
+        names = ("95 % band", "posterior mean") if size is None else (None, f"set size {size}: mean, 95 % band")
+        table = where_known(fit, size)
+        x = scale_of(fit) * table["distance"]
+        ax.fill_between(x, table[low], table[high], color=colour, alpha=0.25, lw=0, label=names[0])
+        ax.plot(x, table[value], color=colour, label=names[1])
+        _marks(ax, fit, value, low, high, size, colour)
     degree_axis(ax, not fit.model.even, distance_label(fit), scale_of(fit))
     ax.set_ylabel(label)
     return ax
@@ -128,16 +148,16 @@ def _map(ax: Axes, fit: Fit, value: str, label: str) -> Axes:
 
 
 def swap_function(ax: Axes, fit: Fit) -> Axes:
-    """Posterior of f with its 95 % band."""
-    return curve(ax, fit, "f", "low", "high", "swap function f (log odds)")
+    """Posterior of f with its 95 % band; a line a set size, where they differ."""
+    return curve(ax, fit, "f", "low", "high", "swap function f (log odds)", average=False)
 
 
 def swap_probability(ax: Axes, fit: Fit) -> Axes:
-    """Posterior of p(swap) with one distractor, with its 95 % band."""
-    curve(ax, fit, "p_swap", "p_low", "p_high", "p(swap), one non-target")
+    """Posterior of p(swap) with one distractor, with its 95 % band; a line a set size, where they differ."""
+    curve(ax, fit, "p_swap", "p_low", "p_high", "p(swap), one non-target", average=False)
     if fit.name not in ("none", "both"):
         top = min(ax.get_ylim()[1], 1.0)
-        ax.set_ylim(0, 1.4 * top)  # room for the legend
+        ax.set_ylim(0, (1.4 + 0.1 * max(len(sizes_apart(fit)) - 3, 0)) * top)  # room for the legend
         ax.set_yticks([tick for tick in ax.get_yticks() if tick <= 1])
         ax.legend(loc="upper right")
     return ax

@@ -112,7 +112,7 @@ def _data(fit: dict[str, Any], facts: Facts) -> str:
             f"the simplest within one standard error of the best ({table[0]['model']}, {-chosen['elpd_difference']:.1f}"
             f" ± {chosen['difference_se']:.1f} nats above it)"
         )
-    return text + f"of the models compared, {fit['model']} won ({MEANING[fit['model']]}), {margin}."
+    return text + f"of the models compared, {fit['model']} was kept ({MEANING[fit['model']]}), {margin}."
 
 
 def _swap_function(fit: dict[str, Any]) -> str:

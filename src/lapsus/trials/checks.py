@@ -153,7 +153,8 @@ def _wrong_units(
             if len(mine) >= 5:
                 looks[name, subject] = _looks_like(mine, unit if name in features else probe_unit)
     kinds = [("the values", features, unit, "unit"), ("the probes", probes, probe_unit, "probe_unit")]
-    if unit == probe_unit:
+    # Orientations on a ring of probes are two units: each is judged by its own range.
+    if unit == probe_unit and bool(fits_half_circle(_finite(numbers, features))) == bool(fits_half_circle(places)):
         kinds.insert(0, ("the values", [*features, *probes], unit, "unit"))
     for what, names, said, option in kinds:
         found = {look for (name, _), look in looks.items() if name in names}
@@ -191,7 +192,6 @@ def _set_sizes(numbers: pd.DataFrame, reports: list[str], probes: list[str]) -> 
     """Items beyond the set size, items that are missing, gaps, and probes that do not go with their item."""
     problems: list[Problem] = []
     given = numbers[reports].notna().to_numpy()
-    count = given.sum(1)
     if "set_size" in numbers:
         sizes = numbers["set_size"].to_numpy()
         for row in np.flatnonzero(np.isnan(sizes)):
@@ -218,10 +218,11 @@ def _set_sizes(numbers: pd.DataFrame, reports: list[str], probes: list[str]) -> 
         for row, column in zip(*np.nonzero(given & ~present)):
             problems.append((row, probes[column], f"missing, though the trial has the item {reports[column]}"))
         for row, column in zip(*np.nonzero(present & ~given)):
-            if column < count[row] or "set_size" not in numbers:
+            # A target or another item that is merely missing was said above.
+            if "set_size" not in numbers and column:
                 problems.append((row, probes[column], f"given, though the trial has no item {reports[column]}"))
-            else:
-                problems.append((row, probes[column], f"a probe beyond the set size of {count[row]}"))
+            elif "set_size" in numbers and column >= max(sizes[row], 1):
+                problems.append((row, probes[column], f"a probe beyond the set size of {sizes[row]:g}"))
     return problems
 
 
