@@ -175,8 +175,8 @@ def test_unknown_figure_is_refused_with_a_hint(networks):
 
 
 def test_command_line(monkeypatch, tmp_path):
-    made = lambda cls, seed=1, which="paper": SyntheticNetworks(("feature-none",))  # noqa: E731
-    monkeypatch.setattr(Networks, "shipped", classmethod(made))
+    made = lambda cls, which, folders=(), trust=False: [SyntheticNetworks(("feature-none",))]  # noqa: E731
+    monkeypatch.setattr(Networks, "every_seed", classmethod(made))
     result = CliRunner().invoke(app, ["reproduce", "fig2", "--claims-only", "--json"])
     assert result.exit_code == 0, result.output
     found = json.loads(result.stdout)
@@ -260,10 +260,9 @@ def test_swap_curves_accept_and_return_axes(networks):
 
 @pytest.mark.parametrize("which", ["paper", "persistent"])
 def test_claims_take_whatever_seeds_of_a_set_ship(which):
-    from lapsus.cli.reproduce import _seeds
-
-    seeds = _seeds(which)
-    assert seeds[0] == 1 and all(Networks.shipped(seed, which).loaders for seed in seeds)
+    sets = Networks.every_seed(which)
+    assert len(sets) >= 3 and all(one.loaders for one in sets)
+    assert len({one.sources["feature-none"] for one in sets}) == len(sets)
 
 
 def test_networks_of_another_seed_are_taken_where_they_are(monkeypatch):

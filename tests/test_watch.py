@@ -160,7 +160,7 @@ def test_damaged_checkpoints_do_not_stop_it(run, tmp_path):
     for path in copy.glob("checkpoint-*.safetensors"):
         path.write_bytes(b"damaged")
     watch, stop = Watch(copy), threading.Event()
-    thread = threading.Thread(target=watch.keep_measuring, args=(stop, 0.05))
+    thread = threading.Thread(target=watch.keep_measuring, args=(stop,))
     import warnings
 
     with warnings.catch_warnings():

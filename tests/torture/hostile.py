@@ -156,7 +156,8 @@ def _analysed(folder: Path) -> object:
     from lapsus.study.sizes import QUICK
 
     with mock.patch.object(mechanism.analyse, "__kwdefaults__", mechanism.analyse.__kwdefaults__ | {"sizes": QUICK}):
-        return command._analyse(str(folder / "activity.nc"), 0, 1, False).to_dict()
+        path = str(folder / "activity.nc")
+        return command._analyse(path, command._open(path, False), None, 0, 1).to_dict()
 
 
 def _values(folder: Path) -> object:

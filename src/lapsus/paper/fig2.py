@@ -160,8 +160,8 @@ def _swap_panel(ax: Axes, networks: Networks) -> Axes:
     return swap_curves(ax, curves, fitted, fitted_trials)
 
 
-def _samples_panel(ax: Axes, networks: Networks, role: str, gap: float) -> Axes:
-    x = samples(networks, role, gap)["x_T"].to_numpy()
+def _samples_panel(ax: Axes, networks: Networks, role: str, gap: float, noise: float = 1.0) -> Axes:
+    x = samples(networks, role, gap, noise)["x_T"].to_numpy()
     cloud(ax, x, limit=max(3.6, float(np.quantile(np.abs(x), 0.995)) * 1.05))
     _frame(ax, role)
     return ax
