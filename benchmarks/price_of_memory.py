@@ -49,14 +49,12 @@ def trained(name: str, described: Experiment, folder: Path, threads: int | None)
 
 
 def with_penalties(penalties: list[float]) -> Experiment:
-    """Without a budget: each stage in as many parts as there are penalties for it, the whole as long as it was."""
+    """Without a budget: a fixed penalty in each of the two stages."""
     table = lapsus.read_experiment(NAME).model_dump(exclude_none=True)
-    stages = []
-    for stage, some in zip(table["stage"], np.array_split(penalties, len(table["stage"]))):
+    for stage, penalty in zip(table["stage"], penalties, strict=True):
         stage.pop("rate_budget")
-        stage["objective"] = stage["objective"] | {"rate_penalty": float(some[0] if len(some) else penalties[-1])}
-        stages.append(stage)
-    return Experiment.model_validate(table | {"stage": stages})
+        stage["objective"] |= {"rate_penalty": penalty}
+    return Experiment.model_validate(table)
 
 
 def draw(rows: list[dict], path: Path) -> None:
@@ -97,8 +95,8 @@ def main() -> None:
     parser.add_argument("--figure", type=Path, help="where to draw it, for instance docs/price-of-memory.png")
     args = parser.parse_args()
     asked = {}
-    if penalties := args.annealed or (args.penalty and [args.penalty]):
-        asked["penalty " + " then ".join(f"{p:g}" for p in penalties)] = with_penalties(penalties)
+    if penalties := args.annealed or (args.penalty and 2 * [args.penalty]):
+        asked["penalty " + " then ".join(f"{p:g}" for p in dict.fromkeys(penalties))] = with_penalties(penalties)
     else:
         shipped = lapsus.read_experiment(NAME).stage[-1].rate_budget
         for budget in args.budgets:
