@@ -12,7 +12,7 @@ from lapsus import circular, streams
 from lapsus.study.evaluation import evaluate, respond
 from lapsus.training.model import Model
 
-__all__ = ["DELAYS", "Growth", "evaluate_delays", "growth", "noiseless_error", "norm_course", "norm_ratio"]
+__all__ = ["DELAYS", "Growth", "evaluate_delays", "growth", "noiseless_error", "norm_course", "norm_ratio", "rms_rate"]
 
 # Where the memory of a network is measured that was trained on delays of 3 to 40 steps, so never on the last of these.
 DELAYS = (5, 10, 15, 20, 30, 40, 80)
@@ -37,16 +37,24 @@ def evaluate_delays(
 
 
 @torch.no_grad()
-def norm_course(
-    model: Model, delay: int = 40, conditions: int = 256, trials: int = 8, seed: int = 0, **options: Any
-) -> np.ndarray:
-    """Norm of the rates from stimulus offset to the end of a delay, mean over trials: [delay + 1]."""
-    model = model.at(delay=delay)
+def _trajectory(model: Model, conditions: int = 256, trials: int = 8, seed: int = 0, **options: Any) -> torch.Tensor:
+    """Rates at every step of free trials: [step, unit, condition, trial]."""
     drawn = model.task.sample(conditions, streams.generator(seed, "evaluation"))
     placeholder = torch.zeros(model.behaviour.response_size, conditions, trials)
     batch = model.batch(drawn, model.inputs(drawn), placeholder, range(conditions), seed, forced=False, **options)
+    return batch.trajectory
+
+
+def norm_course(model: Model, delay: int = 40, **options: Any) -> np.ndarray:
+    """Norm of the rates from stimulus offset to the end of a delay, mean over trials: [delay + 1]."""
+    model = model.at(delay=delay)
     start = model.task.epochs["prestimulus"] + model.task.epochs["stimulus"]
-    return batch.trajectory[start : start + delay + 1].norm(dim=1).mean((1, 2)).numpy()
+    return _trajectory(model, **options)[start : start + delay + 1].norm(dim=1).mean((1, 2)).numpy()
+
+
+def rms_rate(model: Model, **options: Any) -> float:
+    """Root mean square of the rates over units, steps and trials, which a rate budget limits."""
+    return float(_trajectory(model, **options).square().mean().sqrt())
 
 
 def norm_ratio(model: Model, delay: int = 40, **options: Any) -> float:
