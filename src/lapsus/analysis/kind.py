@@ -155,9 +155,10 @@ class _Equations:
     gram: np.ndarray
     moment: np.ndarray
 
-    def solve(self, rows: np.ndarray) -> np.ndarray:
-        """Weights [..., kind] of the trials in rows [..., trial]."""
-        gram, moment = self.gram[rows].sum(-3), self.moment[rows].sum(-2)
+    def solve(self, rows: np.ndarray, times: np.ndarray | None = None) -> np.ndarray:
+        """Weights [..., kind] of the trials in rows [trial], each counted `times` [..., trial] times."""
+        times = np.ones(len(rows)) if times is None else times
+        gram, moment = np.tensordot(times, self.gram[rows], 1), times @ self.moment[rows]
         ridge = 1e-9 * np.trace(gram, axis1=-2, axis2=-1)[..., None, None] * np.eye(gram.shape[-1])
         return np.linalg.solve(gram + ridge + 1e-12 * np.eye(gram.shape[-1]), moment[..., None])[..., 0]
 
@@ -203,17 +204,23 @@ def kind_of_swaps(dataset: xr.Dataset, *, folds: int = 5, every: int = 2, repeat
     is_correct = np.zeros(len(m), dtype=bool)
     is_correct[correct] = True
 
+    def before_cue(activity: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Held-out activity of fold k, and what it would be if nothing went wrong and under misbinding."""
+        train, test = (fold != k) & is_correct, fold == k
+        source = without_conjunctions(activity, (items.report,), train)
+        pre = prediction_model(source[train], items.report[train])
+        white = whitener(source[train] - pre.nominal(items.report[train]))
+        return source[test] @ white, pre.nominal(items.report[test]) @ white, pre.exchanged(items.report[test]) @ white
+
+    end_of_delay = [before_cue(early, k) for k in range(folds)]
+
     def equations(late: np.ndarray | None, now: np.ndarray | None) -> _Equations:
         """Before the cue: `now` on misbinding alone. From the cue on: `late`, with the end of delay 1, on all three."""
-        kinds, activity = 1 if late is None else 3, early if now is None else now
+        kinds = 1 if late is None else 3
         found = _Equations(np.zeros((len(m), kinds, kinds)), np.zeros((len(m), kinds)))
         for k in range(folds):
             train, test = (fold != k) & is_correct, fold == k
-            source = without_conjunctions(activity, (items.report,), train)
-            pre = prediction_model(source[train], items.report[train])
-            white = whitener(source[train] - pre.nominal(items.report[train]))
-            nominal, exchanged = (f(items.report[test]) @ white for f in (pre.nominal, pre.exchanged))
-            held = source[test] @ white
+            held, nominal, exchanged = end_of_delay[k] if now is None else before_cue(now, k)
             if late is None:
                 made = _equations(held, nominal, [exchanged])
             else:
@@ -231,20 +238,21 @@ def kind_of_swaps(dataset: xr.Dataset, *, folds: int = 5, every: int = 2, repeat
             found.gram[test], found.moment[test] = made.gram, made.moment
         return found
 
-    resampled = swap[rng.integers(len(swap), size=(repeats, len(swap)))]
+    drawn_rows = rng.integers(len(swap), size=(repeats, len(swap)))
+    times = np.stack([np.bincount(rows, minlength=len(swap)) for rows in drawn_rows]).astype(float)
     curves = {group: {kind: np.full(len(time), np.nan) for kind in KINDS} for group in ("swap", "correct")}
     lows = np.full(len(time), np.nan)
     looked = sorted({*before[::every], *before[-1:], *after[::every], *after[-1:]})
     for step in looked:
         own = equations(None, m[:, step]) if time[step] < onset else equations(m[:, step], None)
         names = KINDS[:1] if time[step] < onset else KINDS
-        value, base, drawn = own.solve(swap), own.solve(correct), own.solve(resampled)
+        value, base, drawn = own.solve(swap), own.solve(correct), own.solve(swap, times)
         for k, name in enumerate(names):
             curves["swap"][name][step], curves["correct"][name][step] = value[k], base[k]
         lows[step] = np.quantile(drawn.sum(-1), 0.005) - base.sum()
     end = equations(m[:, after[-WINDOW:]].mean(1), None)
     base = end.solve(correct)
-    value, drawn = end.solve(swap) - base, end.solve(resampled) - base
+    value, drawn = end.solve(swap) - base, end.solve(swap, times) - base
     weights = {name: resampled_interval(value[k], drawn[:, k]) for k, name in enumerate(KINDS)}
     total = resampled_interval(value[1] + value[2], drawn[:, 1] + drawn[:, 2])
     whole = resampled_interval(value.sum(), drawn.sum(1))
