@@ -91,8 +91,8 @@ class PredictionModel:
 def prediction_model(
     m: np.ndarray, report: np.ndarray, cued: np.ndarray | None = None, *, alpha: float = 1.0
 ) -> PredictionModel:
-    """Ridge regression of activity m [trial, ..., unit], times apart, on colours report [trial, 2] and, where given, the
-    cue [trial]."""
+    """Ridge regression of activity m [trial, ..., unit], times apart, on colours report [trial, 2] and, where given,
+    the cue [trial]."""
     design = _design(report, cued)
     shift, centre = design.mean(0), m.mean(0)
     d = design - shift
@@ -179,9 +179,7 @@ def whitener(residual: np.ndarray) -> np.ndarray:
     return vectors / np.sqrt(np.maximum(spectrum, floor))
 
 
-def _equations(
-    m: np.ndarray, given: tuple[np.ndarray, ...], known: np.ndarray, fold: np.ndarray
-) -> list[_Equations]:
+def _equations(m: np.ndarray, given: tuple[np.ndarray, ...], known: np.ndarray, fold: np.ndarray) -> list[_Equations]:
     """At each time of m [trial, time, unit], of held-out deviations from a trial without error on those that the errors
     predict: misbinding where only the colours are `given`, misselection and misinterpretation where the cue is, too.
     Models and noise come from the trials in `known` of the other folds (fold [trial])."""
