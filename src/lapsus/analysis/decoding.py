@@ -73,12 +73,12 @@ def decoding(dataset: xr.Dataset, *, folds: int = 5, every: int = 2, seed: int =
     for now, given in ((time[steps] < onset, (items.report,)), (time[steps] >= onset, (items.report, items.cued))):
         for j in range(folds):
             train, test = sure & (fold != j), fold == j
-            for k, features in zip(np.flatnonzero(now), _features(m[:, now], given, train & outcome.correct)):
+            for at, features in zip(np.flatnonzero(now), _features(m[:, now], given, train & outcome.correct)):
                 for row, labels in enumerate((outcome.swap, shuffled)):
                     one, other = features[train & labels], features[train & ~labels]
                     w = discriminant(features[train], labels[train])
                     spread = max(float((features[train] @ w).std()), 1e-12)
-                    scores[row, k, test] = (features[test] - (one.mean(0) + other.mean(0)) / 2) @ w / spread
+                    scores[row, at, test] = (features[test] - (one.mean(0) + other.mean(0)) / 2) @ w / spread
     areas, nulls = (
         np.array([roc_area(one[sure], labels[sure]) for one in part])
         for part, labels in zip(scores, (outcome.swap, shuffled))
