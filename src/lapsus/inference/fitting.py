@@ -16,9 +16,10 @@ from lapsus.inference.emissions import EMISSIONS
 from lapsus.inference.laplace import Laplace
 from lapsus.inference.model import FEATURES, SETS, natural_order
 from lapsus.inference.progress import Bar
-from lapsus.inference.result import Fit, SubjectFits, typical
+from lapsus.inference.result import Fit
 from lapsus.inference.sampler import sample
 from lapsus.inference.shares import mean_shares
+from lapsus.inference.subjects import SubjectFits
 from lapsus.trials import Trials, read_trials
 
 __all__ = ["fit"]
@@ -114,7 +115,7 @@ def _sample(laplace: Laplace, seed: int, apart: float | None, bar: Bar) -> Fit:
     with torch.no_grad():
         theta, _ = conditional.theta(torch.tensor(chains.draws.reshape(model.dimension, -1)))
         parameters = model.unpack(theta)
-        population = typical(model, theta)
+        population = model.typical(theta)
     result = Fit(model, parameters, chains.rhat.max(), chains.accepted, seed, population, apart)
     result.seconds = time.perf_counter() - start
     return result

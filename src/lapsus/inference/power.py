@@ -18,7 +18,7 @@ from lapsus.errors import LapsusError
 from lapsus.inference.emissions import EMISSIONS
 from lapsus.inference.laplace import approximate
 from lapsus.inference.model import MixtureModel
-from lapsus.inference.shares import BAND
+from lapsus.statistics.intervals import limits
 from lapsus.trials import Trials
 
 __all__ = ["power", "simulate_experiment"]
@@ -76,7 +76,7 @@ def _detected(trials: Trials, rng: np.random.Generator) -> bool:
     draws = approximate(model).draw(DRAWS, rng)
     effect = draws[model.slices["effect"]].numpy()
     at = [model.rows[i] for i in model._contrasted].index("level")
-    low, high = np.quantile(effect[at], BAND)
+    low, high = limits(effect[at])
     return bool(low > 0 or high < 0)
 
 
