@@ -1,6 +1,8 @@
 """Intervals of rates and medians: of single observations, and of observations that come in units (trials of one
 condition share their stimuli, so that the condition is what was sampled)."""
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
@@ -12,7 +14,7 @@ Interval = tuple[float, float, float]
 Z95 = float(stats.norm.ppf(0.975))
 
 
-def limits(drawn: ArrayLike, axis: int | None = 0) -> np.ndarray:
+def limits(drawn: np.ndarray | Sequence[float], axis: int | None = 0) -> np.ndarray:
     """Lower and upper 95 % limit [2, ...] of draws (bootstrap samples, posterior draws) that lie along `axis`."""
     return np.quantile(drawn, (0.025, 0.975), axis=axis)
 
