@@ -15,6 +15,7 @@ from lapsus.files import inside, make_folder, read_json, subfolder, understood, 
 from lapsus.library.runs import Checkpoint
 from lapsus.paper.claims import evaluate_claims
 from lapsus.paper.roles import Networks, finished_runs
+from lapsus.statistics.intervals import Z95
 from lapsus.statistics.random_effects import ensemble_mean, outliers
 from lapsus.sweep.folder import Sweep
 from lapsus.sweep.sweep_file import Measure
@@ -23,7 +24,6 @@ __all__ = ["Collected", "collect", "sweep_claims"]
 
 # Settings of a measure, not results of it.
 _SETTINGS = {"conditions", "trials", "seed", "probe_distance"}
-_Z95 = 1.959964
 # What is said beside a statistic: where it was taken, and its interval.
 _BESIDE = {"low", "high", "distance", "responses", "target", "onset", "rotations"}
 # No measure is beyond this, and what draws or sums such numbers overflows.
@@ -169,7 +169,7 @@ def _statistics(members: pd.DataFrame, measured: list[str]) -> pd.DataFrame:
             if not np.isfinite(values).any():
                 continue
             low, high = _interval_of(key, group)
-            errors = None if low is None else ((group[high] - group[low]) / (2 * _Z95)).to_numpy()
+            errors = None if low is None else ((group[high] - group[low]) / (2 * Z95)).to_numpy()
             apart = names[outliers(values)]
             rows.append(
                 {"setting": setting, "statistic": key}
@@ -227,7 +227,7 @@ def claims_over_networks(claims: pd.DataFrame) -> pd.DataFrame:
         raise LapsusError("No member plays a part in a claim of the paper.")
     rows = []
     for (varied, id), group in claims.groupby(["varied", "id"], sort=False):
-        found = ensemble_mean(group["value"].to_numpy(), ((group["high"] - group["low"]) / (2 * _Z95)).to_numpy())
+        found = ensemble_mean(group["value"].to_numpy(), ((group["high"] - group["low"]) / (2 * Z95)).to_numpy())
         holds = (group["verdict"] == "holds").mean()
         rows.append({"varied": varied, "id": id} | asdict(found) | {"share_that_holds": holds})
     return pd.DataFrame(rows)
