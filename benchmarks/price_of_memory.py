@@ -12,26 +12,15 @@ import sys
 from pathlib import Path
 
 import numpy as np
-import torch
 
 import lapsus
-from lapsus import streams
-from lapsus.study.memory import evaluate_delays, norm_ratio
+from lapsus.study.memory import evaluate_delays, norm_ratio, rms_rate
 from lapsus.training import Experiment, Model
 
 NAME = "persistent-feature-smooth-2"
 DELAYS = (5, 10, 20, 40, 80)
 BUDGETS = (4.0, 7.5, 15.0, 30.0)
 MEASURES = ("median_error", "swap_curve_mad", "swap_curve_max", "away", "excess")
-
-
-@torch.no_grad()
-def rms_rate(model: Model, conditions: int = 256, trials: int = 8) -> float:
-    """Root mean square of the rates over units, steps and trials, as the budget counts it."""
-    drawn = model.task.sample(conditions, streams.generator(0, "evaluation"))
-    nothing = torch.zeros(model.behaviour.response_size, conditions, trials)
-    batch = model.batch(drawn, model.inputs(drawn), nothing, range(conditions), 0, forced=False)
-    return float(batch.trajectory.square().mean().sqrt())
 
 
 def measure(label: str, model: Model, threads: int | None) -> list[dict]:

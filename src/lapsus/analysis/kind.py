@@ -23,7 +23,7 @@ import xarray as xr
 from lapsus.analysis.activity import Items, cue_onset, memory, require_trials, two_items
 from lapsus.analysis.outcomes import outcomes
 from lapsus.errors import LapsusError
-from lapsus.statistics.intervals import resampled_interval
+from lapsus.statistics.intervals import Interval, resampled_interval
 
 __all__ = [
     "KINDS",
@@ -133,13 +133,13 @@ class Kind:
     """
 
     decision: str
-    weights: dict[str, tuple[float, float, float]]
+    weights: dict[str, Interval]
     times: np.ndarray
     over_time: dict[str, np.ndarray]
     over_time_correct: dict[str, np.ndarray]
     onset: float
-    total: tuple[float, float, float]
-    contrast: tuple[float, float, float]
+    total: Interval
+    contrast: Interval
     angle: float
     apart: float
     needed: int | None
