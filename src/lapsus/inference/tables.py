@@ -14,7 +14,8 @@ from lapsus.inference.shares import band, group_shares
 from lapsus.trials import Trials
 
 if TYPE_CHECKING:
-    from lapsus.inference.result import Fit, SubjectFits
+    from lapsus.inference.result import Fit
+    from lapsus.inference.subjects import SubjectFits
 
 __all__ = ["as_dict", "as_html", "feature_words", "records", "tidy", "to_arviz"]
 
