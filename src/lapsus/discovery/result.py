@@ -45,7 +45,7 @@ class Discovery:
     ...     lapsus.Discovery("no-such-folder")
     ... except lapsus.LapsusError as error:
     ...     print(error)
-    no-such-folder is not the folder of a discovery; `lapsus discover TRIALS -o no-such-folder` makes one.
+    no-such-folder is not the folder of a discovery; `lapsus discover` makes one.
     """
 
     def __init__(self, path: str | Path, trust: bool = False):
@@ -53,7 +53,7 @@ class Discovery:
         table = Folder.read(self.path)
         if table is None:
             raise LapsusError(
-                f"{self.path} is not the folder of a discovery; `lapsus discover TRIALS -o {self.path.name}` makes one."
+                f"{self.path} is not the folder of a discovery; `lapsus discover` makes one."
             )
         self._folder = Folder(self.path, table)
 
