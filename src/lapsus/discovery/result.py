@@ -52,9 +52,7 @@ class Discovery:
         self.path, self.trust = Path(path), trust
         table = Folder.read(self.path)
         if table is None:
-            raise LapsusError(
-                f"{self.path} is not the folder of a discovery; `lapsus discover` makes one."
-            )
+            raise LapsusError(f"{self.path} is not the folder of a discovery; `lapsus discover` makes one.")
         self._folder = Folder(self.path, table)
 
     def __repr__(self) -> str:
