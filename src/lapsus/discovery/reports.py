@@ -40,11 +40,11 @@ def write_report(
     """
     if seed is not None and seed < 0:
         raise LapsusError(f"`seed` must not be negative (it is {seed}).")
-    sources = [str(one) for one in ([sources] if isinstance(sources, str | Path) else sources)]
-    if not sources:
+    names = [str(one) for one in ([sources] if isinstance(sources, str | Path) else sources)]
+    if not names:
         raise LapsusError("A report needs at least one run folder or network that ships with lapsus.")
-    one = Path(sources[0])
-    if len(sources) == 1 and Folder.read(one) is not None:
+    one = Path(names[0])
+    if len(names) == 1 and Folder.read(one) is not None:
         if seed is not None:
             raise LapsusError(f"{shortened(one)} is a discovery, whose seed is its own; leave the seed out.")
         discovery = Discovery(one, trust)
@@ -55,10 +55,10 @@ def write_report(
             )
         with understood(one):
             return discovery.write_report(None if output is None else page_place(Path(output)))
-    inside = len(sources) == 1 and one.is_dir()
+    inside = len(names) == 1 and one.is_dir()
     path = page_place(Path(output) if output is not None else one / "report.html" if inside else Path("report.html"))
     found = []
-    for source in sources:
+    for source in names:
         network = open_network(source, trust)
         if network.experiment.behaviour.get("kind", "bns") != "bns":
             raise LapsusError(f"{shortened(source)} is no delayed-estimation network; the report is made for those.")
