@@ -30,6 +30,8 @@ __all__ = [
     "wheel_key",
 ]
 
+# Points: labels on a page, where lapsus.plots.panels gives an inch 1.4 times 96 pixels, are as large as its text.
+PAGE_POINTS = 8.5
 # Inches: the text of a conference paper, and a column of a journal.
 TEXT_WIDTH, COLUMN_WIDTH = 6.9, 3.4
 
@@ -63,17 +65,18 @@ def lettered(text: object, longest: int = 40) -> str:
 
 
 @contextmanager
-def style() -> Iterator[None]:
-    """Settings for a figure at its printed size, without touching the user's."""
+def style(points: float = 7) -> Iterator[None]:
+    """Settings for a figure at its printed size, without touching the user's; points: size of its labels, of which
+    ticks and legends have six sevenths."""
     settings = {
         "font.family": "sans-serif",
         "font.sans-serif": ["DejaVu Sans"],
-        "font.size": 7,
-        "axes.labelsize": 7,
-        "axes.titlesize": 7,
-        "xtick.labelsize": 6,
-        "ytick.labelsize": 6,
-        "legend.fontsize": 6,
+        "font.size": points,
+        "axes.labelsize": points,
+        "axes.titlesize": points,
+        "xtick.labelsize": points * 6 / 7,
+        "ytick.labelsize": points * 6 / 7,
+        "legend.fontsize": points * 6 / 7,
         "axes.linewidth": 0.6,
         "lines.linewidth": 1.1,
         "xtick.major.width": 0.6,
@@ -158,7 +161,7 @@ def note(ax: Axes, text: str) -> Axes:
         transform=ax.transAxes,
         ha="center",
         va="center",
-        fontsize=6,
+        fontsize="small",
         color=GREY,
     )
     ax.set(xticks=[], yticks=[])
@@ -183,4 +186,4 @@ def mark_epochs(ax: Axes, onset: float) -> None:
     """Grey stripe over the cue, from its onset to its offset at 0."""
     ax.axvspan(onset, 0, color="0.88", lw=0, zorder=0)
     where = {"xycoords": ("data", "axes fraction"), "ha": "center", "va": "bottom"}
-    ax.annotate("cue", (onset / 2, 1), fontsize=5.5, color="0.4", **where)
+    ax.annotate("cue", (onset / 2, 1), fontsize="small", color="0.4", **where)
