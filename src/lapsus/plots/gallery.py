@@ -3,8 +3,8 @@
 from matplotlib import pyplot as plt
 
 from lapsus.plots.mechanism import commitment_panel
-from lapsus.plots.panels import Picture, alignment_over_time, legend_above, picture, swap_curve
-from lapsus.plots.style import PAGE_POINTS, note, style
+from lapsus.plots.panels import Picture, alignment_over_time, picture, swap_curve
+from lapsus.plots.style import PAGE_POINTS, legend_above, note, style
 from lapsus.study.mechanism import Mechanism
 
 __all__ = ["gallery_row"]

@@ -16,7 +16,7 @@ from lapsus.plots.axes import cloud
 from lapsus.plots.fits import predictive
 from lapsus.plots.mechanism import FIGURES
 from lapsus.plots.numbers import numbers_of
-from lapsus.plots.style import BLUE, GREY, ORANGE, PAGE_POINTS, VERMILION, mark_epochs, style, wheel_key
+from lapsus.plots.style import BLUE, GREY, ORANGE, PAGE_POINTS, VERMILION, legend_above, mark_epochs, style, wheel_key
 from lapsus.plots.swap_functions import model_comparison, swap_probability
 from lapsus.study.findings import NetworkFindings
 from lapsus.study.match import Match
@@ -33,7 +33,6 @@ __all__ = [
     "comparison",
     "data_overview",
     "learning",
-    "legend_above",
     "match",
     "picture",
     "question",
@@ -93,11 +92,6 @@ def _lighter(colour: re.Match) -> str:
     return "#" + "".join(f"{round(part + mixed * (255 - part)):02x}" for part in (red, green, blue))
 
 
-def legend_above(ax: Axes, title: str = "", columns: int = 2) -> None:
-    """Where it covers no data, and not the word that names the cue."""
-    ax.legend(loc="lower left", bbox_to_anchor=(0.0, 1.04), ncols=columns, title=title or None, title_fontsize="medium")
-
-
 def _degrees(ax: Axes, label: str, half: int = 180) -> None:
     """From 0 to the largest distance there is: 180, or 90 for orientations."""
     ax.set(xticks=np.linspace(0, half, 5), xlim=(0, 184 * half / 180), xlabel=label)
@@ -110,7 +104,7 @@ def _degrees(ax: Axes, label: str, half: int = 180) -> None:
 def data_overview(trials: Trials) -> Picture:
     """Errors to the target and to non-targets, as they came."""
     with style(PAGE_POINTS):
-        figure, axes = plt.subplots(1, 2, figsize=(6.4, 2.1), layout="constrained")
+        figure, axes = plt.subplots(1, 2, figsize=(4.6, 2.3), layout="constrained")
         half = round(np.pi * trials.degrees)
         edges, ticks = np.linspace(-half, half, 61), np.linspace(-half, half, 5)
         others = trials.degrees * trials.deviation[:, 1:]
@@ -140,12 +134,12 @@ def data_overview(trials: Trials) -> Picture:
 def behaviour_fit(fit: Fit, truth: Callable[[np.ndarray], np.ndarray] | None = None) -> Picture:
     """Swap probability with its band (and the truth where it is known), posterior predictive, model comparison."""
     with style(PAGE_POINTS):
-        figure, axes = plt.subplots(1, 3, figsize=(6.9, 2.3), layout="constrained", width_ratios=(1.15, 1, 1))
+        figure, axes = plt.subplots(1, 3, figsize=(8.6, 2.9), layout="constrained", width_ratios=(1.15, 1, 1))
         swap_probability(axes[0], fit)
         if truth is not None and fit.name in ("probe", "constant"):
             d = np.linspace(np.pi / 4, np.pi, 60)
             axes[0].plot(np.degrees(d), 1 / (1 + np.exp(-truth(d))), color="k", ls=(0, (3, 2)), lw=1.3, label="true")
-            axes[0].legend(loc="upper right")
+            legend_above(axes[0])
         predictive(axes[1], fit)
         model_comparison(axes[2], fit.comparison, fit.name)
         axes[2].set_xlabel("log predictive density\nbelow the best (nats, ± s.e.)")

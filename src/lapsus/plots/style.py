@@ -20,6 +20,7 @@ __all__ = [
     "COLOURS",
     "TEXT_WIDTH",
     "colour_of",
+    "legend_above",
     "letter",
     "lettered",
     "mark_epochs",
@@ -128,6 +129,11 @@ def wheel_key(ax: Axes, place: tuple[float, float, float, float] = (0.8, 0.78, 0
     if label:
         inset.text(0, -1.25, label, ha="center", va="top", fontsize=5.5)
     return inset
+
+
+def legend_above(ax: Axes, title: str = "", columns: int = 2) -> None:
+    """Where it covers no data, and not the word that names the cue."""
+    ax.legend(loc="lower left", bbox_to_anchor=(0.0, 1.04), ncols=columns, title=title or None, title_fontsize="medium")
 
 
 def colour_of(role: str) -> str:
