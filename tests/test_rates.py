@@ -136,7 +136,11 @@ def test_a_difference_between_conditions_is_found_and_none_is_not(tmp_path):
         assert (row["low"] > 0) == (difference > 0)
         assert row["low"] < difference < row["high"]
         assert {"subject", "condition"} <= set(found.rates)
-    assert "Differences between conditions" in found.summary() and "b − a, circular s.d.: " in found.summary()
+    assert "Differences between conditions for a typical subject [95" in found.summary()  # there is one set size
+    assert "b − a, circular s.d.: " in found.summary() and "], f averaged over conditions." in found.summary()
+    figure, ax = plt.subplots()
+    assert swap_functions.swap_probability(ax, found).get_ylabel().endswith("\nf averaged over conditions")
+    plt.close(figure)
     written = pd.read_csv(found.save(tmp_path / "out") / "contrasts.csv").set_index("measure")
     assert written.loc["swap rate", "difference"] == pytest.approx(row["difference"], rel=1e-5)
     assert written.loc["circular s.d.", "unit"] == "degrees of orientation"
