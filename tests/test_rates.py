@@ -168,6 +168,18 @@ def test_power_grows_with_trials():
         power([4], [8], swap=0.9, difference=0.3, repeats=2)
 
 
+def test_the_power_command_says_when_its_simulations_are_few(monkeypatch):
+    def said(low):
+        rows = [[4, 8, 0.3, 0.1, 0.6, 0.0], [4, 60, 0.9, low, 0.98, 0.0]]
+        columns = ["subjects", "trials", "power", "low", "high", "false_positives"]
+        monkeypatch.setattr("lapsus.inference.power.power", lambda *_, **__: pd.DataFrame(rows, columns=columns))
+        return CliRunner().invoke(app, ["power"]).output
+
+    reached = "80 % are reached with 4 subjects and 60 trials of each in each condition"
+    assert f"{reached} (40 experiments leave 60 to 98 %: raise --repeats)." in said(0.6)
+    assert f"{reached}." in said(0.85)
+
+
 def test_a_bias_is_found_and_estimated():
     trials = observed(*items(300, (1,)), lambda d: 0 * d, kappa=20.0)
     shifted = trials.with_responses(trials.response + np.radians(6.0))
