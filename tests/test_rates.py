@@ -20,8 +20,8 @@ from lapsus.inference.candidates import Candidate, Choice, search
 from lapsus.inference.compared import comparison, disagreement
 from lapsus.inference.loo import Loo
 from lapsus.inference.power import power, simulate_experiment
-from lapsus.inference.result import SubjectFits
 from lapsus.inference.sampler import effective_draws, split_rhat
+from lapsus.inference.subjects import SubjectFits
 from lapsus.plots import swap_functions
 from lapsus.statistics.counts import expected_count
 from lapsus.trials import Trials
@@ -343,7 +343,7 @@ def test_responsibilities_of_networks_tell_swaps_from_guesses():
     guessing = BNS(swap=NoSwap(), uniform=0.2)
     x_T = guessing.sample(conditions, 4000, generator)
     assert swap_probability(guessing, conditions, x_T).max() < 1e-6
-    nearest = nearest_item(conditions, x_T) != conditions["cued"][:, None]
+    nearest = nearest_item(conditions, x_T)[0] != conditions["cued"][:, None]
     assert nearest.double().mean() > 0.05
 
 

@@ -12,7 +12,8 @@ from lapsus.inference.predictive import largest_z
 from lapsus.inference.sampler import CHAINS, RHAT, effective_draws
 
 if TYPE_CHECKING:
-    from lapsus.inference.result import Fit, SubjectFits
+    from lapsus.inference.result import Fit
+    from lapsus.inference.subjects import SubjectFits
 
 __all__ = ["MEANING", "averaged_over", "describe", "describe_subjects", "methods", "sizes_apart", "warning"]
 
