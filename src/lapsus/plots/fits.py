@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from matplotlib import pyplot as plt
+from matplotlib import colormaps, pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -144,7 +144,10 @@ def parameters(axes: np.ndarray, fit: Fit) -> np.ndarray:
     condition (mean of subjects, 95 % band), subjects in grey behind it."""
     rates, scatter = fit.mean_rates, fit.emission
     conditions = fit.model.conditions
-    colours = dict(zip(conditions, [BLUE, ORANGE, VERMILION, GREY, *["black"] * len(conditions)]))
+    shades = [BLUE, ORANGE, VERMILION, GREY]
+    if len(conditions) > len(shades):
+        shades = list(colormaps["viridis"](np.linspace(0, 0.9, len(conditions))))
+    colours = dict(zip(conditions, shades))
     panels = (
         ("swap", "non-target reports (%)", 100, 1),
         ("guess", "guesses (%)", 100, 0),
