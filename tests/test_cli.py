@@ -127,7 +127,7 @@ def test_mistakes_are_one_sentence_and_exit_code_two(folder, arguments, message)
 
 
 @pytest.mark.slow
-def test_trying_each_stage_first_changes_nothing(folder):
+def test_trying_each_stage_first_changes_nothing(folder, warm):
     """The slow engine is still told of, once; a stage that is switched off is not tried."""
     (folder / "slow.toml").write_text(
         to_toml(
@@ -138,12 +138,7 @@ def test_trying_each_stage_first_changes_nothing(folder):
             }
         )
     )
-    done = subprocess.run(
-        [sys.executable, "-m", "lapsus", "train", "slow.toml", "-o", "slow", "--steps", "2"],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-    )
+    done = warm.lapsus("train", "slow.toml", "-o", "slow", "--steps", 2, cwd=folder).wait()
     assert done.returncode == 0 and done.stderr.count("The torch reference runs") == 1, done.stderr
 
 

@@ -462,6 +462,10 @@ def test_five_sentences_and_failures_first(model):
     facts = Facts(2, "feature", "x", 0.0, True, 0.001, 0.0)
     fit = described(model)
     assert len(words.five_sentences(fit, networks, facts)) == 5
+    # Of several networks, the verdict is of all, and the mechanism that of the first.
+    other = replace(networks[0].match, matched=not networks[0].match.matched)
+    said = words.five_sentences(fit, [networks[0], replace(networks[0], match=other)], facts)
+    assert "1 of 2 are matched" in said[2] and said[3].startswith("Of the first network")
     found = in_order(fit_checks(fit) + match_checks(networks, 2, False) + network_checks(networks))
     order = [c.status for c in found]
     assert order == sorted(order, key=["failed", "not checked", "nearly", "passed"].index)

@@ -19,8 +19,9 @@ from lapsus.analysis.synthetic import synthetic_population
 from lapsus.analysis.transplants import push_effects, transplant_curves
 from lapsus.circular import embed, wrap
 from lapsus.errors import LapsusError
+from lapsus.networks import DendriticTree, PointNeurons, TwoLayer
 from lapsus.study.commitment import commitment
-from lapsus.study.dynamics import find_slow_points, jacobian
+from lapsus.study.dynamics import Step, find_slow_points, jacobian
 from lapsus.study.transplants import transplants
 
 pytestmark = pytest.mark.filterwarnings("ignore:The torch reference runs")
@@ -321,12 +322,21 @@ def test_divergence_of_linear_maps_is_known():
     np.testing.assert_allclose(found.predicted, np.r_[0, np.cumsum(added) / added.sum()])
 
 
-def test_jacobian_of_a_network_equals_differences():
-    from lapsus.networks import DendriticTree
-    from lapsus.study.dynamics import _map
-
-    network = DendriticTree(4, units=5, branching=(3, 2), nonlinearity="softplus").double().requires_grad_(False)
-    step = _map(network, None, network.biases(3), 1)
+@pytest.mark.parametrize(
+    "network",
+    [
+        DendriticTree(4, units=5, branching=(3, 2), nonlinearity="softplus"),
+        PointNeurons(4, units=5, nonlinearity="softplus"),
+        TwoLayer(4, units=5, nonlinearity="softplus"),
+    ],
+    ids=lambda network: type(network).__name__,
+)
+@pytest.mark.parametrize("driven", [False, True])
+def test_jacobian_of_a_network_equals_differences(network, driven):
+    """Trees have a shorter way to it than other networks."""
+    network = network.double().requires_grad_(False)
+    drive = torch.linspace(-1, 1, network.drive_size, dtype=torch.float64)[None] if driven else None
+    step = Step(network, drive, tuple(table[1] for table in network.biases(3)))
     r = torch.randn(5, 7, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     exact = jacobian(step, r)
     for k in range(5):

@@ -304,7 +304,7 @@ class _Work:
                 "cueing": cueing,
                 "networks": names,
                 "seconds": share,
-                "start": None if start is None else start.name,
+                "start": " and ".join(one.name for one in family[: settings["networks"]] if one) or None,
                 "start_distance": None if start is None else start.distance,
                 "uniform_fit": fitted.uniform,
                 "uniform_target": fitted.uniform if fitted.uniform >= LEAST_GUESS else 0.0,

@@ -29,7 +29,8 @@ from lapsus.trials import Trials
 if TYPE_CHECKING:
     import xarray as xr
 
-    from lapsus.inference.result import Fit, SubjectFits
+    from lapsus.inference.result import Fit
+    from lapsus.inference.subjects import SubjectFits
 
 __all__ = ["check_folder", "load_fit", "save_fit", "save_subjects"]
 

@@ -8,6 +8,7 @@ from importlib.resources import files
 import numpy as np
 
 from lapsus.errors import LapsusError
+from lapsus.statistics.intervals import Interval
 from lapsus.statistics.random_effects import ensemble_mean
 
 __all__ = ["Claim", "criteria", "judge", "judge_networks", "not_computed"]
@@ -32,7 +33,7 @@ class Claim:
     verdict: str
     networks: int = 1
     holding: float | None = None
-    each: dict[str, tuple[float, float, float]] = field(default_factory=dict)
+    each: dict[str, Interval] = field(default_factory=dict)
 
     def as_dict(self) -> dict:
         return asdict(self)
@@ -61,7 +62,7 @@ def judge(id: str, value: float, low: float, high: float) -> Claim:
     )
 
 
-def judge_networks(id: str, found: dict[str, tuple[float, float, float]]) -> Claim:
+def judge_networks(id: str, found: dict[str, Interval]) -> Claim:
     """The verdict on several networks, by name: the network is the unit, so the interval is Student's of the mean over
     them."""
     single = [judge(id, *one) for one in found.values()]

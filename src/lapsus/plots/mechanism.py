@@ -128,6 +128,7 @@ def axis_cosines(ax: Axes, found: Geometry) -> Axes:
     """The axis between places and between opposite colours, against random directions (grey)."""
     part = found.axis
     ax.axhspan(-part.shared_null, part.shared_null, color="0.9", lw=0, zorder=0)
+    ax.text(0.5, -part.shared_null + 0.03, "random directions", ha="center", fontsize=SMALL, color="0.4")
     ax.axhline(0, color=GREY, lw=0.5)
     ax.plot([0], [part.shared], "o", color=VERMILION, ms=5, label="other place")
     ax.plot([1], [part.across_colours], "o", color=BLUE, ms=5, label="opposite colour")

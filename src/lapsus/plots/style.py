@@ -1,7 +1,6 @@
 """The look shared by all figures: sizes for a column of print, a palette for all eyes, a wheel where colour is the
 variable."""
 
-import itertools
 import textwrap
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,6 +10,7 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
+from matplotlib.collections import PolyCollection
 from matplotlib.colors import ListedColormap
 from numpy.typing import ArrayLike
 
@@ -121,9 +121,9 @@ def wheel_key(ax: Axes, place: tuple[float, float, float, float] = (0.8, 0.78, 0
     """Draw the wheel as a small ring in a corner of the axes (or over the whole of it, with place (0, 0, 1, 1))."""
     inset = ax.inset_axes(place)
     angle = np.linspace(-np.pi, np.pi, 181)
-    for start, end in itertools.pairwise(angle):
-        ring = np.array([[np.cos(start), np.sin(start)], [np.cos(end), np.sin(end)]])
-        inset.fill(*np.concatenate([ring, 0.62 * ring[::-1]]).T, color=wheel(start), lw=0)
+    edge = np.stack([np.cos(angle), np.sin(angle)], 1)
+    pieces = np.stack([edge[:-1], edge[1:], 0.62 * edge[1:], 0.62 * edge[:-1]], 1)
+    inset.add_collection(PolyCollection(pieces, facecolors=wheel(angle[:-1]), linewidths=0))
     inset.set(aspect="equal", xlim=(-1.05, 1.05), ylim=(-1.05, 1.05))
     inset.axis("off")
     if label:

@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 
 from lapsus.inference.interpolation import distinct
 from lapsus.inference.result import Fit
+from lapsus.inference.words import averaged_over, sizes_apart
 from lapsus.plots.style import BLUE, GREY, ORANGE, legend_above, lettered, note
 
 __all__ = [
@@ -68,15 +69,9 @@ def _distances(fit: Fit) -> np.ndarray:
     return distinct(np.abs(values) if fit.model.even else values)
 
 
-def sizes_apart(fit: Fit) -> list[int]:
-    """The set sizes that have each an f of their own; none where they share it or there is one."""
-    several = [n for n in fit.model.sizes if n > 1]
-    return several if len(several) > 1 and fit.model.sets != "shared" and fit.name != "none" else []
-
-
-def averaged(fit: Fit) -> str:
-    """Words for a label where one f stands for those of several set sizes."""
-    return "\nf averaged over set sizes" if sizes_apart(fit) else ""
+def averaged(fit: Fit, sizes: bool = True) -> str:
+    """Words for a label where one f stands for those of several set sizes or conditions."""
+    return f"\n{lettered(over, 80)}" if (over := averaged_over(fit, sizes)) else ""
 
 
 def where_known(fit: Fit, set_size: int | None = None) -> pd.DataFrame:
@@ -124,7 +119,7 @@ def curve(ax: Axes, fit: Fit, value: str, low: str, high: str, label: str, avera
         ax.plot(x, table[value], color=colour, label=names[1])
         _marks(ax, fit, value, low, high, size, colour)
     degree_axis(ax, not fit.model.even, distance_label(fit), scale_of(fit))
-    ax.set_ylabel(label)
+    ax.set_ylabel(label + averaged(fit, sizes=False))
     return ax
 
 
