@@ -45,16 +45,14 @@ class Discovery:
     ...     lapsus.Discovery("no-such-folder")
     ... except lapsus.LapsusError as error:
     ...     print(error)
-    no-such-folder is not the folder of a discovery; `lapsus discover TRIALS -o no-such-folder` makes one.
+    no-such-folder is not the folder of a discovery; `lapsus discover` makes one.
     """
 
     def __init__(self, path: str | Path, trust: bool = False):
         self.path, self.trust = Path(path), trust
         table = Folder.read(self.path)
         if table is None:
-            raise LapsusError(
-                f"{self.path} is not the folder of a discovery; `lapsus discover TRIALS -o {self.path.name}` makes one."
-            )
+            raise LapsusError(f"{self.path} is not the folder of a discovery; `lapsus discover` makes one.")
         self._folder = Folder(self.path, table)
 
     def __repr__(self) -> str:
