@@ -71,8 +71,7 @@ def draw(rows: list[dict], path: Path) -> None:
                 for marker, penalty in zip("sD^v", penalties):
                     left.plot(of[penalty][k]["rate"], unit * of[penalty][k][key], marker, color=shade, mfc="w", ms=4)
             left.set(xscale="log", xlabel="root mean square rate", ylabel=label, ylim=(0, None))
-            ticks = [2, 4, 7.5, 15, 30]
-            left.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+            left.set_xticks([float(budget) for budget in budgets], budgets)
             left.minorticks_off()
             for shade, budget in zip(by_budget, budgets):
                 right.plot(delays, [unit * row[key] for row in of[budget]], ".-", color=shade, label=budget)
@@ -82,7 +81,7 @@ def draw(rows: list[dict], path: Path) -> None:
         axes[0, 0].legend(title="delay (steps)", ncols=2)
         if penalties:
             axes[1, 0].legend(marks, penalties)
-        axes[0, 1].legend(title="rate budget")
+        axes[1, 1].legend(title="rate budget", loc="upper left")
         for ax, name in zip(axes.ravel(), "ABCD"):
             letter(ax, name)
         figure.savefig(path, dpi=200)
