@@ -408,8 +408,9 @@ def test_a_recording_is_asked_what_it_can_answer():
 
     from lapsus.report.mechanism import answers
     from lapsus.study import analyse
+    from lapsus.study.sizes import QUICK
 
-    found = analyse(synthetic_population("misselection", trials=600))
+    found = analyse(synthetic_population("misselection", trials=600), sizes=QUICK)
     assert found.kind.decision == "misselection" and set(found.left_out) >= {"commitment", "transplant", "dynamics"}
     read = found.decoding
     assert (
@@ -486,7 +487,8 @@ def test_memory_before_the_cue_is_not_called_right_where_the_coming_swap_is_read
     found, rng = items(data), np.random.default_rng(0)
     early = (data["time"] < -5).to_numpy()[None, :, None] & found.swap[:, None, None]
     mark = 2.0 * rng.standard_normal(data.sizes["unit"])
-    one = analyse(data.assign(activity=data["activity"].copy(data=data["activity"] + early * mark)))
+    marked = data.assign(activity=data["activity"].copy(data=data["activity"] + early * mark))
+    one = analyse(marked, only=("kind", "decoding"))
     assert one.decoding.before_cue > 0.9 and one.error == "misinterpretation"
     assert "area of 1.00 before the cue" in answers(one)[0]
     said = first_answer([one])
@@ -583,7 +585,9 @@ def test_analyse_command_prints_what_it_promises(tmp_path):
     from lapsus.study.mechanism import analyse
     from lapsus.study.sizes import QUICK
 
-    found = analyse(load("index-swap-10"), sizes=replace(QUICK, donors=48, single_trials=800)).to_dict()
+    only = ("commitment", "transplant", "swap_axis", "kind", "dynamics")
+    sizes = replace(QUICK, donors=48, single_trials=800)
+    found = analyse(load("index-swap-10"), only=only, sizes=sizes).to_dict()
     assert set(found["commitment"]) >= {"times", "share", "low", "high", "half_time", "by_epoch"}
     assert set(found["transplant"]) >= {"times", "swap", "correct", "x_from_swap", "m_from_swap"}
     assert set(found["swap_axis"]) >= {"auc", "shared", "shared_null"}
