@@ -155,11 +155,11 @@ def test_a_killed_run_ends_with_the_same_bits(tiny, tmp_path, warm):
 def test_interrupt_saves_and_says_how_to_go_on(tmp_path, warm):
     (tmp_path / "long.toml").write_text(to_toml(TINY | {"stage": [TINY["stage"][1] | {"updates": 100_000}]}))
     metrics, deadline = tmp_path / "run" / "metrics.jsonl", time.monotonic() + 300
-    process = warm.lapsus("train", "long.toml", "-o", "run", cwd=tmp_path)
-    while not (metrics.exists() and metrics.read_text()) and process.running() and time.monotonic() < deadline:
-        time.sleep(0.05)
-    process.send_signal(signal.SIGINT)
-    done = process.wait()
+    with warm.lapsus("train", "long.toml", "-o", "run", cwd=tmp_path) as process:
+        while not (metrics.exists() and metrics.read_text()) and process.running() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        done = process.wait()
     assert done.returncode == 130 and "lapsus resume run" in done.stdout and "Traceback" not in done.stderr
     assert Run(tmp_path / "run").update > 0
 
