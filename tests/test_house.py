@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tomllib
 from functools import cache
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -138,6 +139,17 @@ def test_our_own_modules_are_imported_at_the_top():
             modules = [name.name for name in node.names] if isinstance(node, ast.Import) else modules
             late += [f"{path.relative_to(PACKAGE)}:{node.lineno}" for name in modules if name.split(".")[0] in light]
     assert not late
+
+
+def test_no_module_imports_itself_by_a_detour():
+    """Within a room either, inside functions too; what is imported for its types alone is not imported."""
+    grimp = pytest.importorskip("grimp", reason="grimp is not installed (the extra `dev` has it)")
+    graph = grimp.build_graph("lapsus", exclude_type_checking_imports=True, cache_dir=None)
+    imports = {module: graph.find_modules_directly_imported_by(module) for module in graph.modules}
+    TopologicalSorter(imports).prepare()  # names the modules of a cycle
+    imports["lapsus.errors"] = {"lapsus.files.writing"}
+    with pytest.raises(CycleError, match=r"lapsus\.errors"):
+        TopologicalSorter(imports).prepare()
 
 
 def test_only_study_joins_a_network_with_analysis():
