@@ -68,12 +68,12 @@ def unimodality(angles: np.ndarray, *, repeats: int = 200, seed: int = 0) -> Mod
     return ModeTest(float(critical), float((1 + exceeds.sum()) / (1 + repeats)))
 
 
-def two_modes(response: np.ndarray, target: float, distractor: float) -> bool:
+def two_modes(response: np.ndarray, target: float, distractor: float, *, within: float = np.pi / 8) -> bool:
     """Whether responses [trial] of one condition have a mode at the distractor beside one at the target.
 
     Silverman's test must reject a single mode at 5 %, and of the two highest modes (at half the bandwidth at which they
-    merge) one must lie within 22.5° of the target and the other of the distractor. A single mode, wherever
-    it is and however wide, is not enough.
+    merge) one must lie `within` some radians of the target (by default 22.5°) and the other of the distractor. A single
+    mode, wherever it is and however wide, is not enough.
     """
     test = unimodality(response, repeats=100)
     if test.p >= 0.05:
@@ -85,7 +85,7 @@ def two_modes(response: np.ndarray, target: float, distractor: float) -> bool:
     if len(highest) < 2:
         return False
     place = -np.pi + (highest + 0.5) * 2 * np.pi / _GRID
-    at = [[distance(one, item) < np.pi / 8 for item in (target, distractor)] for one in place]
+    at = [[distance(one, item) < within for item in (target, distractor)] for one in place]
     return bool((at[0][0] and at[1][1]) or (at[0][1] and at[1][0]))
 
 
