@@ -61,9 +61,8 @@ def unimodality(angles: np.ndarray, *, repeats: int = 200, seed: int = 0) -> Mod
     drawn = angles[rng.integers(len(angles), size=(repeats, len(angles)))] + critical * rng.standard_normal(
         (repeats, len(angles))
     )
-    cell = to_cell(drawn)
-    counts = np.zeros((repeats, _GRID))
-    np.add.at(counts, (np.arange(repeats)[:, None], cell), 1.0)
+    place = to_cell(drawn) + _GRID * np.arange(repeats)[:, None]
+    counts = np.bincount(place.ravel(), minlength=repeats * _GRID).reshape(repeats, _GRID).astype(float)
     exceeds = _peaks(_smooth(counts, np.full(repeats, critical))).sum(-1) > 1
     return ModeTest(float(critical), float((1 + exceeds.sum()) / (1 + repeats)))
 
