@@ -2,10 +2,7 @@
 
 import json
 import math
-import os
 import signal
-import subprocess
-import sys
 import time
 from dataclasses import replace
 
@@ -151,26 +148,24 @@ def test_the_price_of_rates_brings_them_to_their_budget():
 
 
 @pytest.mark.slow
-def test_a_killed_run_ends_with_the_same_bits(tiny, tmp_path):
+def test_a_killed_run_ends_with_the_same_bits(tiny, tmp_path, warm):
     # Many small updates and checkpoints every 0.05 s, killed without warning at moments that no code chose.
     experiment = read_experiment(TINY | {"stage": [TINY["stage"][1] | {"updates": 400}]})
     train(Run.create(tmp_path / "whole", experiment))
     Run.create(tmp_path / "killed", experiment)
     script = f"import lapsus; lapsus.train(lapsus.Run({str(tmp_path / 'killed')!r}), checkpoint_seconds=0.05)"
-    environment = os.environ | {"PYTHONWARNINGS": "ignore", "OMP_NUM_THREADS": "1"}
     kills = 0
     newest = lambda: max((path.name for path in (tmp_path / "killed").glob("checkpoint-*.json")), default="")  # noqa: E731
     for attempt in range(40):
         before = newest()
-        process = subprocess.Popen([sys.executable, "-c", script], env=environment)
+        process = warm.start(script, cwd=tmp_path)
         deadline = time.monotonic() + 60
-        while process.poll() is None and newest() <= before and time.monotonic() < deadline:
+        while process.running() and newest() <= before and time.monotonic() < deadline:
             time.sleep(0.01)
-        if process.poll() is None:
+        if process.running():
             time.sleep(0.013 * (attempt % 5))
-            process.kill()
-            kills += 1
-        process.wait()
+            process.send_signal(signal.SIGKILL)
+        kills += process.wait().returncode == -signal.SIGKILL
         if Run(tmp_path / "killed").update == experiment.updates or kills == 3:
             break
     assert kills >= 1
@@ -181,16 +176,15 @@ def test_a_killed_run_ends_with_the_same_bits(tiny, tmp_path):
 
 
 @pytest.mark.slow
-def test_interrupt_saves_and_says_how_to_go_on(tmp_path):
+def test_interrupt_saves_and_says_how_to_go_on(tmp_path, warm):
     (tmp_path / "long.toml").write_text(to_toml(TINY | {"stage": [TINY["stage"][1] | {"updates": 100_000}]}))
-    command = [sys.executable, "-m", "lapsus", "train", "long.toml", "-o", "run"]
     metrics, deadline = tmp_path / "run" / "metrics.jsonl", time.monotonic() + 300
-    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        while not (metrics.exists() and metrics.read_text()) and process.poll() is None and time.monotonic() < deadline:
-            time.sleep(0.05)
-        process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=300)
-    assert process.returncode == 130 and "lapsus resume run" in out and "Traceback" not in err
+    process = warm.lapsus("train", "long.toml", "-o", "run", cwd=tmp_path)
+    while not (metrics.exists() and metrics.read_text()) and process.running() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    done = process.wait()
+    assert done.returncode == 130 and "lapsus resume run" in done.stdout and "Traceback" not in done.stderr
     assert Run(tmp_path / "run").update > 0
 
 

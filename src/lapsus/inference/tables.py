@@ -100,7 +100,7 @@ def as_dict(fit: "Fit") -> dict:
         "swap_function": [] if fit.name == "none" else records(_with_degrees(fit, None)),
         "swap_functions": {n: records(_with_degrees(fit, n)) for n in several} if by_size else {},
         "converged": fit.converged,
-        "rhat": round(fit.rhat, 4),
+        "rhat": round(fit.rhat, 3),
         "warning": fit.warning,
         "summary": fit.summary(),
         "methods": fit.methods(),
