@@ -145,6 +145,27 @@ def test_interrupted_training_keeps_the_fit_and_goes_on(copy):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("margin", [True, False])
+def test_training_is_left_early_when_the_network_matches_with_a_margin_and_gets_no_better(tmp_path, margin):
+    with (
+        mock.patch("lapsus.discovery.stages.fit_trials", return_value=Discovery(made()).fit),
+        mock.patch("lapsus.discovery.target.ROUND", 2),
+        mock.patch("lapsus.discovery.stages.updates_within", return_value=10),
+        mock.patch("lapsus.study.match.Match.with_margin", margin),
+        mock.patch("lapsus.discovery.stages.excess", side_effect=[{"excess": e} for e in (0.5, 0.3, 0.29, 0.1)]),
+        mock.patch("lapsus.discovery.stages._Work.evaluate", side_effect=Interrupted),
+        pytest.raises(Interrupted),
+    ):
+        start = str(tiny_start(tmp_path))
+        discover(table(), minutes=1.0, output=tmp_path / "found", start_from=start, sizes=QUICK)
+    found = Discovery(tmp_path / "found")
+    (run,) = found.runs
+    # Rounds of 4, 2, 2 and 2 updates; the excess falls by less than a twentieth in the third.
+    assert [look["update"] for look in found.looks(run)] == [4, 6, 8]
+    assert run.update == (8 if margin else 10) and found.settled(run) == margin
+
+
+@pytest.mark.slow
 def test_a_half_written_fit_is_made_again(copy):
     fit = Discovery(copy).fit
     undo(copy, "fit")
@@ -515,6 +536,9 @@ def test_data_without_swaps_have_none_explained(tmp_path):
 
 @pytest.mark.parametrize("done, status", [(100, "passed"), (99, "nearly"), (40, "failed")])
 def test_a_time_that_was_up_first_is_not_passed(done, status):
-    network = SimpleNamespace(update=done, updates=100, evaluation={}, mechanism=Mechanism())
+    network = SimpleNamespace(update=done, updates=100, evaluation={}, mechanism=Mechanism(), settled=False)
     (check,) = [c for c in network_checks([network]) if c.name == "Training reached its end"]
     assert check.status == status and ("time was up first" in check.text) == (status != "passed")
+    network.settled = True  # left early on purpose
+    (check,) = [c for c in network_checks([network]) if c.name == "Training reached its end"]
+    assert check.status == "passed" and "no longer fell" in check.text
