@@ -103,13 +103,12 @@ def digest(data: bytes) -> str:
 @dataclass(frozen=True)
 class Job:
     """A command in a folder: `begin` puts there what it starts from, `command` is what to run now (None: it is done),
-    `bits` what came out. `often` is how many faults it gets for each of the others' own; slow ones get 1."""
+    `bits` what came out."""
 
     name: str
     begin: Callable[[Path], None]
     command: Callable[[Path], Callable[[], None] | None]
     bits: Callable[[Path], dict]
-    often: int = 1
 
 
 def _nothing(folder: Path) -> None:
@@ -328,13 +327,13 @@ def _discovery_bits(folder: Path) -> dict:
 MADE: dict[str, Path] = {}
 
 JOBS = (
-    Job("train", _nothing, _train, _run_bits, often=6),
-    Job("simulate", _trained, _simulate, _bytes("activity.nc"), often=3),
-    Job("simulate --force", _again, _force, _bytes("activity.nc"), often=3),
-    Job("reproduce", lambda folder: None, _figures, lambda f: _bytes(*FIGURES)(f / "figures"), often=3),
+    Job("train", _nothing, _train, _run_bits),
+    Job("simulate", _trained, _simulate, _bytes("activity.nc")),
+    Job("simulate --force", _again, _force, _bytes("activity.nc")),
+    Job("reproduce", lambda folder: None, _figures, lambda f: _bytes(*FIGURES)(f / "figures")),
     Job("sweep", _sweep_file, _sweep, _sweep_bits),
-    Job("fit", _table, _fit, _fit_bits, often=2),
-    Job("fit --force", _earlier_fit, _fit_force, _fit_bits, often=2),
+    Job("fit", _table, _fit, _fit_bits),
+    Job("fit --force", _earlier_fit, _fit_force, _fit_bits),
     Job("report", _trained, _report, lambda f: {"size": (f / "page.html").stat().st_size > 10_000}),
     Job("discover", _table, _discover, _discovery_bits),
 )

@@ -128,7 +128,7 @@ def main(folder: Path) -> None:
             found[write.__name__] = {"refused": str(error)}
         else:
             lost = [kind for (_, kind), why in tally.lost.items() if why]
-            found[write.__name__] = {"lost": lost, "losses": tally.losses, "states": tally.states}
+            found[write.__name__] = {"lost": lost, "losses": tally.losses, "states": sum(tally.states.values())}
     print(json.dumps(found))
 
 
