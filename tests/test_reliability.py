@@ -10,6 +10,7 @@ import warnings
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -311,6 +312,27 @@ def test_ctrl_c_outside_of_training_says_so(copy):
 
     ended = fork(work)
     assert ended.code == 130 and "stopped" in ended.text and not (copy / "activity.nc").exists()
+
+
+def test_answers_are_kept_when_their_pictures_are_there(copy, monkeypatch, tmp_path):
+    """Else a disk that is full at a picture would have cost it for good: answers that are there are not asked again."""
+    from command import lapsus
+
+    from lapsus.cli import analyse
+
+    asked = []
+    found = SimpleNamespace(to_dict=lambda: asked.append("once more") or {})
+    monkeypatch.setattr(analyse, "_analyse", lambda *_: found)
+    monkeypatch.setattr(analyse, "_beside", lambda found: {"said": ["so"], "row": {}})
+    for draws in (False, True, True):
+
+        def draw(found, path, draws=draws):
+            if not draws:
+                raise LapsusError("Cannot write the picture.")
+
+        monkeypatch.setattr(analyse, "_draw", draw)
+        lapsus("analyse", copy, "-o", "answers", cwd=tmp_path, code=0 if draws else 2)
+    assert len(asked) == 2
 
 
 # --- The files of a discovery ---

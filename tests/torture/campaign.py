@@ -16,6 +16,7 @@ from pathlib import Path
 from torture import hostile, jobs, tables
 from torture.child import deadline, run
 from torture.faults import SIGNALS, Fault
+from torture.sites import missed
 from torture.walk import MOST_TRIES, Reference, Walked, undisturbed, wrong
 
 MARK = "<!-- campaign -->"
@@ -68,7 +69,9 @@ class Tally:
                 f"| {name} | {len(reference.steps):,} | {len(set(reference.steps)):,} | {places}"
                 f" | {_share(struck, every)} | {self.states[name]:,} |"
             )
-        return "\n".join(lines)
+        every, without = missed({step for reference in self.references.values() for step in reference.steps})
+        said = f"{every - len(without)} of {every} calls in the code that write are taken by these commands"
+        return "\n".join([*lines, "", f"{said}; not {', '.join(without)}." if without else f"{said}."])
 
 
 def _share(met: Iterable, every: Iterable) -> str:
