@@ -1,10 +1,13 @@
 """One command walked through its steps on disk, struck at each, and what it comes to when it goes on."""
 
 import contextlib
+import gc
+import importlib
 import json
 import os
 import re
 import shutil
+import sys
 import time
 from collections import defaultdict
 from collections.abc import Callable
@@ -57,7 +60,7 @@ def undisturbed(job: jobs.Job, folder: Path) -> Reference:
         try:
             command()
         finally:
-            noted.write_text(json.dumps([count.steps, sorted(map(str, count.named))]))
+            noted.write_text(json.dumps([count.steps, sorted(map(str, count.named)), [*sys.modules]]))
 
     command = job.command(folder)
     assert command is not None
@@ -65,12 +68,24 @@ def undisturbed(job: jobs.Job, folder: Path) -> Reference:
     ended = run(work, seconds=600)
     seconds = time.monotonic() - began
     assert ended.code == 0 and job.command(folder) is None, f"{job.name} fails by itself: {ended.text}"
-    steps, named = json.loads(noted.read_text())
+    steps, named, modules = json.loads(noted.read_text())
+    _import(modules)
     unseen = [
         path for path in set(folder.rglob("*")) - before if str(path) not in named and path.name not in jobs.ELSEWHERE
     ]
     assert not unseen, f"{job.name} writes past lapsus.files: {unseen}"
     return Reference(job.bits(folder), [(step, place) for step, place in steps], seconds)
+
+
+def _import(modules: list[str]) -> None:
+    """What a command imports, once for all forks that run it again; and nothing of it is looked at by the garbage
+    collector, since a page of memory that is touched is copied for each fork."""
+    for name in modules:
+        if name not in sys.modules:
+            with contextlib.suppress(Exception):
+                importlib.import_module(name)
+    gc.collect()
+    gc.freeze()
 
 
 class Walked:
