@@ -90,11 +90,13 @@ def walked(write, folder: Path) -> Tally:
         if (folder / "said" / "done").exists():
             return None
 
-        def say(what: str) -> None:
-            files.write_text(folder / "said" / what, "")
+        def go() -> None:
+            write(folder / "table", new)
+            files.write_text(folder / "said" / "done", "")
+            files.remove(folder / "said" / "nothing")  # a step more, at which the power is cut when all is said
 
         def work() -> None:
-            guarded(lambda: (write(folder / "table", new), say("done"), say("all")))
+            guarded(go)
 
         return work
 

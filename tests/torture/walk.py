@@ -242,4 +242,4 @@ def wrong(ended: Ended, kind: str | None) -> str:
 
 
 def _difference(found: dict, expected: dict) -> str:
-    return ", ".join(key for key in expected if found.get(key) != expected[key])[:200]
+    return ", ".join(key for key in expected | found if found.get(key) != expected.get(key))[:200]
