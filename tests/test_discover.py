@@ -97,7 +97,7 @@ SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in ("probe", "report
 @pytest.mark.parametrize("model", ["none", "constant", *SLOW])
 def test_the_target_has_the_swap_probabilities_of_the_fit(model):
     trials = read_trials(observer_path())
-    fit = fit_trials(trials[np.arange(len(trials)) < 400], model, seed=1)
+    fit = fit_trials(trials[np.arange(len(trials)) < 250], model, seed=1)
     conditions, p = asked(fit)
     assert model == "none" or (p > 0.01).all(), "a swap probability of zero would say little"
     weights = fitted_behaviour(fit, 2, "feature").weights(conditions)
@@ -142,6 +142,27 @@ def test_interrupted_training_keeps_the_fit_and_goes_on(copy):
     assert (
         len(found.done) == len(STAGES) and (network / "config.toml").read_bytes() == kept and found.runs[0].update > 0
     )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("margin", [True, False])
+def test_training_is_left_early_when_the_network_matches_with_a_margin_and_gets_no_better(tmp_path, margin):
+    with (
+        mock.patch("lapsus.discovery.stages.fit_trials", return_value=Discovery(made()).fit),
+        mock.patch("lapsus.discovery.target.ROUND", 2),
+        mock.patch("lapsus.discovery.stages.updates_within", return_value=10),
+        mock.patch("lapsus.study.match.Match.with_margin", margin),
+        mock.patch("lapsus.discovery.stages.excess", side_effect=[{"excess": e} for e in (0.5, 0.3, 0.29, 0.1)]),
+        mock.patch("lapsus.discovery.stages._Work.evaluate", side_effect=Interrupted),
+        pytest.raises(Interrupted),
+    ):
+        start = str(tiny_start(tmp_path))
+        discover(table(), minutes=1.0, output=tmp_path / "found", start_from=start, sizes=QUICK)
+    found = Discovery(tmp_path / "found")
+    (run,) = found.runs
+    # Rounds of 4, 2, 2 and 2 updates; the excess falls by less than a twentieth in the third.
+    assert [look["update"] for look in found.looks(run)] == [4, 6, 8]
+    assert run.update == (8 if margin else 10) and found.settled(run) == margin
 
 
 @pytest.mark.slow
@@ -462,6 +483,10 @@ def test_five_sentences_and_failures_first(model):
     facts = Facts(2, "feature", "x", 0.0, True, 0.001, 0.0)
     fit = described(model)
     assert len(words.five_sentences(fit, networks, facts)) == 5
+    # Of several networks, the verdict is of all, and the mechanism that of the first.
+    other = replace(networks[0].match, matched=not networks[0].match.matched)
+    said = words.five_sentences(fit, [networks[0], replace(networks[0], match=other)], facts)
+    assert "1 of 2 are matched" in said[2] and said[3].startswith("Of the first network")
     found = in_order(fit_checks(fit) + match_checks(networks, 2, False) + network_checks(networks))
     order = [c.status for c in found]
     assert order == sorted(order, key=["failed", "not checked", "nearly", "passed"].index)
@@ -497,7 +522,9 @@ def test_data_without_swaps_have_none_explained(tmp_path):
     rows = table(subject="S")
     rows["response"] = (rows["target"] + np.random.default_rng(0).normal(0, 12, len(rows)) + 180) % 360 - 180
     start = str(tiny_start(tmp_path))
-    found = discover(rows, minutes=0.1, output=tmp_path / "found", start_from=start, say=lambda t: None, sizes=QUICK)
+    quick = lambda used, seed: fit_trials(used, "auto", models=("none", "constant"), seed=seed)  # noqa: E731
+    with mock.patch("lapsus.discovery.stages.fit_trials", quick):
+        found = discover(rows, minutes=MINUTES, output=tmp_path / "found", start_from=start, sizes=QUICK)
     assert found.fit.name == "none"
     (mechanism,) = found.mechanisms
     for name in ("commitment", "transplant", "pushes", "swap_axis", "kind", "decoding", "prediction"):
@@ -509,6 +536,9 @@ def test_data_without_swaps_have_none_explained(tmp_path):
 
 @pytest.mark.parametrize("done, status", [(100, "passed"), (99, "nearly"), (40, "failed")])
 def test_a_time_that_was_up_first_is_not_passed(done, status):
-    network = SimpleNamespace(update=done, updates=100, evaluation={}, mechanism=Mechanism())
+    network = SimpleNamespace(update=done, updates=100, evaluation={}, mechanism=Mechanism(), settled=False)
     (check,) = [c for c in network_checks([network]) if c.name == "Training reached its end"]
     assert check.status == status and ("time was up first" in check.text) == (status != "passed")
+    network.settled = True  # left early on purpose
+    (check,) = [c for c in network_checks([network]) if c.name == "Training reached its end"]
+    assert check.status == "passed" and "no longer fell" in check.text

@@ -471,4 +471,6 @@ def test_the_time_left_is_that_of_the_work_left():
     assert bar.left(5.0) == ", at most about 0:45 left"
     bar.stage("third", weight=8)
     assert bar.left(20.0) == ", at most about 1:20 left"
+    assert bar.left(20.0, since=50.0) == ", at most about 0:30 left"  # it runs while the chains do
+    assert bar.left(20.0, since=90.0) == ""
     assert Bar(False).left(5.0) == ""

@@ -20,8 +20,8 @@ from lapsus.inference.candidates import Candidate, Choice, search
 from lapsus.inference.compared import comparison, disagreement
 from lapsus.inference.loo import Loo
 from lapsus.inference.power import power, simulate_experiment
-from lapsus.inference.result import SubjectFits
 from lapsus.inference.sampler import effective_draws, split_rhat
+from lapsus.inference.subjects import SubjectFits
 from lapsus.plots import swap_functions
 from lapsus.statistics.counts import expected_count
 from lapsus.trials import Trials
@@ -136,7 +136,11 @@ def test_a_difference_between_conditions_is_found_and_none_is_not(tmp_path):
         assert (row["low"] > 0) == (difference > 0)
         assert row["low"] < difference < row["high"]
         assert {"subject", "condition"} <= set(found.rates)
-    assert "Differences between conditions" in found.summary() and "b − a, circular s.d.: " in found.summary()
+    assert "Differences between conditions for a typical subject [95" in found.summary()  # there is one set size
+    assert "b − a, circular s.d.: " in found.summary() and "], f averaged over conditions." in found.summary()
+    figure, ax = plt.subplots()
+    assert swap_functions.swap_probability(ax, found).get_ylabel().endswith("\nf averaged over conditions")
+    plt.close(figure)
     written = pd.read_csv(found.save(tmp_path / "out") / "contrasts.csv").set_index("measure")
     assert written.loc["swap rate", "difference"] == pytest.approx(row["difference"], rel=1e-5)
     assert written.loc["circular s.d.", "unit"] == "degrees of orientation"
@@ -162,6 +166,18 @@ def test_power_grows_with_trials():
     assert (table["false_positives"] <= 0.5).all() and (table["low"] <= table["power"]).all()
     with pytest.raises(LapsusError, match="probabilities"):
         power([4], [8], swap=0.9, difference=0.3, repeats=2)
+
+
+def test_the_power_command_says_when_its_simulations_are_few(monkeypatch):
+    def said(low):
+        rows = [[4, 8, 0.3, 0.1, 0.6, 0.0], [4, 60, 0.9, low, 0.98, 0.0]]
+        columns = ["subjects", "trials", "power", "low", "high", "false_positives"]
+        monkeypatch.setattr("lapsus.inference.power.power", lambda *_, **__: pd.DataFrame(rows, columns=columns))
+        return CliRunner().invoke(app, ["power"]).output
+
+    reached = "80 % are reached with 4 subjects and 60 trials of each in each condition"
+    assert f"{reached} (40 experiments leave 60 to 98 %: raise --repeats)." in said(0.6)
+    assert f"{reached}." in said(0.85)
 
 
 def test_a_bias_is_found_and_estimated():
@@ -327,7 +343,7 @@ def test_responsibilities_of_networks_tell_swaps_from_guesses():
     guessing = BNS(swap=NoSwap(), uniform=0.2)
     x_T = guessing.sample(conditions, 4000, generator)
     assert swap_probability(guessing, conditions, x_T).max() < 1e-6
-    nearest = nearest_item(conditions, x_T) != conditions["cued"][:, None]
+    nearest = nearest_item(conditions, x_T)[0] != conditions["cued"][:, None]
     assert nearest.double().mean() > 0.05
 
 

@@ -8,7 +8,7 @@ import typer
 
 from lapsus.cli.train import Trust
 
-# An option that evaluate and simulate share.
+# An option that evaluate, simulate, analyse and reproduce share.
 Delay = Annotated[
     str | None,
     typer.Option(
@@ -21,13 +21,14 @@ Delay = Annotated[
 
 
 def delays_of(text: str | None) -> list[int]:
-    """Whole numbers from "20" or "5,10,20"; none from None."""
+    """Whole numbers from "20" or "5,10,20", each once; none from None."""
     from lapsus.errors import LapsusError
 
     parts = [] if text is None else [part.strip() for part in text.split(",")]
-    if not all(part.isdecimal() for part in parts):
-        raise LapsusError(f"--delay takes a number of steps or several, as in 20 or 5,10,20; it got {text!r}.")
-    return [int(part) for part in parts]
+    if text is not None and not all(part.isdecimal() and len(part) < 10 for part in parts):
+        shown = repr(text if len(text) <= 40 else text[:40] + "…")
+        raise LapsusError(f"--delay takes a number of steps or several, as in 20 or 5,10,20; it got {shown}.")
+    return list(dict.fromkeys(map(int, parts)))
 
 
 def command(

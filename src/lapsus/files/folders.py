@@ -73,24 +73,24 @@ def check_place(folder: str | Path, kind: str, belongs: Callable[[Path], bool] |
     try:
         there = next(path for path in (place, *place.parents) if os.path.lexists(path))
         if not there.is_dir():
-            raise LapsusError(f"{short(there)} is a file, not a folder; -o names another one.")
+            raise LapsusError(f"{short(there)} is a file, not a folder; name another one.")
         held = sorted(p.name for p in place.iterdir() if not _passing(p.name)) if there == place else []
         if belongs is not None and there == place:  # the folder as a whole is replaced
             if os.path.ismount(place) or place.samefile(Path.cwd()):
-                raise LapsusError(f"{short(folder)} cannot be replaced as a whole; -o names a folder within it.")
+                raise LapsusError(f"{short(folder)} cannot be replaced as a whole; name a folder within it.")
             there = place.parent
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise LapsusError(f"{short(folder)} cannot be a folder here: {reason}; -o names another one.") from error
+        raise LapsusError(f"{short(folder)} cannot be a folder here: {reason}; name another one.") from error
     if not os.access(there, os.R_OK | os.W_OK | os.X_OK):
-        raise LapsusError(f"{short(folder)} cannot be written: no permission in {short(there)}; -o names another one.")
+        raise LapsusError(f"{short(folder)} cannot be written: no permission in {short(there)}; name another one.")
     if not held:
         return False
     foreign = [name for name in held if belongs is not None and not belongs(place / name)]
     if foreign or (belongs is None and _MARKERS[kind] not in held):
         others = [other for other, marker in _MARKERS.items() if other != kind and marker in held]
         what = f"holds a {others[0]}" if others else f"holds other files ({short(', '.join((foreign or held)[:3]))})"
-        raise LapsusError(f"{short(folder)} {what} and is not a {kind}; -o names a new or empty folder.")
+        raise LapsusError(f"{short(folder)} {what} and is not a {kind}; name a new or empty folder.")
     return True
 
 
