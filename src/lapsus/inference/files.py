@@ -170,7 +170,7 @@ def load_fit(folder: str | Path, made: type["Fit"]) -> "Fit":
     """The Fit (`made`) in a folder that `save_fit` wrote (or in its fit.nc), of this version or of the first."""
     path = Path(folder) / "fit.nc" if Path(folder).is_dir() else Path(folder)
     if not path.exists():
-        raise LapsusError(f"{path}: there is no such fit; `lapsus fit … -o FOLDER` writes one.")
+        raise LapsusError(f"{path}: there is no such fit; `lapsus fit` writes one.")
     dataset = read_netcdf(path)
     if dataset.attrs.get("format") not in (FORMAT, "lapsus fit 1"):
         raise LapsusError(f"{path}: is not a fit that lapsus wrote.")

@@ -62,7 +62,7 @@ def fit(
     >>> lapsus.fit(trials, "constant", progress=False).name
     'constant'
     """
-    trials = _as_trials(trials)
+    trials = as_trials(trials)
     names = _models(model, models, trials)
     emissions = _emissions(emission, model, models, trials)
     condition = _check(by, sets, trials)
@@ -131,7 +131,8 @@ def _check_scatter(trials: Trials) -> None:
         )
 
 
-def _as_trials(trials: Trials | pd.DataFrame | str | Path) -> Trials:
+def as_trials(trials: Trials | pd.DataFrame | str | Path) -> Trials:
+    """Trials as they are, or those of a table or of a file."""
     if isinstance(trials, Trials):
         return trials
     if isinstance(trials, pd.DataFrame):

@@ -14,7 +14,7 @@ from lapsus.circular import difference
 from lapsus.files import write_figure
 from lapsus.inference.result import Fit
 from lapsus.inference.subjects import SubjectFits
-from lapsus.plots.style import BLUE, GREY, ORANGE, TEXT_WIDTH, VERMILION, lettered, note, style
+from lapsus.plots.style import BLUE, GREY, ORANGE, TEXT_WIDTH, VERMILION, legend_above, lettered, note, style
 from lapsus.plots.subject_fits import subject_swap_functions, subjects
 from lapsus.plots.swap_functions import (
     degree_axis,
@@ -62,8 +62,8 @@ def errors(ax: Axes, fit: Fit) -> Axes:
     _bars_and_band(ax, edges, _histogram(fit.trials.error, edges), predicted, fit.trials.degrees)
     degree_axis(ax, True, "response − target (°)", fit.trials.degrees)
     ax.set_ylabel("density (per degree)")
-    ax.set_ylim(0, 1.25 * ax.get_ylim()[1])
-    ax.legend(loc="upper right")
+    ax.set_ylim(bottom=0)
+    legend_above(ax)
     return ax
 
 
@@ -98,8 +98,7 @@ def non_target_errors(ax: Axes, fit: Fit) -> Axes:
     ax.axhline(0, color="0.3", lw=0.6)
     degree_axis(ax, True, "response − non-target (°)", fit.trials.degrees)
     ax.set_ylabel("density above chance\n(per degree)")
-    ax.set_ylim(top=1.3 * ax.get_ylim()[1])
-    ax.legend(loc="upper right")
+    legend_above(ax)
     return ax
 
 
@@ -134,8 +133,8 @@ def predictive(ax: Axes, fit: Fit) -> Axes:
     )
     degree_axis(ax, False, f"non-target's {name_of(fit, feature)} distance (°)", scale_of(fit, feature))
     ax.set_ylabel("responses nearest to\nthat non-target (%)")
-    ax.set_ylim(0, 1.25 * ax.get_ylim()[1])
-    ax.legend(loc="upper right")
+    ax.set_ylim(bottom=0)
+    legend_above(ax)
     return ax
 
 

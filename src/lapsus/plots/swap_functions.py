@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from lapsus.inference.interpolation import distinct
 from lapsus.inference.result import Fit
 from lapsus.inference.words import averaged_over, sizes_apart
-from lapsus.plots.style import BLUE, GREY, ORANGE, lettered, note
+from lapsus.plots.style import BLUE, GREY, ORANGE, legend_above, lettered, note
 
 __all__ = [
     "averaged",
@@ -151,10 +151,8 @@ def swap_probability(ax: Axes, fit: Fit) -> Axes:
     """Posterior of p(swap) with one distractor, with its 95 % band; a line a set size, where they differ."""
     curve(ax, fit, "p_swap", "p_low", "p_high", "p(swap), one non-target", average=False)
     if fit.name not in ("none", "both"):
-        top = min(ax.get_ylim()[1], 1.0)
-        ax.set_ylim(0, (1.4 + 0.1 * max(len(sizes_apart(fit)) - 3, 0)) * top)  # room for the legend
-        ax.set_yticks([tick for tick in ax.get_yticks() if tick <= 1])
-        ax.legend(loc="upper right")
+        ax.set_ylim(0, min(ax.get_ylim()[1], 1.0))
+        legend_above(ax)
     return ax
 
 
