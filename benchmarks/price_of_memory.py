@@ -2,9 +2,9 @@
 
 persistent-feature-smooth-2 is trained from the shipped base as its file says, but within other rate budgets and, with
 `--penalty`, with a fixed penalty instead of a budget, or with one that grows from the first stage to the second
-(`--penalty 1e-8,3e-7`). Printed are the measures of `lapsus evaluate --delay …` for each and the root mean square rate
-at each delay; drawn are precision and swap curve against rates and delay. The budget that ships is not trained again;
-another takes about six core-minutes, and the folder keeps it.
+(`--penalty 1e-8,3e-7`). Printed are the measures of `lapsus evaluate --delay …` for each, the root mean square rate at
+each delay, and what the price of rates came to; drawn are precision and swap curve against rates and delay. The budget
+that ships is not trained again; another takes about six core-minutes, and the folder keeps it.
 """
 
 import argparse
@@ -30,11 +30,11 @@ def measure(label: str, model: Model, threads: int | None) -> list[dict]:
     return [shared | row | {"rate": rms_rate(model.at(delay=row["delay"]))} for row in rows]
 
 
-def trained(name: str, described: Experiment, folder: Path, threads: int | None) -> Model:
+def trained(name: str, described: Experiment, folder: Path, threads: int | None) -> lapsus.Run:
     run = lapsus.Run.of(folder / name, described)
     if run.update < run.experiment.updates and lapsus.train(run, threads=threads).reason != "done":
         sys.exit("Stopped; the same command goes on.")
-    return run.model()
+    return run
 
 
 def with_penalties(penalties: list[float]) -> Experiment:
@@ -108,15 +108,24 @@ def main() -> None:
         asked["penalty " + " then ".join(f"{p:g}" for p in penalties)] = with_penalties(penalties)
     print("| budget | delay | rate | median error (°) | curve, mean | curve, max | away | excess | norm ratio |")
     print("|---|---|---|---|---|---|---|---|---|")
-    rows = []
+    rows, prices = [], {}
     for label, described in asked.items():
-        folder = label.replace(" ", "-") if label.startswith("penalty") else f"budget-{label}"
-        model = lapsus.load(NAME) if described is None else trained(folder, described, args.output, args.threads)
+        if described is None:
+            model = lapsus.load(NAME)
+        else:
+            folder = label.replace(" ", "-") if label.startswith("penalty") else f"budget-{label}"
+            run = trained(folder, described, args.output, args.threads)
+            model = run.model()
+            prices[label] = {line["stage"]: line["rate_price"] for line in run.metrics() if "rate_price" in line}
         for row in measure(label, model, args.threads):
             rows.append(row)
             numbers = [f"{np.degrees(row['median_error']):.1f}", *(f"{row[key]:.3f}" for key in MEASURES[1:])]
             cells = [label, str(row["delay"]), f"{row['rate']:.1f}", *numbers, f"{row['norm_ratio']:.2f}"]
             print(f"| {' | '.join(cells)} |", flush=True)
+    print("\nThe price of rates at the end of each stage:")
+    for label, found in prices.items():
+        if found:
+            print(f"budget {label}: " + ", ".join(f"{price:.3g}" for price in found.values()))
     if args.figure:
         draw(rows, args.figure)
 

@@ -13,7 +13,9 @@ from command import lapsus
 from typer.main import get_command
 
 from lapsus.cli import app, words
+from lapsus.cli.evaluate import delays_of
 from lapsus.cli.words import OPTIONS
+from lapsus.errors import LapsusError
 from lapsus.training.experiment import to_toml
 
 TINY = {
@@ -66,6 +68,13 @@ def test_evaluate_at_other_delays(folder):
     assert one["median_error"] == rows["delays"][1]["median_error"] != rows["delays"][0]["median_error"]
     assert "by likelihood" in lapsus("evaluate", "run", "--conditions", 32, "--delay", "2,9", cwd=folder)
     assert "as in 20 or 5,10,20" in lapsus("evaluate", "run", "--delay", "soon", cwd=folder, code=2)
+
+
+def test_delays_are_whole_numbers_each_once():
+    assert delays_of(None) == [] and delays_of("0") == [0] and delays_of("5, 20,5") == [5, 20]
+    for text in ("", "-1", "soon", "5,", "3-7", "1.5", "9" * 5000):
+        with pytest.raises(LapsusError, match="as in 20 or 5,10,20"):
+            delays_of(text)
 
 
 def test_simulate_at_other_delays(folder):

@@ -63,7 +63,7 @@ def mechanism(rows: pd.DataFrame) -> str:
 
     header = ["network", "half-time [95 %]", "fixed at cue onset", "at its offset", "carried by x", "by m"]
     header += ["push along alignment", "axis, area", "colour alone", "kind", "trials part at", "memories last (steps)"]
-    header += ["fixed points", "half-time, linear response", "left out"]
+    header += ["fixed points", "half-time, linear response", "processor (s)", "left out"]
     lines = []
     for _, row in rows.sort_values("network").iterrows():
         half = f"{of(row, 'half_time', '.1f')} [{of(row, 'half_low', '.1f')}, {of(row, 'half_high', '.1f')}]"
@@ -82,6 +82,7 @@ def mechanism(rows: pd.DataFrame) -> str:
                 "stay" if known and lasts == "–" else lasts,
                 of(row, "fixed_points", ".0f"),
                 of(row, "linear_half_time", ".1f"),
+                of(row, "seconds", ".0f"),
                 row["left_out"] if isinstance(row.get("left_out"), str) else "",
             ]
         )

@@ -107,6 +107,19 @@ class Discovery:
                 raise ValueError("networks are not names")
         return [Run(inside(self.path, "networks", name), self.trust) for name in names]
 
+    def looks(self, run: Run) -> list[dict]:
+        """What was seen of a network after each round of its training."""
+        name = f"networks/{run.path.name}.json"
+        if not (self._folder / name).is_file():
+            return []
+        with understood(self.path / name):
+            return from_plain(list[dict], self._folder.json(name)["looks"])
+
+    def settled(self, run: Run) -> bool:
+        """Whether a network was left early: it matched with a margin and its excess no longer fell."""
+        with understood(self.path / f"networks/{run.path.name}.json"):
+            return bool(self.looks(run) and self.looks(run)[-1]["settled"])
+
     @cached_property
     def models(self) -> list[Model]:
         return [run.model() for run in self.runs]
@@ -167,6 +180,7 @@ class Discovery:
                 mechanism,
                 self.arrays(number),
                 match,
+                self.settled(run),
             )
             for number, (run, evaluation, match, mechanism) in enumerate(parts)
         ]
