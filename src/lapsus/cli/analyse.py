@@ -70,8 +70,8 @@ def command(
             found = _analyse(name, opened, steps, seed, threads)
             result = found.to_dict() | _beside(found, process_time() - begun) | {"made_of": made_of}
             if path is not None:
+                _draw(found, path)  # first: with the answers there, nothing is made again
                 write_json(path, asked | result)
-                _draw(found, path)
         result = result | asked
         results.append(result)
         if not json:
