@@ -9,6 +9,10 @@ import numpy as np
 import pytest
 import torch
 import warm as warm_process
+from tiny_experiment import TINY
+
+from lapsus import read_experiment
+from lapsus.training import Experiment
 
 # Tests are many small operations: a second thread would only wait for the first, the more so on a busy machine.
 torch.set_num_threads(1)
@@ -44,6 +48,11 @@ def human_data() -> Path:
     if not folder.is_dir():
         pytest.skip(f"no human data at {folder} (set LAPSUS_DATA)")
     return folder
+
+
+@pytest.fixture
+def tiny() -> Experiment:
+    return read_experiment(TINY)
 
 
 RUNNING: list[warm_process.Warm] = []

@@ -164,7 +164,7 @@ CUES = ("cue-combination-median", "cue-combination-p95", "cue-combination-modes"
 
 
 def combines_cues():
-    model, sizes = load("cue-combination"), replace(QUICK_FIGURES, cue_grid=10, cue_samples=800)
+    model, sizes = load("cue-combination"), replace(QUICK_FIGURES, cue_grid=10, cue_modes_grid=24, cue_samples=1600)
     return Networks({"cue-combination": lambda: model}, {"cue-combination": "made"}, sizes)
 
 

@@ -16,8 +16,9 @@ from torture.jobs import cli
 from lapsus.analysis.activity import activity_dataset
 from lapsus.errors import LapsusError
 from lapsus.files import write_json
-from lapsus.sweep import Sweep, collect, plan_sweep, read_sweep
-from lapsus.sweep.claims import live
+from lapsus.sweep import Sweep, plan_sweep, read_sweep
+from lapsus.sweep.collected import collect
+from lapsus.sweep.holders import live
 from lapsus.sweep.member import run_member
 from lapsus.sweep.status import describe
 from lapsus.sweep.worker import _log_to

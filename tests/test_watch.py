@@ -77,12 +77,8 @@ def ask(port, path, host=None, method="GET"):
 @contextmanager
 def started(run, warm):
     """`lapsus watch` as a process of its own, on a free port."""
-    process = warm.lapsus("watch", run.path, "--no-browser", cwd=run.path.parent)
-    try:
+    with warm.lapsus("watch", run.path, "--no-browser", cwd=run.path.parent) as process:
         yield process, int(process.said(r"http://127\.0\.0\.1:(\d+)/")[1])
-    finally:
-        process.send_signal(signal.SIGKILL)
-        process.wait()
 
 
 @pytest.fixture(scope="module")

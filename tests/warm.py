@@ -80,13 +80,21 @@ class Warm:
 
 @dataclass
 class Started:
-    """A process that runs, or has been waited for: then `done` says how it ended."""
+    """A process that runs, or has been waited for: then `done` says how it ended. As a context it ends with it."""
 
     warm: Warm
     pid: int
     stdout: Path
     stderr: Path
     done: Done | None = None
+
+    def __enter__(self) -> "Started":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Whatever became of the test, nothing of it goes on."""
+        self.send_signal(signal.SIGKILL)
+        self.wait()
 
     def send_signal(self, number: int) -> None:
         if self.done is None:

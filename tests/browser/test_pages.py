@@ -2,7 +2,6 @@
 
 import os
 import re
-import signal
 import sys
 from pathlib import Path
 
@@ -221,10 +220,8 @@ def test_gallery_and_ensemble_read_well(browser, others, name, width, dark):
 @pytest.fixture(scope="module")
 def live(tmp_path_factory, warm):
     path = tiny_start(tmp_path_factory.mktemp("live"))
-    process = warm.lapsus("watch", path, "--no-browser", cwd=path.parent)
-    yield process.said(r"http://\S+")[0]
-    process.send_signal(signal.SIGTERM)
-    process.wait()
+    with warm.lapsus("watch", path, "--no-browser", cwd=path.parent) as process:
+        yield process.said(r"http://\S+")[0]
 
 
 @pytest.mark.parametrize("width, dark", [(390, False), (1280, True)])

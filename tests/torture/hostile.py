@@ -22,7 +22,7 @@ import numpy as np
 
 from lapsus.errors import LapsusError
 from torture.child import memory_limit, run
-from torture.jobs import TINY
+from torture.jobs import TINY, make_sweep
 from torture.mutations import (
     mutate_assignments,
     mutate_bytes,
@@ -308,7 +308,7 @@ def make(folder: Path, run_folder: Path, found: Path | None) -> None:
         (folder / "activity").mkdir()
         simulate(load(run_folder), 8, 4).to_netcdf(folder / "activity" / "activity.nc", engine="h5netcdf")
         fit(trials, "constant", seed=1).save(folder / "fit")
-    _make_sweep(folder / "sweep", run_folder)
+    _make_sweep(folder / "sweep")
     _make_bids(folder / "bids", text)
     _make_r(folder / "R", numbers.reset_index(drop=True))
     shutil.copytree(run_folder, folder / "run")
@@ -321,20 +321,13 @@ def make(folder: Path, run_folder: Path, found: Path | None) -> None:
             reader.read(folder / reader.folder)
 
 
-def _make_sweep(folder: Path, run_folder: Path) -> None:
-    """Two members, of which one is done and one has failed."""
+def _make_sweep(folder: Path) -> None:
+    """With one that works on the member that failed."""
     from lapsus.files import write_json
-    from lapsus.sweep import Sweep, plan_sweep, read_sweep
 
-    described = read_sweep({"name": "small", "experiment": str(run_folder.parent / "tiny.toml"), "seeds": 2})
-    sweep = Sweep.make(folder, plan_sweep(described, folder))
-    shutil.copytree(run_folder, sweep.run_folder("tiny-1"))
-    _without_place(sweep.run_folder("tiny-1"))
-    curve = [{"distance": 0.1 * k, "rate": 0.1, "low": 0.05, "high": 0.2, "target": 0.1} for k in range(3)]
-    evaluation = {"excess": 0.05, "excess_interval": [0.04, 0.06], "swap_curve": curve, "away": None, "word": "x"}
-    write_json(sweep.measures_file("tiny-1"), {"evaluation": evaluation})
-    assert sweep.measures_file("tiny-1") == folder / MEASURES, sweep.measures_file("tiny-1")
-    sweep.note_failure("tiny-2", "it diverged", ["Traceback", "ValueError"])
+    make_sweep(folder)
+    _without_place(folder / "members" / "tiny-1")
+    assert (folder / MEASURES).is_file(), [*folder.rglob("measures*")]
     (folder / "working").mkdir()
     write_json(folder / "working" / "tiny-2.json", {"host": "elsewhere", "pid": 7, "began": "5", "token": "ab"})
 

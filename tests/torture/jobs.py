@@ -103,13 +103,12 @@ def digest(data: bytes) -> str:
 @dataclass(frozen=True)
 class Job:
     """A command in a folder: `begin` puts there what it starts from, `command` is what to run now (None: it is done),
-    `bits` what came out. `often` is how many faults it gets for each of the others' own; slow ones get 1."""
+    `bits` what came out."""
 
     name: str
     begin: Callable[[Path], None]
     command: Callable[[Path], Callable[[], None] | None]
     bits: Callable[[Path], dict]
-    often: int = 1
 
 
 def _nothing(folder: Path) -> None:
@@ -154,6 +153,11 @@ def _bytes(*names: str) -> Callable[[Path], dict]:
     return lambda folder: {name: digest((folder / name).read_bytes()) for name in names}
 
 
+def _placeless(found: Path, folder: Path) -> dict:
+    """Of every file that was made, without the name of the folder in which it was."""
+    return {path.name: digest(path.read_bytes().replace(bytes(folder), b"")) for path in found.iterdir()}
+
+
 def _again(folder: Path) -> None:
     _trained(folder)
     (folder / "activity.nc").write_bytes(b"an earlier simulation")
@@ -178,7 +182,9 @@ def _fit(folder: Path):
 
 
 def _earlier_fit(folder: Path) -> None:
-    _table(folder)
+    first, *rows = MADE["table"].read_text().splitlines()
+    rows = [row.replace("observer", f"observer {k % 2}") for k, row in enumerate(rows)]
+    (folder / "trials.csv").write_text("\n".join([first, *rows]))
     (folder / "fit").mkdir()
     for name in ("fit.nc", "summary.json"):
         (folder / "fit" / name).write_bytes(b"{}")
@@ -190,17 +196,24 @@ def _fit_force(folder: Path):
         raise AssertionError("the earlier fit is gone")
     if summary.read_bytes() != b"{}":
         return None
-    return cli("fit", folder / "trials.csv", "--model", "constant", "-o", folder / "fit", "--seed", 1, "--force")
+    options = ("--model", "constant", "--by", "subject", "--seed", 1, "--force")
+    return cli("fit", folder / "trials.csv", *options, "-o", folder / "fit")
 
 
 def _fit_bits(folder: Path) -> dict:
+    """Of one fit, or of one a subject."""
     from lapsus.files import read_netcdf
 
-    stored = read_netcdf(folder / "fit" / "fit.nc")
-    arrays = {name: digest(np.ascontiguousarray(v.to_numpy().astype(str)).tobytes()) for name, v in stored.items()}
-    summary = timeless(json.loads((folder / "fit" / "summary.json").read_text()))
-    summary["summary"] = re.sub(r"[\d.,]+ s\b", "", summary["summary"])  # ends with the seconds it took
-    return {"arrays": arrays, "summary": summary, "names": sorted(path.name for path in (folder / "fit").iterdir())}
+    fit = folder / "fit"
+    found: dict = {"names": sorted(str(path.relative_to(fit)) for path in fit.rglob("*"))}
+    for path in fit.rglob("fit.nc"):
+        stored = read_netcdf(path)
+        arrays = {name: digest(np.ascontiguousarray(v.to_numpy().astype(str)).tobytes()) for name, v in stored.items()}
+        found[f"arrays of {path.parent.name}"] = arrays
+    for path in fit.rglob("summary.json"):  # the summary ends with the seconds it took
+        text = re.sub(r"[\d.,]+ s\b", "", json.dumps(timeless(json.loads(path.read_text()))))
+        found[f"summary of {path.parent.name}"] = digest(text.encode())
+    return found
 
 
 SWEEP = """
@@ -246,6 +259,54 @@ def _sweep_bits(folder: Path) -> dict:
         found[f"{run.name}: weights"] = digest((run / "checkpoint-00000003.safetensors").read_bytes())
         found |= {f"{run.name}: measures": timeless(json.loads(p.read_text())) for p in run.glob("measures-*.json")}
     return found
+
+
+def _swept(folder: Path) -> None:
+    make_sweep(folder / "sweep")
+
+
+def _collect(folder: Path):
+    done = (folder / "sweep" / "collected" / "index.html").exists()
+    return None if done else cli("sweep", "collect", folder / "sweep")
+
+
+def _collected_bits(folder: Path) -> dict:
+    return _placeless(folder / "sweep" / "collected", folder)
+
+
+def make_sweep(folder: Path) -> None:
+    """Two members, of which one is done and one has failed."""
+    from lapsus.files import write_json
+    from lapsus.sweep import Sweep, plan_sweep, read_sweep
+
+    described = read_sweep({"name": "small", "experiment": str(MADE["run"].parent / "tiny.toml"), "seeds": 2})
+    sweep = Sweep.make(folder, plan_sweep(described, folder))
+    shutil.copytree(MADE["run"], sweep.run_folder("tiny-1"))
+    curve = [{"distance": 0.1 * k, "rate": 0.1, "low": 0.05, "high": 0.2, "target": 0.1} for k in range(3)]
+    evaluation = {"excess": 0.05, "excess_interval": [0.04, 0.06], "swap_curve": curve, "away": None, "word": "x"}
+    write_json(sweep.measures_file("tiny-1"), {"evaluation": evaluation})
+    sweep.note_failure("tiny-2", "it diverged", ["Traceback", "ValueError"])
+
+
+def _analyse(folder: Path):
+    if (folder / "answers" / "mechanism.csv").exists():
+        return None
+
+    def work() -> None:
+        from unittest import mock
+
+        from lapsus.study import mechanism
+        from lapsus.study.sizes import QUICK
+
+        quick = mechanism.analyse.__kwdefaults__ | {"sizes": QUICK}
+        with mock.patch.object(mechanism.analyse, "__kwdefaults__", quick):
+            cli("analyse", folder / "run", "-o", folder / "answers")()
+
+    return work
+
+
+def _answers(folder: Path) -> dict:
+    return _placeless(folder / "answers", folder)
 
 
 def _figures(folder: Path):
@@ -328,14 +389,16 @@ def _discovery_bits(folder: Path) -> dict:
 MADE: dict[str, Path] = {}
 
 JOBS = (
-    Job("train", _nothing, _train, _run_bits, often=6),
-    Job("simulate", _trained, _simulate, _bytes("activity.nc"), often=3),
-    Job("simulate --force", _again, _force, _bytes("activity.nc"), often=3),
-    Job("reproduce", lambda folder: None, _figures, lambda f: _bytes(*FIGURES)(f / "figures"), often=3),
+    Job("train", _nothing, _train, _run_bits),
+    Job("simulate", _trained, _simulate, _bytes("activity.nc")),
+    Job("simulate --force", _again, _force, _bytes("activity.nc")),
+    Job("reproduce", lambda folder: None, _figures, lambda f: _bytes(*FIGURES)(f / "figures")),
     Job("sweep", _sweep_file, _sweep, _sweep_bits),
-    Job("fit", _table, _fit, _fit_bits, often=2),
-    Job("fit --force", _earlier_fit, _fit_force, _fit_bits, often=2),
+    Job("fit", _table, _fit, _fit_bits),
+    Job("fit --force", _earlier_fit, _fit_force, _fit_bits),
     Job("report", _trained, _report, lambda f: {"size": (f / "page.html").stat().st_size > 10_000}),
+    Job("analyse", _trained, _analyse, _answers),
+    Job("sweep collect", _swept, _collect, _collected_bits),
     Job("discover", _table, _discover, _discovery_bits),
 )
 

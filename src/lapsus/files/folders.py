@@ -13,9 +13,9 @@ from pathlib import Path
 
 from lapsus.errors import LapsusError
 from lapsus.files.reading import short
-from lapsus.files.writing import ENDING, NO_LINKS, beside, failure, host, step, sync_folder
+from lapsus.files.writing import ENDING, NO_LINKS, beside, failure, step, sweep, sync_folder
 
-__all__ = ["check_place", "file_name", "inside", "locked", "make_folder", "new_folder", "subfolder", "sweep"]
+__all__ = ["check_place", "file_name", "inside", "locked", "make_folder", "new_folder", "subfolder"]
 
 # What the file of each kind of folder is called that makes it one of ours.
 _MARKERS = {"run": "config.toml", "discovery": "stages.json", "fit": "summary.json"}
@@ -59,39 +59,6 @@ def inside(folder: str | Path, *names: str) -> Path:
 def subfolder(folder: str | Path, *names: str) -> Path:
     """A folder within one of ours, made if it is not there."""
     return make_folder(inside(folder, *names))
-
-
-def sweep(folder: str | Path, name: str = "") -> None:
-    """Remove what writers that are no more left behind in a folder (for one file or folder, if it is named)."""
-    start = f".{name.encode()[:60].decode(errors='ignore')}."
-    with suppress(OSError):
-        for path in list(Path(folder).iterdir()):
-            if not path.name.endswith(ENDING) or (name and not path.name.startswith(start)) or not _left_behind(path):
-                continue
-            with suppress(OSError):
-                if path.is_dir() and not path.is_symlink():
-                    shutil.rmtree(path)
-                else:
-                    path.unlink()
-
-
-def _left_behind(path: Path) -> bool:
-    """Whether this is a name that `beside` gave in a process of this machine that is no more."""
-    where, _, rest = path.name.removesuffix(ENDING).rpartition(".")[2].partition("-")
-    number = rest.partition("-")[0]
-    return path.name.startswith(".") and where == host() and number.isdigit() and not _alive(int(number))
-
-
-def _alive(process: int) -> bool:
-    if os.name == "nt":  # where asking is killing
-        return True
-    try:
-        os.kill(process, 0)
-    except (ProcessLookupError, OverflowError):
-        return False
-    except PermissionError:
-        return True
-    return True
 
 
 def check_place(folder: str | Path, kind: str, belongs: Callable[[Path], bool] | None = None) -> bool:

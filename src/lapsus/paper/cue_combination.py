@@ -66,10 +66,9 @@ def ks_interval(networks: Networks, quantile: float) -> Interval:
 
 
 def modes_interval(networks: Networks) -> Interval:
-    """Share of bimodal cells in which the network has both modes, with its interval."""
-    found = cues_on_grid(networks)
-    there = found["both_modes"].to_numpy()[found["bimodal"].to_numpy()]
-    return rate_interval(there)
+    """Share of pairs of cues with two modes for which the network has both, with its interval."""
+    sizes = networks.sizes
+    return rate_interval(study.modes_on_grid(networks.model(ROLE), sizes.cue_modes_grid, sizes.cue_samples))
 
 
 def summary(networks: Networks) -> dict:

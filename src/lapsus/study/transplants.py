@@ -27,7 +27,7 @@ def transplants(
     conditions: int = 48,
     trials: int = 192,
     pairs: int = 8,
-    replays: int = 8,
+    replays: int = 4,
     probe_distance: float | None = None,
     every: int = 4,
     seed: int = 0,

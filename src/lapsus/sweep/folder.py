@@ -32,7 +32,7 @@ from lapsus.files import (
     write_json,
 )
 from lapsus.library.runs import Run
-from lapsus.sweep.claims import live
+from lapsus.sweep.holders import live
 from lapsus.sweep.plan import Plan
 
 __all__ = ["FORMAT", "States", "Sweep"]
