@@ -324,7 +324,7 @@ def test_answers_are_kept_when_their_pictures_are_there(copy, monkeypatch, tmp_p
     asked = []
     found = SimpleNamespace(to_dict=lambda: asked.append("once more") or {})
     monkeypatch.setattr(analyse, "_analyse", lambda *_: found)
-    monkeypatch.setattr(analyse, "_beside", lambda found: {"said": ["so"], "row": {}})
+    monkeypatch.setattr(analyse, "_beside", lambda *_: {"said": ["so"], "row": {}})
     for draws in (False, True, True):
 
         def draw(found, path, draws=draws):
