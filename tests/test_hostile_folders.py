@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from sweep_members import write_sweep
 from torture.child import run as fork
-from torture.jobs import cli
+from torture.made import cli
 
 from lapsus.analysis.activity import activity_dataset
 from lapsus.errors import LapsusError

@@ -17,7 +17,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save
 from torture.child import run as fork, start
-from torture.jobs import TINY, cli
+from torture.made import MADE, TINY, cli
 
 from lapsus import files
 from lapsus.errors import LapsusError, LapsusWarning
@@ -266,7 +266,7 @@ def test_a_fit_that_finds_the_disk_full_leaves_the_earlier_one_and_can_be_made_a
 
     from lapsus.inference.files import check_folder
 
-    jobs.MADE.setdefault("table", _few_trials(tmp_path / "trials.csv"))
+    MADE.setdefault("table", _few_trials(tmp_path / "trials.csv"))
     folder = tmp_path / "place"
     folder.mkdir()
     jobs._earlier_fit(folder)
