@@ -315,6 +315,17 @@ def test_ctrl_c_outside_of_training_says_so(copy):
     assert ended.code == 130 and "stopped" in ended.text and not (copy / "activity.nc").exists()
 
 
+def test_ctrl_c_before_a_command_begins_says_so(monkeypatch, tmp_path):
+    """While its options are put together, which takes a moment."""
+    from command import lapsus
+
+    def interrupted(**options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("lapsus.cli.app", interrupted)
+    assert "stopped" in lapsus("zoo", cwd=tmp_path, code=130)
+
+
 def test_answers_are_kept_when_their_pictures_are_there(copy, monkeypatch, tmp_path):
     """Else a disk that is full at a picture would have cost it for good: answers that are there are not asked again."""
     from command import lapsus

@@ -152,6 +152,8 @@ def _faults(tally: Tally, folder: Path, seed: int, seconds: float, least: int) -
             one_each = {place(fault): fault for fault in (reversed(due) if turn == "first" else due)}
             now = due if turn == "others" else list(one_each.values())
             share = (began + seconds - time.monotonic()) / (len(jobs.JOBS) - number)
+            if seconds and share <= 0:
+                continue
             missed = walked[job.name].walk(now, deadline(share) if seconds else lambda: False) if now else []
             left[job.name] = sorted({*due} - {*now} | {*missed}, key=lambda fault: fault.at)
             print(
