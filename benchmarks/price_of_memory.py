@@ -8,12 +8,15 @@ that ships is not trained again; another takes about six core-minutes, and the f
 """
 
 import argparse
+import json
 import sys
 from pathlib import Path
 
 import numpy as np
+from scipy.optimize import nnls
 
 import lapsus
+from lapsus.files import make_folder, write_json
 from lapsus.study.memory import evaluate_delays, norm_ratio, rms_rate
 from lapsus.training import Experiment, Model
 
@@ -23,11 +26,23 @@ BUDGETS = (4.0, 7.5, 15.0, 30.0)
 MEASURES = ("median_error", "swap_curve_mad", "swap_curve_max", "away", "excess")
 
 
-def measure(label: str, model: Model, threads: int | None) -> list[dict]:
-    """One row a delay."""
-    shared = {"label": label, "norm_ratio": norm_ratio(model)}
-    rows = evaluate_delays(model, DELAYS, 2048, 8, threads=threads)
-    return [shared | row | {"rate": rms_rate(model.at(delay=row["delay"]))} for row in rows]
+def measure(label: str, model: Model, kept: Path, threads: int | None) -> list[dict]:
+    """One row a delay, measured once and kept."""
+    if not kept.is_file():
+        shared = {"label": label, "norm_ratio": norm_ratio(model)}
+        rows = evaluate_delays(model, DELAYS, 2048, 8, threads=threads)
+        make_folder(kept.parent)
+        write_json(kept, [shared | row | {"rate": rms_rate(model.at(delay=row["delay"]))} for row in rows])
+    return json.loads(kept.read_text())
+
+
+def price(rows: list[dict]) -> np.ndarray:
+    """Floor and cost (degrees) of networks at one delay, as in error² = floor² + (cost / rate)²: what noise that does
+    not grow with the rates would do to what they carry. Least squares, relative to the squares."""
+    rate, error = (np.array([row[key] for row in rows]) for key in ("rate", "median_error"))
+    square = np.degrees(error) ** 2
+    design = np.stack([np.ones_like(rate), rate**-2], 1) / square[:, None]
+    return np.sqrt(nnls(design, np.ones_like(rate))[0])
 
 
 def trained(name: str, described: Experiment, folder: Path, threads: int | None) -> lapsus.Run:
@@ -66,13 +81,16 @@ def draw(rows: list[dict], path: Path) -> None:
         figure, axes = plt.subplots(2, 2, figsize=(TEXT_WIDTH, 4.2), layout="constrained", sharey="row")
         for (left, right), (key, label, unit) in zip(axes, measures):
             for k, (shade, delay) in enumerate(zip(by_delay, delays)):
-                rates = [of[budget][k]["rate"] for budget in budgets]
-                left.plot(rates, [unit * of[b][k][key] for b in budgets], ".-", color=shade, label=f"{delay}")
+                here = [of[budget][k] for budget in budgets]
+                rates, line = [row["rate"] for row in here], ".-" if key == "swap_curve_mad" else "."
+                left.plot(rates, [unit * row[key] for row in here], line, color=shade, label=f"{delay}")
+                if key == "median_error":
+                    (floor, cost), grid = price(here), np.geomspace(min(rates), max(rates))
+                    left.plot(grid, np.hypot(floor, cost / grid), color=shade, lw=0.8)
                 for marker, penalty in zip("sD^v", penalties):
                     left.plot(of[penalty][k]["rate"], unit * of[penalty][k][key], marker, color=shade, mfc="w", ms=4)
             left.set(xscale="log", xlabel="root mean square rate", ylabel=label, ylim=(0, None))
-            ticks = [2, 4, 7.5, 15, 30]
-            left.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+            left.set_xticks([float(budget) for budget in budgets], budgets)
             left.minorticks_off()
             for shade, budget in zip(by_budget, budgets):
                 right.plot(delays, [unit * row[key] for row in of[budget]], ".-", color=shade, label=budget)
@@ -82,7 +100,7 @@ def draw(rows: list[dict], path: Path) -> None:
         axes[0, 0].legend(title="delay (steps)", ncols=2)
         if penalties:
             axes[1, 0].legend(marks, penalties)
-        axes[0, 1].legend(title="rate budget")
+        axes[1, 1].legend(title="rate budget", loc="upper left")
         for ax, name in zip(axes.ravel(), "ABCD"):
             letter(ax, name)
         figure.savefig(path, dpi=200)
@@ -110,14 +128,14 @@ def main() -> None:
     print("|---|---|---|---|---|---|---|---|---|")
     rows, prices = [], {}
     for label, described in asked.items():
+        folder = label.replace(" ", "-") if label.startswith("penalty") else f"budget-{label}"
         if described is None:
             model = lapsus.load(NAME)
         else:
-            folder = label.replace(" ", "-") if label.startswith("penalty") else f"budget-{label}"
             run = trained(folder, described, args.output, args.threads)
             model = run.model()
             prices[label] = {line["stage"]: line["rate_price"] for line in run.metrics() if "rate_price" in line}
-        for row in measure(label, model, args.threads):
+        for row in measure(label, model, args.output / f"{folder}.json", args.threads):
             rows.append(row)
             numbers = [f"{np.degrees(row['median_error']):.1f}", *(f"{row[key]:.3f}" for key in MEASURES[1:])]
             cells = [label, str(row["delay"]), f"{row['rate']:.1f}", *numbers, f"{row['norm_ratio']:.2f}"]
@@ -126,6 +144,12 @@ def main() -> None:
     for label, found in prices.items():
         if found:
             print(f"budget {label}: " + ", ".join(f"{price:.3g}" for price in found.values()))
+    print("\nOver budgets, error² = floor² + (cost / rate)² (°):")
+    for delay in DELAYS:
+        here = [row for row in rows if row["delay"] == delay and not row["label"].startswith("penalty")]
+        floor, cost = price(here)
+        off = max(abs(np.hypot(floor, cost / row["rate"]) - np.degrees(row["median_error"])) for row in here)
+        print(f"{delay} steps: floor {floor:.1f}, cost {cost:.0f}; networks are at most {off:.1f} off")
     if args.figure:
         draw(rows, args.figure)
 

@@ -27,8 +27,6 @@ from lapsus.trials import Trials, read_trials
 PLACES = 8
 POPULATION = {"level": 0.6, "deviation": 0.2, "kappa": 0.3, "guess": 0.5}  # s.d. of subjects, logits and logarithms
 
-VARIES = {"level": 1.0, "kappa": 0.5, "guess": 1.0}  # s.d. of a subject in each condition, in units of "deviation"
-
 
 def typical(size, effects=(0.0, 0.0, 0.0)):
     """Log odds of a swap, concentration and log odds of a guess of a subject without offsets."""
@@ -65,14 +63,12 @@ def experiment(rng, subjects, sizes, count, depends=lambda d: 0 * d, effects=Non
         own = {name: sd[name] * rng.standard_normal() for name in ("level", "kappa", "guess")}
         both = ("ab"[number % 2],) if groups else ("a", "b")
         for condition in both if effects is not None else ("a",):
-            more = dict.fromkeys(own, 0.0)
-            if effects is not None:  # subjects differ in the difference too
-                more = {name: share * sd["deviation"] * rng.standard_normal() for name, share in VARIES.items()}
+            more = 0.0 if effects is None else sd["deviation"] * rng.standard_normal()
             for size in sizes:
                 level, kappa, guess = typical(size, effects if condition == "b" else (0.0, 0.0, 0.0))
-                level = level + own["level"] + more["level"] + sd["deviation"] * rng.standard_normal()
-                kappa = kappa * np.exp(own["kappa"] + more["kappa"] + 0.1 * rng.standard_normal())
-                guess = expit(guess + own["guess"] + more["guess"])
+                level = level + own["level"] + more + sd["deviation"] * rng.standard_normal()
+                kappa = kappa * np.exp(own["kappa"] + 0.1 * rng.standard_normal())
+                guess = expit(guess + own["guess"])
                 part, rate = observer(rng, f"s{number}", size, count, level, kappa, guess, depends)
                 parts.append(part)
                 conditions += [condition] * count

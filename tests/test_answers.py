@@ -89,6 +89,7 @@ def test_a_recording_is_asked_what_it_can_answer():
     assert "decoded" in answers(found)[0] and set(json.loads(json.dumps(found.to_dict()))) >= {"kind", "left_out"}
 
 
+@pytest.mark.slow
 def test_every_analysis_of_a_recording_is_made_or_left_out_with_a_reason():
     from lapsus.study import analyse
     from lapsus.study.mechanism import ALL

@@ -114,28 +114,25 @@ def test_subjects_differ_and_are_shrunk_not_erased():
     together = fit(trials, "constant", by="hierarchical", sets="offsets", bias=False, progress=False)
     assert together.model.subjects == ["s1", "s2", "s10"]  # as numbers, not as text
     rates = together.rates[together.rates["set_size"] == 2].set_index("subject")
-    apart = fit(trials, "constant", by="subject", sets="offsets", bias=False, progress=False)
-    alone = apart.rates[apart.rates["set_size"] == 2].set_index("subject")
-    for subject, level in levels.items():
-        truth = 0.95 / (1 + np.exp(-level))
-        assert rates.loc[subject, "swap_low"] - 0.01 < truth < rates.loc[subject, "swap_high"] + 0.01
-    spread = rates["swap"].max() - rates["swap"].min()
-    assert 0.6 * (alone["swap"].max() - alone["swap"].min()) < spread
+    truth = {subject: 0.95 / (1 + np.exp(-level)) for subject, level in levels.items()}
+    for subject, rate in truth.items():
+        assert rates.loc[subject, "swap_low"] - 0.01 < rate < rates.loc[subject, "swap_high"] + 0.01
+    spread = max(truth.values()) - min(truth.values())
+    assert 0.6 * spread < rates["swap"].max() - rates["swap"].min() < spread
     assert set(together.table()["subject"]) == set(levels) and "subject" in together.to_dict()["rates"][0]
 
 
 @pytest.mark.slow
 def test_a_difference_between_conditions_is_found_and_none_is_not(tmp_path):
-    rng = np.random.default_rng(3)
-    for difference in (0.35, 0.0):
-        trials = simulate_experiment(rng, 4, 80, 0.1, difference, set_size=3)
-        trials.unit = "degrees_180"
-        found = fit(trials, "constant", by="condition", bias=False, progress=False)
-        row = found.contrasts.set_index("measure").loc["swap rate"]
-        assert row["condition"] == "b" and row["reference"] == "a"
-        assert (row["low"] > 0) == (difference > 0)
-        assert row["low"] < difference < row["high"]
-        assert {"subject", "condition"} <= set(found.rates)
+    trials = simulate_experiment(np.random.default_rng(3), 4, 80, 0.1, 0.35, set_size=3)
+    trials.unit = "degrees_180"
+    found = fit(trials, "constant", by="condition", bias=False, progress=False)
+    rows = found.contrasts.set_index("measure")
+    row = rows.loc["swap rate"]
+    assert row["condition"] == "b" and row["reference"] == "a" and 0 < row["low"] < 0.35 < row["high"]
+    for none in ("guess rate", "circular s.d."):  # neither guesses nor scatter differ
+        assert rows.loc[none, "low"] < 0 < rows.loc[none, "high"]
+    assert {"subject", "condition"} <= set(found.rates)
     assert "Differences between conditions for a typical subject [95" in found.summary()  # there is one set size
     assert "b − a, circular s.d.: " in found.summary() and "], f averaged over conditions." in found.summary()
     figure, ax = plt.subplots()
@@ -203,11 +200,11 @@ def test_heavy_tails_are_not_taken_for_swaps_or_guesses():
 
 @pytest.mark.slow
 def test_a_design_without_swaps_reports_none(tmp_path):
-    report, probe = items(400, (3,))
+    report, _ = items(400, (3,))
     rng = np.random.default_rng(1)
     guess = rng.uniform(size=400) < 0.2
     response = np.where(guess, rng.uniform(-np.pi, np.pi, 400), report[:, 0] + rng.vonmises(0, 20, 400))
-    trials = Trials(wrap(response), report, probe)
+    trials = Trials(wrap(response), report)
     trials.to_csv(tmp_path / "trials.csv")
     command = ["fit", str(tmp_path / "trials.csv"), "--unit", "radians", "--emission", "von_mises", "--no-bias"]
     result = json.loads(CliRunner().invoke(app, [*command, "--json", "-o", str(tmp_path / "out")]).output)

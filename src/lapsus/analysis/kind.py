@@ -27,8 +27,10 @@ from lapsus.statistics.intervals import Interval, resampled_interval
 
 __all__ = [
     "KINDS",
+    "Equations",
     "Kind",
     "PredictionModel",
+    "error_equations",
     "kind_of_swaps",
     "periodic_spline",
     "prediction_model",
@@ -150,19 +152,19 @@ class Kind:
 
 
 @dataclass(frozen=True)
-class _Equations:
+class Equations:
     """Normal equations of each trial at one time: gram [trial, kind, kind] and moment [trial, kind]."""
 
     gram: np.ndarray
     moment: np.ndarray
 
-    def beside(self, misbinding: "_Equations") -> "_Equations":
+    def beside(self, misbinding: "Equations") -> "Equations":
         """Those of misselection and misinterpretation with those of misbinding at the end of delay 1, for all three:
         after the cue misbinding predicts what misselection does."""
         gram, moment = self.gram[:, [0, 0, 1]][:, :, [0, 0, 1]], self.moment[:, [0, 0, 1]]
         gram[:, 0, 0] += misbinding.gram[:, 0, 0]
         moment[:, 0] += misbinding.moment[:, 0]
-        return _Equations(gram, moment)
+        return Equations(gram, moment)
 
     def solve(self, rows: np.ndarray, times: np.ndarray | None = None) -> np.ndarray:
         """Weights [..., kind] of the trials in rows [trial], each counted `times` [..., trial] times."""
@@ -179,7 +181,9 @@ def whitener(residual: np.ndarray) -> np.ndarray:
     return vectors / np.sqrt(np.maximum(spectrum, floor))
 
 
-def _equations(m: np.ndarray, given: tuple[np.ndarray, ...], known: np.ndarray, fold: np.ndarray) -> list[_Equations]:
+def error_equations(
+    m: np.ndarray, given: tuple[np.ndarray, ...], known: np.ndarray, fold: np.ndarray
+) -> list[Equations]:
     """At each time of m [trial, time, unit], of held-out deviations from a trial without error on those that the errors
     predict: misbinding where only the colours are `given`, misselection and misinterpretation where the cue is, too.
     Models and noise come from the trials in `known` of the other folds (fold [trial])."""
@@ -199,7 +203,7 @@ def _equations(m: np.ndarray, given: tuple[np.ndarray, ...], known: np.ndarray, 
         lines = np.stack([np.matmul((error(*own) - nominal).swapaxes(0, 1), white) for error in errors], 2)
         gram[:, test] = lines @ lines.swapaxes(-1, -2)
         moment[:, test] = (lines @ held[..., None])[..., 0]
-    return [_Equations(*one) for one in zip(gram, moment)]
+    return [Equations(*one) for one in zip(gram, moment)]
 
 
 def kind_of_swaps(dataset: xr.Dataset, *, folds: int = 5, every: int = 2, repeats: int = 300, seed: int = 0) -> Kind:
@@ -232,12 +236,12 @@ def kind_of_swaps(dataset: xr.Dataset, *, folds: int = 5, every: int = 2, repeat
     drawn_rows = rng.integers(len(swap), size=(repeats, len(swap)))
     times = np.stack([np.bincount(rows, minlength=len(swap)) for rows in drawn_rows]).astype(float)
     looked_before, looked_after = (sorted({*steps[::every], *steps[-1:]}) for steps in (before, after))
-    *ahead, end_of_delay = _equations(
+    *ahead, end_of_delay = error_equations(
         np.concatenate([m[:, looked_before], early[:, None]], 1), (items.report,), is_correct, fold
     )
     *behind, end = (
         one.beside(end_of_delay)
-        for one in _equations(
+        for one in error_equations(
             np.concatenate([m[:, looked_after], late[:, None]], 1), (items.report, items.cued), is_correct, fold
         )
     )

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from lapsus.cli.train import Trust
+from lapsus.cli.train import Engine, Trust
 
 # An option that evaluate, simulate, analyse and reproduce share.
 Delay = Annotated[
@@ -37,7 +37,7 @@ def command(
     trials: Annotated[int, typer.Option(help="Trials a condition.")] = 16,
     seed: Annotated[int, typer.Option(help="Seed of the fresh conditions and noise.")] = 0,
     delay: Delay = None,
-    engine: Annotated[str, typer.Option(help="auto, fused or reference.")] = "auto",
+    engine: Engine = "auto",
     trust: Trust = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
