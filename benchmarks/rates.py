@@ -1,23 +1,24 @@
 """Do the 95 % bands of every subject's swap rate at every set size hold the truth as often as they say?
 
 python benchmarks/rates.py coverage [--experiments 40] [--subjects 6] [--trials 60] [--sizes 2 4 8] [--model constant]
-python benchmarks/rates.py contrasts [--experiments 60] [--subjects 10] [--trials 60] [--effect 0.0] [--groups]
+python benchmarks/rates.py contrasts [--experiments 60] [--subjects 10] [--trials 60] [--effects 0 0 0] [--groups]
 python benchmarks/rates.py together [--subjects 12] [--trials 150]
 python benchmarks/rates.py published TABLE [--subjects]
 
 coverage: simulated experiments whose subjects differ, with more swaps at larger set sizes; each is fitted
-hierarchically. contrasts: two conditions within subjects with a difference `effect` in the log odds of a swap;
-coverage, and how often the interval leaves out 0; --groups: every second subject in one condition, the others in the
-other. together: all set sizes in one fit against one fit each, with f shared between them for comparison; published:
-the same for a trial table, or with --subjects its subjects one at a time and hierarchically. Observers are written
-independently of the package. One thread; prints Markdown.
+hierarchically. contrasts: two conditions within subjects with differences `effects` in the log odds of a swap, the log
+odds of a guess and the log s.d. of the scatter; coverage, and how often the interval leaves out 0; --groups: every
+second subject in one condition, the others in the other. together: all set sizes in one fit against one fit each, with
+f shared between them for comparison; published: the same for a trial table, or with --subjects its subjects one at a
+time and hierarchically. Observers are written independently of the package. One thread; prints Markdown.
 """
 
 import argparse
 import time
 
 import numpy as np
-from scipy.special import expit
+import pandas as pd
+from scipy.special import expit, ive
 
 from lapsus.circular import wrap
 from lapsus.inference import fit
@@ -25,6 +26,13 @@ from lapsus.trials import Trials, read_trials
 
 PLACES = 8
 POPULATION = {"level": 0.6, "deviation": 0.2, "kappa": 0.3, "guess": 0.5}  # s.d. of subjects, logits and logarithms
+
+
+def typical(size, effects=(0.0, 0.0, 0.0)):
+    """Log odds of a swap, concentration and log odds of a guess of a subject without offsets."""
+    swap, guess, scatter = effects
+    kappa = 25 * np.exp(-0.5 * np.log(size) - 2 * scatter)  # s.d. ~ kappa^-1/2
+    return -3.2 + 0.9 * np.log(size) + swap, kappa, -4 + 0.6 * np.log(size) + guess
 
 
 def observer(rng, subject, size, count, level, kappa, guess, depends):
@@ -46,22 +54,21 @@ def observer(rng, subject, size, count, level, kappa, guess, depends):
     return (wrap(response), report, probe, [subject] * count, swapped), (1 - guess) * (1 - weights[:, 0]).mean()
 
 
-def experiment(rng, subjects, sizes, count, depends=lambda d: 0 * d, effect=None, groups=False):
+def experiment(rng, subjects, sizes, count, depends=lambda d: 0 * d, effects=None, groups=False):
     """Trials of subjects that differ, and the true rates {(set size, subject, condition): rate}; how many trials were
-    swaps is truth["swaps"]. With an effect each subject is in both conditions or, in groups, in one."""
+    swaps is truth["swaps"]. With effects each subject is in both conditions or, in groups, in one."""
     parts, conditions, truth = [], [], {}
     sd = POPULATION
     for number in range(1, subjects + 1):
         own = {name: sd[name] * rng.standard_normal() for name in ("level", "kappa", "guess")}
         both = ("ab"[number % 2],) if groups else ("a", "b")
-        for condition in both if effect is not None else ("a",):
-            more = 0.0
-            if effect is not None:
-                more = (effect if condition == "b" else 0.0) + sd["deviation"] * rng.standard_normal()
+        for condition in both if effects is not None else ("a",):
+            more = 0.0 if effects is None else sd["deviation"] * rng.standard_normal()
             for size in sizes:
-                level = -3.2 + 0.9 * np.log(size) + own["level"] + more + sd["deviation"] * rng.standard_normal()
-                kappa = 25 * np.exp(-0.5 * np.log(size) + own["kappa"] + 0.1 * rng.standard_normal())
-                guess = expit(-4 + 0.6 * np.log(size) + own["guess"])
+                level, kappa, guess = typical(size, effects if condition == "b" else (0.0, 0.0, 0.0))
+                level = level + own["level"] + more + sd["deviation"] * rng.standard_normal()
+                kappa = kappa * np.exp(own["kappa"] + 0.1 * rng.standard_normal())
+                guess = expit(guess + own["guess"])
                 part, rate = observer(rng, f"s{number}", size, count, level, kappa, guess, depends)
                 parts.append(part)
                 conditions += [condition] * count
@@ -72,6 +79,14 @@ def experiment(rng, subjects, sizes, count, depends=lambda d: 0 * d, effect=None
     return Trials(response, report, probe, subject=subject, conditions={"condition": conditions}), truth
 
 
+MEASURES = (
+    "log odds of a swap",
+    "log odds of a guess",
+    "log circular s.d.",
+    "swap rate",
+    "guess rate",
+    "circular s.d.",
+)
 SHAPES = {"constant": lambda d: 0 * d, "probe": lambda d: 0.8 - d**2 / 4}
 
 
@@ -125,33 +140,59 @@ def _print_coverage(rows, options, seconds):
         )
 
 
+def true_contrasts(sizes, effects):
+    """What `Fit.contrasts` estimates, for a subject without offsets, averaged over set sizes."""
+    found = []
+    for size in sizes:
+        both = []
+        for one in ((0.0, 0.0, 0.0), effects):
+            level, kappa, guess = typical(size, one)
+            spread = np.sqrt(-2 * np.log(ive(1, kappa) / ive(0, kappa)))
+            swap = (1 - expit(guess)) * expit(level + np.log(size - 1))
+            degrees = np.degrees(spread)
+            both.append([level, guess, np.log(spread), swap, expit(guess), degrees])
+        found.append(np.subtract(*both[::-1]))
+    return dict(zip(MEASURES, np.mean(found, 0)))
+
+
 def contrasts(options):
-    """Intervals of a difference between conditions: coverage of the truth, and how often they leave out 0."""
-    rows, start = [], time.process_time()
+    """Intervals of differences between conditions: coverage of the truth, and how often they leave out 0."""
+    rows, failed, start = [], 0, time.process_time()
+    truth = true_contrasts(options.sizes, options.effects)
     for number in range(options.experiments):
         rng = np.random.default_rng([options.seed, 1, number])
         trials, _ = experiment(
-            rng, options.subjects, options.sizes, options.trials, effect=options.effect, groups=options.groups
+            rng, options.subjects, options.sizes, options.trials, effects=options.effects, groups=options.groups
         )
         result = fit(trials, "constant", by="condition", seed=number, progress=False, sets="offsets", bias=False)
-        row = result.contrasts.set_index("measure").loc["log odds of a swap"]
-        off = row["difference"] - options.effect
-        spread = (row["high"] - row["low"]) / (2 * 1.96)
-        rows.append(
-            [row["low"] <= options.effect <= row["high"], not row["low"] <= 0 <= row["high"], off, off / spread]
-        )
+        failed += not result.converged
+        table = result.contrasts.set_index("measure").loc[list(MEASURES)]
+        off, spread = table["difference"] - pd.Series(truth), (table["high"] - table["low"]) / (2 * 1.96)
+        holds, zero = ((table["low"] <= v) & (v <= table["high"]) for v in (pd.Series(truth), 0.0))
+        rows.append(np.stack([holds, off.abs() <= 0.98 * spread, ~zero, off, off / spread], 1).astype(float))
         if (options.every and (number + 1) % options.every == 0) or number + 1 == options.experiments:
-            share, n = np.mean(rows, 0), len(rows)
-            error = np.std(rows, 0) / np.sqrt(n)
-            root = np.sqrt(np.mean(np.square(rows), 0))[3]  # 1 where the intervals are as wide as they should be
+            seconds = (time.process_time() - start) / len(rows)
             print(
-                f"{n} experiments, {options.subjects} subjects, {options.trials} trials a cell, true effect"
-                f" {options.effect}: the 95 % interval holds it in {100 * share[0]:.1f} ± {100 * error[0]:.1f} %,"
-                f" leaves out 0 in {100 * share[1]:.1f} ± {100 * error[1]:.1f} %; mean error {share[2]:+.3f} ±"
-                f" {error[2]:.3f}, root mean square of error over spread {root:.2f} ± {root / np.sqrt(2 * n):.2f};"
-                f" {(time.process_time() - start) / n:.1f} s of processor time each",
-                flush=True,
+                f"\n{len(rows)} experiments, {options.subjects} subjects{' in two groups' * options.groups},"
+                f" {options.trials} trials a cell; {seconds:.1f} s of processor time each; {failed} did not converge\n"
             )
+            _print_contrasts(np.array(rows), truth)
+
+
+def _print_contrasts(rows, truth):
+    """rows [experiments, measures, (holds the truth, at half the width, leaves out 0, error, error / spread)]."""
+    print("| difference in | truth | 95 % intervals that hold it | at half the width | that leave out 0 |", end="")
+    print(" mean error | error / posterior s.d. |\n|---|---|---|---|---|---|---|")
+    count = len(rows)
+    means, errors = rows.mean(0), rows.std(0) / np.sqrt(count)
+    for i, (measure, true) in enumerate(truth.items()):
+        share = [f"{100 * means[i, k]:.1f} ± {100 * errors[i, k]:.1f} %" for k in (0, 2)]
+        root = np.sqrt(np.mean(rows[:, i, 4] ** 2))  # 1 where the intervals are as wide as they should be
+        print(
+            f"| {measure} | {true:.3g} | {share[0]} | {100 * means[i, 1]:.0f} % | {share[1]} |"
+            f" {means[i, 3]:+.2g} ± {errors[i, 3]:.1g} | {root:.2f} ± {root / np.sqrt(2 * count):.2f} |",
+            flush=True,
+        )
 
 
 def together(options):
@@ -203,7 +244,7 @@ if __name__ == "__main__":
         command.add_argument("--sizes", nargs="+", type=int, default=[2, 4, 8] if run is coverage else [3])
         command.add_argument("--model", choices=SHAPES, default="constant")
         command.add_argument("--sets", default="offsets")
-        command.add_argument("--effect", type=float, default=0.0)
+        command.add_argument("--effects", type=float, nargs=3, default=[0.0] * 3, metavar=("SWAP", "GUESS", "SCATTER"))
         command.add_argument("--groups", action="store_true")
         command.set_defaults(run=run)
     command = commands.add_parser("published")

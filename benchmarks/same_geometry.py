@@ -15,7 +15,7 @@ import xarray as xr
 from lapsus import Model, simulate, streams
 from lapsus.analysis.dynamical_distance import dynamical_distances
 from lapsus.analysis.procrustes import procrustes_distance
-from lapsus.circular import distance
+from lapsus.statistics.swaps import nearest_item
 
 CONDITIONS, TRIALS = 256, 32
 # Steps from cue offset: the last one before the cue of five steps, cue offset, half of the second delay, the response.
@@ -31,7 +31,7 @@ def trials_of(model: Model, trials: int = TRIALS) -> xr.Dataset:
     along = data["readout"].to_numpy()
     activity = data["activity"].to_numpy()
     report = np.repeat(drawn["report"].numpy(), trials, 0)
-    nearest = distance(data["response"].to_numpy()[:, None], report).argmin(1)
+    nearest, _ = nearest_item(data["response"].to_numpy(), report)
     correct = nearest == np.repeat(drawn["cued"].numpy(), trials)
     memory = activity - activity @ along.T @ along
     return xr.Dataset(

@@ -237,7 +237,11 @@ def main() -> None:
     parser.add_argument(
         "--only", nargs="+", choices=TABLES, default=list(TABLES), metavar="PART", help=", ".join(TABLES)
     )
-    parser.add_argument("--values", type=Path, help="what `lapsus reproduce --values` wrote, into claims.csv")
+    parser.add_argument(
+        "--values",
+        type=Path,
+        help="what `lapsus reproduce --values` or `sweep collect --claims` wrote, into claims.csv",
+    )
     parser.add_argument("--recipe", help="of these values, where it is not a set that ships")
     parser.add_argument("--dynamics", action="store_true", help="the distance of dynamics instead")
     given = parser.parse_args()

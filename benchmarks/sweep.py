@@ -16,7 +16,8 @@ from pathlib import Path
 import numpy as np
 
 from lapsus.report.ensemble import ensemble_page
-from lapsus.sweep import Sweep, collect, plan_sweep, read_sweep
+from lapsus.sweep import Sweep, plan_sweep, read_sweep
+from lapsus.sweep.collected import collect
 from lapsus.sweep.status import summary
 
 MEMBERS_OF_A_SETTING = 10

@@ -10,6 +10,7 @@ from rates import experiment, observer
 
 from lapsus.circular import wrap
 from lapsus.inference import fit
+from lapsus.statistics.swaps import nearest_item
 from lapsus.trials import Trials
 
 
@@ -73,7 +74,7 @@ def guesses():
     (response, report, probe, *_), _ = observer(rng, "s1", 4, 800, -np.inf, 15.0, 0.15, lambda d: 0 * d)
     trials = Trials(response, report, probe)
     found = fit(trials, progress=False)
-    nearest = (np.nanargmin(np.abs(trials.deviation), 1) > 0).mean()
+    nearest = (nearest_item(trials.response, trials.report)[0] > 0).mean()
     print(
         f"Kept: {found.name}; swaps {percent(found.rates.iloc[0])}, guesses {percent(found.rates.iloc[0], 'guess')};"
         f" expected number of swap trials {found.expected_swaps['expected']:.0f}, though {100 * nearest:.1f} % of"

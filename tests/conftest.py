@@ -9,6 +9,10 @@ import numpy as np
 import pytest
 import torch
 import warm as warm_process
+from tiny_experiment import TINY
+
+from lapsus import read_experiment
+from lapsus.training import Experiment
 
 # Tests are many small operations: a second thread would only wait for the first, the more so on a busy machine.
 torch.set_num_threads(1)
@@ -46,11 +50,21 @@ def human_data() -> Path:
     return folder
 
 
+@pytest.fixture
+def tiny() -> Experiment:
+    return read_experiment(TINY)
+
+
+RUNNING: list[warm_process.Warm] = []
+
+
 @pytest.fixture(scope="session")
 def warm() -> Iterator[warm_process.Warm]:
     """Runs Python in processes of their own, which start at once."""
     with warm_process.started() as process:
+        RUNNING.append(process)
         yield process
+        RUNNING.remove(process)
 
 
 # --- What tests cost: `pytest --processor-time`, the same on a busy machine and on a quiet one ---
@@ -71,8 +85,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _processor_seconds() -> float:
-    """Of this process and of the children that it has waited for."""
-    return sum(os.times()[:4])
+    """Of this process, of the children that it has waited for, and of the one that is kept warm."""
+    return sum(os.times()[:4]) + sum(process.processor_seconds() for process in RUNNING)
 
 
 def _marker(item: pytest.Item) -> str:
@@ -88,7 +102,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     return result
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+def pytest_terminal_summary(terminalreporter: "pytest.TerminalReporter", config: pytest.Config) -> None:
     if not config.getoption("--processor-time"):
         return
     found = config.stash[SECONDS]

@@ -1,9 +1,12 @@
-"""Networks whose mechanism is known because it was written down: no training, plain torch."""
+"""Networks and populations whose mechanism is known because it was written down: no training."""
 
+import numpy as np
 import torch
 from torch import nn
 
+from lapsus.analysis.swap_axis import Reports
 from lapsus.behaviour import BNS, ConstantSwap
+from lapsus.circular import embed, wrap
 from lapsus.networks.readout import orthonormal_rows
 from lapsus.tasks import IndexCued
 from lapsus.training.model import Model
@@ -101,3 +104,25 @@ class ForgetsUntilCue(_Written):
         before = biases[0].flatten()[0]
         x = torch.tensordot(self.readout.T, torch.tensordot(self.readout, r, 1), 1)
         return r - before * x / self.alpha
+
+
+def cells(role: float, imprint: float, *, locations=3, colours=4, trials=60, turn=0.0, noise=0.3, seed=0):
+    """Populations that hold who is the target (along an axis that may differ between locations by `turn`) and the
+    colour reported."""
+    rng = np.random.default_rng(seed)
+    basis = np.linalg.qr(rng.standard_normal((10, 10)))[0].T
+    rows = []
+    for k in range(locations):
+        axis = np.cos(turn * k) * basis[0] + np.sin(turn * k) * basis[1]
+        row = []
+        for c in range(colours):
+            fixed = -np.pi + 2 * np.pi * c / colours
+            free = np.repeat(wrap(fixed + np.linspace(np.pi / 4, 2 * np.pi - np.pi / 4, 12)), trials)
+            target, reported = rng.random(len(free)) < 0.5, rng.random(len(free)) < 0.5
+            colour = np.where(reported, fixed, free)
+            m = role * np.where(target, 0.5, -0.5)[:, None] * axis + imprint * embed(colour) @ basis[2:4]
+            row.append(Reports(m + noise * rng.standard_normal(m.shape), reported, target, free))
+        rows.append(row)
+    first = rows[0][0]
+    path = first.m[first.reported][:, None]
+    return rows, (np.zeros(1), path, ~first.target[first.reported], first.free[first.reported])

@@ -17,7 +17,7 @@ from lapsus.analysis.synthetic import synthetic_population
 from lapsus.circular import embed
 from lapsus.errors import LapsusError
 from lapsus.library import load
-from lapsus.paper import appendix, claims
+from lapsus.paper import appendix, claim_statistics, claims
 from lapsus.paper.roles import Networks
 from lapsus.paper.verdicts import criteria
 from lapsus.study import cues as on_cues
@@ -117,7 +117,7 @@ class Leaning(SyntheticNetworks):
 
 @pytest.mark.parametrize("effect, verdict", [(4.0, "holds"), (-4.0, "does not hold"), (0.0, None)])
 def test_alignment_predicts_swaps(effect, verdict):
-    found = judged("alignment-predicts-swaps", claims.prediction_ratio(Leaning(effect), "feature-smooth-2"))
+    found = judged("alignment-predicts-swaps", claim_statistics.prediction_ratio(Leaning(effect), "feature-smooth-2"))
     assert found == verdict if verdict else found != "holds"
 
 
@@ -125,13 +125,13 @@ def test_alignment_push_fails_where_memory_is_not_read(monkeypatch):
     nearest_counts(monkeypatch)
     model = made(ResponseWalks())
     networks = Networks({"feature-smooth-2": lambda: model}, {"feature-smooth-2": "walks"}, QUICK_FIGURES)
-    value, low, high = claims.alignment_push(networks, "feature-smooth-2")
+    value, low, high = claim_statistics.alignment_push(networks, "feature-smooth-2")
     assert abs(value) < 0.02 and judged("alignment-push", (value, low, high)) != "holds"
 
 
 def test_alignment_push_holds_where_the_cue_swaps_aligned_colours(monkeypatch):
     nearest_counts(monkeypatch)
-    found = claims.alignment_push(written("feature-smooth-2", AlignedSwaps(1.0)), "feature-smooth-2")
+    found = claim_statistics.alignment_push(written("feature-smooth-2", AlignedSwaps(1.0)), "feature-smooth-2")
     assert found[0] > 0.1 and judged("alignment-push", found) == "holds"
 
 
@@ -141,8 +141,8 @@ def test_commitment_claims_hold_where_they_should(monkeypatch):
     nearest_counts(monkeypatch)
     walks = written("index-attended", ResponseWalks())
     forgets = written("index-constant-10", ForgetsUntilCue(), denoise=40)
-    assert judged("latent-before-cue", claims.fixed_at(walks, "index-attended", "delay")) == "holds"
-    assert judged("dice-after-cue", claims.fixed_at(forgets, "index-constant-10", "cue")) == "holds"
+    assert judged("latent-before-cue", claim_statistics.fixed_at(walks, "index-attended", "delay")) == "holds"
+    assert judged("dice-after-cue", claim_statistics.fixed_at(forgets, "index-constant-10", "cue")) == "holds"
 
 
 class Windows(SyntheticNetworks):
@@ -157,14 +157,14 @@ class Windows(SyntheticNetworks):
 
 
 def test_windows_no_rise_holds_where_planes_stay():
-    assert judged("windows-no-rise", claims.windows_rise(Windows("feature-none"))) == "holds"
+    assert judged("windows-no-rise", claim_statistics.windows_rise(Windows("feature-none"))) == "holds"
 
 
 CUES = ("cue-combination-median", "cue-combination-p95", "cue-combination-modes")
 
 
 def combines_cues():
-    model, sizes = load("cue-combination"), replace(QUICK_FIGURES, cue_grid=10, cue_samples=800)
+    model, sizes = load("cue-combination"), replace(QUICK_FIGURES, cue_grid=10, cue_modes_grid=24, cue_samples=1600)
     return Networks({"cue-combination": lambda: model}, {"cue-combination": "made"}, sizes)
 
 

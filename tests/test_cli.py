@@ -13,7 +13,9 @@ from command import lapsus
 from typer.main import get_command
 
 from lapsus.cli import app, words
+from lapsus.cli.evaluate import delays_of
 from lapsus.cli.words import OPTIONS
+from lapsus.errors import LapsusError
 from lapsus.training.experiment import to_toml
 
 TINY = {
@@ -66,6 +68,13 @@ def test_evaluate_at_other_delays(folder):
     assert one["median_error"] == rows["delays"][1]["median_error"] != rows["delays"][0]["median_error"]
     assert "by likelihood" in lapsus("evaluate", "run", "--conditions", 32, "--delay", "2,9", cwd=folder)
     assert "as in 20 or 5,10,20" in lapsus("evaluate", "run", "--delay", "soon", cwd=folder, code=2)
+
+
+def test_delays_are_whole_numbers_each_once():
+    assert delays_of(None) == [] and delays_of("0") == [0] and delays_of("5, 20,5") == [5, 20]
+    for text in ("", "-1", "soon", "5,", "3-7", "1.5", "9" * 5000):
+        with pytest.raises(LapsusError, match="as in 20 or 5,10,20"):
+            delays_of(text)
 
 
 def test_simulate_at_other_delays(folder):
@@ -127,7 +136,7 @@ def test_mistakes_are_one_sentence_and_exit_code_two(folder, arguments, message)
 
 
 @pytest.mark.slow
-def test_trying_each_stage_first_changes_nothing(folder):
+def test_trying_each_stage_first_changes_nothing(folder, warm):
     """The slow engine is still told of, once; a stage that is switched off is not tried."""
     (folder / "slow.toml").write_text(
         to_toml(
@@ -138,12 +147,7 @@ def test_trying_each_stage_first_changes_nothing(folder):
             }
         )
     )
-    done = subprocess.run(
-        [sys.executable, "-m", "lapsus", "train", "slow.toml", "-o", "slow", "--steps", "2"],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-    )
+    done = warm.lapsus("train", "slow.toml", "-o", "slow", "--steps", 2, cwd=folder).wait()
     assert done.returncode == 0 and done.stderr.count("The torch reference runs") == 1, done.stderr
 
 
@@ -252,6 +256,6 @@ def test_messages_of_the_api_name_parameters_and_those_of_the_command_line_optio
         for raised in (node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Raise)):
             texts = [node.value for node in ast.walk(raised) if isinstance(node, ast.Constant)]
             said = " ".join(text for text in texts if isinstance(text, str))
-            assert not re.search(r"(?<![\w-])--[a-z]", said), f"{path.name}: {said}"
+            assert not re.search(r"(?<![\w-])-(-[a-z]|[a-z]\b)", said), f"{path.name}: {said}"
             looked_at += 1
     assert looked_at > 200

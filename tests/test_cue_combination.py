@@ -18,6 +18,7 @@ from lapsus.behaviour.causal_inference import posterior
 from lapsus.diffusion import linear_schedule
 from lapsus.inference.causal_inference import PARAMETERS, fit_causal_inference
 from lapsus.statistics.ks import bimodal, both_modes, ks_distance, ks_noise, ks_over_cues, mode_mass
+from lapsus.study.cues import modes_at_cues
 from lapsus.study.sizes import QUICK_FIGURES
 
 
@@ -234,6 +235,8 @@ def test_modes_are_found_where_they_are():
     averaged = rng.normal(0.1, 0.6, 2000)
     assert both_modes(samples, places[0], 0.2)
     assert not both_modes(averaged, places[0], 0.2)
+    elsewhere = places[0] + 0.5
+    assert modes_at_cues(np.stack([samples, averaged, samples]), [*places[[0, 0]], elsewhere]).tolist() == [1, 0, 0]
     cdf = lambda z: 0.5 * stats.norm.cdf(z, -1, 0.3) + 0.5 * stats.norm.cdf(z, 1.2, 0.3)  # noqa: E731
     assert mode_mass(samples, places[0], 0.2, cdf) == pytest.approx(1, abs=0.15)
     assert mode_mass(rng.normal(-1, 0.3, 2000), places[0], 0.2, cdf) == 0
@@ -304,8 +307,7 @@ def test_shipped_network_samples_the_posterior(shipped):
 
 @pytest.mark.long
 def test_shipped_network_has_both_modes(shipped):
-    """In three quarters of the clearly bimodal cells, the claim's threshold; posterior samples show both in all of
-    them."""
+    """Responses crowd at both in three quarters of the clearly bimodal cells; posterior samples do in all of them."""
     from lapsus.paper.cue_combination import summary
 
     found = summary(shipped)

@@ -108,12 +108,12 @@ def test_the_experiment_of_readme_is_the_file():
     [pytest.param({}, True, marks=pytest.mark.slow), pytest.param({"start_from": None}, False, marks=pytest.mark.long)],
 )
 def test_the_experiment_of_readme_uses_the_cue(start, used, tmp_path):
-    """A twenty-fifth of its updates, half as large: far from its target, but not with any item at random, which is what
-    the same training without its start does."""
+    """A fiftieth of its updates, a quarter as large: far from its target, but not with any item at random, which is
+    what the same training without its start does."""
     table = tomllib.loads((ROOT / "examples" / "mine.toml").read_text()) | start
     for stage in table["stage"]:
-        stage["updates"] //= 25
-        stage |= {"conditions": 32, "trials": 8, "warmup": 5}
+        stage["updates"] //= 50
+        stage |= {"conditions": 16, "trials": 8, "warmup": 5}
     run = Run.create(tmp_path / "run", read_experiment(table))
     train(run, progress=False)
     curve = evaluate(run.model(), conditions=512, trials=8)["swap_curve"]

@@ -132,6 +132,17 @@ def test_what_the_dead_left_is_swept_and_what_the_living_write_is_not(tmp_path):
     assert names(tmp_path) == sorted([mine.name, "user.partial"])
 
 
+def test_who_writes_a_file_again_removes_what_dead_writers_left_of_it(tmp_path):
+    process = multiprocessing.get_context("fork").Process(target=_die_while_writing, args=(tmp_path / "file",))
+    process.start()
+    process.join()
+    assert len(names(tmp_path)) == 1
+    files.write_text(tmp_path / "another", "")
+    assert len(names(tmp_path)) == 2
+    files.write_text(tmp_path / "file", "")
+    assert names(tmp_path) == ["another", "file"]
+
+
 def test_leftovers_do_not_occupy_a_folder(tmp_path):
     for name in ("config.toml.partial", "stages.json.partial", ".lock"):
         (tmp_path / name).write_text("")

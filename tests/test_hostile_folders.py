@@ -11,13 +11,14 @@ import numpy as np
 import pytest
 from sweep_members import write_sweep
 from torture.child import run as fork
-from torture.jobs import cli
+from torture.made import cli
 
 from lapsus.analysis.activity import activity_dataset
 from lapsus.errors import LapsusError
 from lapsus.files import write_json
-from lapsus.sweep import Sweep, collect, plan_sweep, read_sweep
-from lapsus.sweep.claims import live
+from lapsus.sweep import Sweep, plan_sweep, read_sweep
+from lapsus.sweep.collected import collect
+from lapsus.sweep.holders import live
 from lapsus.sweep.member import run_member
 from lapsus.sweep.status import describe
 from lapsus.sweep.worker import _log_to
@@ -254,6 +255,7 @@ def recording():
     [
         lambda d: d.drop_vars("activity"),
         lambda d: d.drop_vars("epoch"),
+        lambda d: d.isel(trial=slice(0, 0)),
         lambda d: d.assign(activity=(("trial", "time"), np.zeros((30, 4)))),
         lambda d: d.assign(activity=(d.activity.dims, np.full(d.activity.shape, np.nan))),
         lambda d: d.assign(activity=(d.activity.dims, np.full(d.activity.shape, "x", object))),

@@ -42,3 +42,15 @@ def test_what_is_not_a_number_is_empty():
     ax.plot([0.0, 1.0], [np.nan, 2.0], label="a, b")
     found = rows(figure)
     assert [row["value"] for row in found] == ["", "2"] and found[0]["series"] == "a, b"
+
+
+def test_dots_with_error_bars_are_one_series_with_their_ends():
+    figure, (up, across) = plt.subplots(1, 2)
+    up.errorbar([1, 2], [0.5, 0.7], [[0.1, 0.2], [0.3, 0.1]], fmt="o", capsize=3, label="network")
+    across.errorbar([0.5], [4], xerr=[0.2], fmt="o", label="kept")
+    found = [[row[name] for name in ("series", "x_value", "value", "low", "high")] for row in rows(figure)]
+    assert found == [
+        ["network", "1", "0.5", "0.4", "0.8"],
+        ["network", "2", "0.7", "0.5", "0.8"],
+        ["kept", "0.5", "4", "0.3", "0.7"],
+    ]

@@ -20,8 +20,8 @@ from lapsus.inference.candidates import Candidate, Choice, search
 from lapsus.inference.compared import comparison, disagreement
 from lapsus.inference.loo import Loo
 from lapsus.inference.power import power, simulate_experiment
-from lapsus.inference.result import SubjectFits
 from lapsus.inference.sampler import effective_draws, split_rhat
+from lapsus.inference.subjects import SubjectFits
 from lapsus.plots import swap_functions
 from lapsus.statistics.counts import expected_count
 from lapsus.trials import Trials
@@ -114,29 +114,30 @@ def test_subjects_differ_and_are_shrunk_not_erased():
     together = fit(trials, "constant", by="hierarchical", sets="offsets", bias=False, progress=False)
     assert together.model.subjects == ["s1", "s2", "s10"]  # as numbers, not as text
     rates = together.rates[together.rates["set_size"] == 2].set_index("subject")
-    apart = fit(trials, "constant", by="subject", sets="offsets", bias=False, progress=False)
-    alone = apart.rates[apart.rates["set_size"] == 2].set_index("subject")
-    for subject, level in levels.items():
-        truth = 0.95 / (1 + np.exp(-level))
-        assert rates.loc[subject, "swap_low"] - 0.01 < truth < rates.loc[subject, "swap_high"] + 0.01
-    spread = rates["swap"].max() - rates["swap"].min()
-    assert 0.6 * (alone["swap"].max() - alone["swap"].min()) < spread
+    truth = {subject: 0.95 / (1 + np.exp(-level)) for subject, level in levels.items()}
+    for subject, rate in truth.items():
+        assert rates.loc[subject, "swap_low"] - 0.01 < rate < rates.loc[subject, "swap_high"] + 0.01
+    spread = max(truth.values()) - min(truth.values())
+    assert 0.6 * spread < rates["swap"].max() - rates["swap"].min() < spread
     assert set(together.table()["subject"]) == set(levels) and "subject" in together.to_dict()["rates"][0]
 
 
 @pytest.mark.slow
 def test_a_difference_between_conditions_is_found_and_none_is_not(tmp_path):
-    rng = np.random.default_rng(3)
-    for difference in (0.35, 0.0):
-        trials = simulate_experiment(rng, 4, 80, 0.1, difference, set_size=3)
-        trials.unit = "degrees_180"
-        found = fit(trials, "constant", by="condition", bias=False, progress=False)
-        row = found.contrasts.set_index("measure").loc["swap rate"]
-        assert row["condition"] == "b" and row["reference"] == "a"
-        assert (row["low"] > 0) == (difference > 0)
-        assert row["low"] < difference < row["high"]
-        assert {"subject", "condition"} <= set(found.rates)
-    assert "Differences between conditions" in found.summary() and "b − a, circular s.d.: " in found.summary()
+    trials = simulate_experiment(np.random.default_rng(3), 4, 80, 0.1, 0.35, set_size=3)
+    trials.unit = "degrees_180"
+    found = fit(trials, "constant", by="condition", bias=False, progress=False)
+    rows = found.contrasts.set_index("measure")
+    row = rows.loc["swap rate"]
+    assert row["condition"] == "b" and row["reference"] == "a" and 0 < row["low"] < 0.35 < row["high"]
+    for none in ("guess rate", "circular s.d."):  # neither guesses nor scatter differ
+        assert rows.loc[none, "low"] < 0 < rows.loc[none, "high"]
+    assert {"subject", "condition"} <= set(found.rates)
+    assert "Differences between conditions for a typical subject [95" in found.summary()  # there is one set size
+    assert "b − a, circular s.d.: " in found.summary() and "], f averaged over conditions." in found.summary()
+    figure, ax = plt.subplots()
+    assert swap_functions.swap_probability(ax, found).get_ylabel().endswith("\nf averaged over conditions")
+    plt.close(figure)
     written = pd.read_csv(found.save(tmp_path / "out") / "contrasts.csv").set_index("measure")
     assert written.loc["swap rate", "difference"] == pytest.approx(row["difference"], rel=1e-5)
     assert written.loc["circular s.d.", "unit"] == "degrees of orientation"
@@ -164,6 +165,18 @@ def test_power_grows_with_trials():
         power([4], [8], swap=0.9, difference=0.3, repeats=2)
 
 
+def test_the_power_command_says_when_its_simulations_are_few(monkeypatch):
+    def said(low):
+        rows = [[4, 8, 0.3, 0.1, 0.6, 0.0], [4, 60, 0.9, low, 0.98, 0.0]]
+        columns = ["subjects", "trials", "power", "low", "high", "false_positives"]
+        monkeypatch.setattr("lapsus.inference.power.power", lambda *_, **__: pd.DataFrame(rows, columns=columns))
+        return CliRunner().invoke(app, ["power"]).output
+
+    reached = "80 % are reached with 4 subjects and 60 trials of each in each condition"
+    assert f"{reached} (40 experiments leave 60 to 98 %: raise --repeats)." in said(0.6)
+    assert f"{reached}." in said(0.85)
+
+
 def test_a_bias_is_found_and_estimated():
     trials = observed(*items(300, (1,)), lambda d: 0 * d, kappa=20.0)
     shifted = trials.with_responses(trials.response + np.radians(6.0))
@@ -187,11 +200,11 @@ def test_heavy_tails_are_not_taken_for_swaps_or_guesses():
 
 @pytest.mark.slow
 def test_a_design_without_swaps_reports_none(tmp_path):
-    report, probe = items(400, (3,))
+    report, _ = items(400, (3,))
     rng = np.random.default_rng(1)
     guess = rng.uniform(size=400) < 0.2
     response = np.where(guess, rng.uniform(-np.pi, np.pi, 400), report[:, 0] + rng.vonmises(0, 20, 400))
-    trials = Trials(wrap(response), report, probe)
+    trials = Trials(wrap(response), report)
     trials.to_csv(tmp_path / "trials.csv")
     command = ["fit", str(tmp_path / "trials.csv"), "--unit", "radians", "--emission", "von_mises", "--no-bias"]
     result = json.loads(CliRunner().invoke(app, [*command, "--json", "-o", str(tmp_path / "out")]).output)
@@ -327,7 +340,7 @@ def test_responsibilities_of_networks_tell_swaps_from_guesses():
     guessing = BNS(swap=NoSwap(), uniform=0.2)
     x_T = guessing.sample(conditions, 4000, generator)
     assert swap_probability(guessing, conditions, x_T).max() < 1e-6
-    nearest = nearest_item(conditions, x_T) != conditions["cued"][:, None]
+    nearest = nearest_item(conditions, x_T)[0] != conditions["cued"][:, None]
     assert nearest.double().mean() > 0.05
 
 

@@ -10,13 +10,14 @@ import warnings
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file, save
 from torture.child import run as fork, start
-from torture.jobs import TINY, cli
+from torture.made import MADE, TINY, cli
 
 from lapsus import files
 from lapsus.errors import LapsusError, LapsusWarning
@@ -263,7 +264,9 @@ def test_a_fit_that_finds_the_disk_full_leaves_the_earlier_one_and_can_be_made_a
 
     from torture import jobs
 
-    jobs.MADE.setdefault("table", _few_trials(tmp_path / "trials.csv"))
+    from lapsus.inference.files import check_folder
+
+    MADE.setdefault("table", _few_trials(tmp_path / "trials.csv"))
     folder = tmp_path / "place"
     folder.mkdir()
     jobs._earlier_fit(folder)
@@ -281,8 +284,7 @@ def test_a_fit_that_finds_the_disk_full_leaves_the_earlier_one_and_can_be_made_a
     assert ended.code == 2 and "No space left" in ended.text and not ended.traceback, ended.text
     assert sorted(path.name for path in folder.rglob("*")) == before
     assert (folder / "fit" / "summary.json").read_bytes() == b"{}"
-    ended = fork(jobs._fit_force(folder))
-    assert ended.code == 0 and jobs._fit_force(folder) is None, ended.text
+    assert check_folder(folder / "fit")
 
 
 def _few_trials(path: Path) -> Path:
@@ -313,19 +315,58 @@ def test_ctrl_c_outside_of_training_says_so(copy):
     assert ended.code == 130 and "stopped" in ended.text and not (copy / "activity.nc").exists()
 
 
+def test_ctrl_c_before_a_command_begins_says_so(monkeypatch, tmp_path):
+    """While its options are put together, which takes a moment."""
+    from command import lapsus
+
+    def interrupted(**options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("lapsus.cli.app", interrupted)
+    assert "stopped" in lapsus("zoo", cwd=tmp_path, code=130)
+
+
+def test_answers_are_kept_when_their_pictures_are_there(copy, monkeypatch, tmp_path):
+    """Else a disk that is full at a picture would have cost it for good: answers that are there are not asked again."""
+    from command import lapsus
+
+    from lapsus.cli import analyse
+
+    asked = []
+    found = SimpleNamespace(to_dict=lambda: asked.append("once more") or {})
+    monkeypatch.setattr(analyse, "_analyse", lambda *_: found)
+    monkeypatch.setattr(analyse, "_beside", lambda *_: {"said": ["so"], "row": {}})
+    for draws in (False, True, True):
+
+        def draw(found, path, draws=draws):
+            if not draws:
+                raise LapsusError("Cannot write the picture.")
+
+        monkeypatch.setattr(analyse, "_draw", draw)
+        lapsus("analyse", copy, "-o", "answers", cwd=tmp_path, code=0 if draws else 2)
+    assert len(asked) == 2
+
+
 # --- The files of a discovery ---
 
 PARTS = sorted(str(path.relative_to(FOLDERS / "discovery")) for path in (FOLDERS / "discovery").rglob("*.*"))
 
 
+@pytest.fixture(scope="module")
+def whole_fit():
+    return files.read_netcdf(FOLDERS / "discovery" / "fit" / "fit.nc")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", PARTS)
-def test_a_discovery_with_a_damaged_file_is_read_or_refused(tmp_path, name):
+def test_a_discovery_with_a_damaged_file_is_read_or_refused(tmp_path, name, whole_fit, monkeypatch):
     """Every file of it, as another kind of JSON, cut short, and with bytes of something else."""
     import shutil
 
     from lapsus import Discovery
 
+    if name != "fit/fit.nc":  # which is read in a fork, four times for each other file
+        monkeypatch.setattr("lapsus.inference.files.read_netcdf", lambda path: whole_fit.copy())
     found = shutil.copytree(FOLDERS / "discovery", tmp_path / "found")
     whole = (found / name).read_bytes()
     for content in (b"[]", b"{}", whole[: len(whole) // 2], b"\xff\x00" + whole):

@@ -21,14 +21,15 @@ from lapsus.study.mechanism import analyse
 from lapsus.study.simulation import simulate
 from lapsus.study.sizes import QUICK_FIGURES, Sizes
 from lapsus.sweep import Sweep, plan_sweep, read_sweep
+from lapsus.sweep.collected import sweep_claims
 from lapsus.sweep.member import run_member
 
 ID = "normal-separates"
 
 
-def one_claim(monkeypatch, value):
+def one_claim(monkeypatch, value, role="feature-smooth-0"):
     compute = lambda networks, role: (networks.model(role), value)[1]  # noqa: E731
-    monkeypatch.setattr(claims, "CLAIMS", {ID: claims.Test("fig4", compute, (("feature-smooth-0",),))})
+    monkeypatch.setattr(claims, "CLAIMS", {ID: claims.Test("fig4", compute, ((role,),))})
     monkeypatch.setattr(claims, "criteria", lambda: {ID: {}})
 
 
@@ -61,7 +62,7 @@ def test_only_rows_of_the_same_recipe_and_statistic_are_believed(tmp_path):
         recorded("persistent", path)
 
 
-def test_members_of_a_sweep_are_seeds_of_the_experiment_that_they_are_of(tmp_path):
+def test_members_of_a_sweep_are_seeds_of_the_experiment_that_they_are_of(tmp_path, monkeypatch):
     changes = {"task": {"kind": "index-cued"}, "stage": [{"updates": 2, "conditions": 2, "trials": 4}]}
     path = write_sweep(
         tmp_path, changes, member=[{"name": "mine", "seeds": [4, 5]}, {"name": "x_wide", "set": {"network.units": 6}}]
@@ -72,6 +73,12 @@ def test_members_of_a_sweep_are_seeds_of_the_experiment_that_they_are_of(tmp_pat
     both = Networks.every_seed(None, [sweep.path])
     assert [one.sources["index-none"] for one in both] == ["x_wide", "tiny@4"]
     assert len(Networks.every_seed("persistent")) == 3
+    # What `sweep collect --claims` keeps is what the study takes, by the same names.
+    one_claim(monkeypatch, (0.9, 0.88, 0.92), "index-none")
+    assert sweep_claims(sweep)["networks"].tolist() == [1, 1]
+    monkeypatch.setattr(study, "FOLDER", tmp_path)
+    study.add_claims(sweep.path / "collected" / "values.json", "mine")
+    assert set(recorded("mine", tmp_path / "claims.csv")[ID]) == {"tiny@4", "x_wide"}
     # Of the shipped seeds, each has its own networks; another seed stands in where one is missing.
     assert Networks.every_seed("persistent")[2].sources["index-none"] == "persistent-index-no-swap@3"
 

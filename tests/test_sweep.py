@@ -16,8 +16,9 @@ from sweep_members import PACKAGE, QUICK, TINY, bits, write_sweep
 
 from lapsus import LapsusError, Run, read_experiment, train
 from lapsus.files.writing import host
-from lapsus.sweep import Pool, Sweep, collect, plan_sweep, read_sweep
-from lapsus.sweep.claims import Busy, claim, live
+from lapsus.sweep import Pool, Sweep, plan_sweep, read_sweep
+from lapsus.sweep.collected import collect
+from lapsus.sweep.holders import Busy, claim, live
 from lapsus.sweep.member import run_member
 from lapsus.sweep.status import describe, summary
 
@@ -240,10 +241,11 @@ def test_classes_of_the_users_own_are_imported_by_members(tmp_path, monkeypatch)
 
 
 @pytest.mark.slow
-def test_a_pool_works_through_starts_failures_and_lost_processes(tmp_path):
+def test_a_pool_works_through_starts_failures_and_lost_processes(tmp_path, monkeypatch):
     """Two settings of which one cannot be learned, each after a start; the process of one member is killed once."""
-    # Long enough to be killed while it trains, on a quiet machine too.
-    start = {"stage": [TINY["stage"][0] | {"updates": 2000}]}
+    # Looked at ten times a second, and long enough to be killed while it trains, on a quiet machine too.
+    monkeypatch.setattr("lapsus.sweep.pool._TICK", 0.1)
+    start = {"stage": [TINY["stage"][0] | {"updates": 400}]}
     sweep = made(tmp_path, start=start, tries=2, vary={"stage.0.learning_rate": [1e-3, 1e30], "stage.0.clip": [1e30]})
     killed, lines = [], []
 
@@ -263,17 +265,15 @@ def test_a_pool_works_through_starts_failures_and_lost_processes(tmp_path):
 
 
 @pytest.mark.slow
-def test_the_command_interrupted_goes_on_and_says_how_it_stands(tmp_path):
+def test_the_command_interrupted_goes_on_and_says_how_it_stands(tmp_path, warm):
     path = write_sweep(tmp_path, changes={"stage": [TINY["stage"][0] | {"updates": 400_000}]}, seeds=2)
-    environment = os.environ | {"PYTHONPATH": str(PACKAGE)}
-    command = [sys.executable, "-m", "lapsus", "sweep", str(path), "-o", str(tmp_path / "out")]
-    process = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    _until(lambda: (tmp_path / "out").exists() and _moving(tmp_path / "out"), 120)
-    status = json.loads(lapsus("sweep", "status", "out", "--json", cwd=tmp_path))
-    assert status["members"] == 2 and status["running"] == 2 and status["done"] == 0
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=120)
-    assert process.returncode == 130 and "The same command goes on" in out and "Traceback" not in err
+    with warm.lapsus("sweep", path, "-o", tmp_path / "out", cwd=tmp_path) as process:
+        _until(lambda: (tmp_path / "out").exists() and _moving(tmp_path / "out"), 300)
+        status = json.loads(lapsus("sweep", "status", "out", "--json", cwd=tmp_path))
+        assert status["members"] == 2 and status["running"] == 2 and status["done"] == 0
+        process.send_signal(signal.SIGINT)
+        done = process.wait()
+    assert done.returncode == 130 and "The same command goes on" in done.stdout and "Traceback" not in done.stderr
     sweep = Sweep(tmp_path / "out")
     assert all(sweep.update(name) > 0 for name in sweep.plan.members) and sweep.states().running == []
 

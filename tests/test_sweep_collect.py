@@ -10,8 +10,8 @@ from sweep_members import QUICK, write_sweep
 from lapsus.cli import app
 from lapsus.files import make_folder, write_json
 from lapsus.report.ensemble import ensemble_page
-from lapsus.sweep import Sweep, collect, plan_sweep, read_sweep
-from lapsus.sweep.collected import claims_over_networks
+from lapsus.sweep import Sweep, plan_sweep, read_sweep
+from lapsus.sweep.collected import claims_over_networks, collect
 
 
 @pytest.fixture

@@ -5,9 +5,11 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
+from torture.campaign import in_memory
 
 FOLDER = Path(__file__).parent
 
@@ -26,9 +28,10 @@ def python(*arguments: object) -> subprocess.CompletedProcess:
 
 
 @pytest.fixture(scope="module")
-def walked(tmp_path_factory):
+def walked():
     """Way of writing → what was lost at every fault at every step of it."""
-    done = python("-m", "torture.toy", tmp_path_factory.mktemp("toy"))
+    with tempfile.TemporaryDirectory(dir=in_memory()) as folder:
+        done = python("-m", "torture.toy", folder)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
@@ -64,8 +67,8 @@ def test_a_short_campaign_loses_nothing():
     script = (
         "from torture import campaign, hostile\n"
         "hostile.BATCH = 6\n"
-        "least = campaign.Least(faults=12, kills=2, tables=20, inputs=1)\n"
-        "found = campaign.campaign(0, 1, ('train', 'simulate --force', 'reproduce'), least)\n"
+        "least = campaign.Least(faults=12, signals=3, tables=20, inputs=1)\n"
+        "found = campaign.campaign(0, 1, ('train', 'simulate --force', 'sweep collect'), least)\n"
         "print(found.table())\n"
         "assert not found.losses and sum(found.tried.values()) > 100\n"
     )

@@ -293,6 +293,8 @@ def test_text_files_of_other_programs(tmp_path):
     for decimal in ",.":
         frame.to_csv(tmp_path / "excel.csv", sep=";", decimal=decimal, index=False)
         np.testing.assert_allclose(read_trials(tmp_path / "excel.csv").response, expected)
+    frame.to_csv(tmp_path / "tabs.csv", sep="\t", index=False)
+    np.testing.assert_allclose(read_trials(tmp_path / "tabs.csv").response, expected)
     text = frame.to_csv(sep="\t")  # row names under an empty name, as R's write.csv has them
     (tmp_path / "r.tsv").write_text(text)
     np.testing.assert_allclose(read_trials(tmp_path / "r.tsv").response, expected)

@@ -2,11 +2,7 @@
 
 import http.client
 import json
-import os
-import re
 import signal
-import subprocess
-import sys
 import threading
 import time
 from contextlib import contextmanager
@@ -79,30 +75,15 @@ def ask(port, path, host=None, method="GET"):
 
 
 @contextmanager
-def started(run):
+def started(run, warm):
     """`lapsus watch` as a process of its own, on a free port."""
-    environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
-    process = subprocess.Popen(
-        [sys.executable, "-m", "lapsus", "watch", str(run.path), "--no-browser"],
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    line = process.stdout.readline()
-    found = re.search(r"http://127\.0\.0\.1:(\d+)/", line)
-    assert found, line + process.stderr.read()
-    try:
-        yield process, int(found[1])
-    finally:
-        if process.poll() is None:
-            process.kill()
-        process.communicate()
+    with warm.lapsus("watch", run.path, "--no-browser", cwd=run.path.parent) as process:
+        yield process, int(process.said(r"http://127\.0\.0\.1:(\d+)/")[1])
 
 
 @pytest.fixture(scope="module")
-def watching(run):
-    with started(run) as found:
+def watching(run, warm):
+    with started(run, warm) as found:
         yield found
 
 
@@ -144,11 +125,11 @@ def test_only_the_loopback_address_listens(watching):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_it_closes_cleanly(run, number):
-    with started(run) as (process, port):
+def test_it_closes_cleanly(run, number, warm):
+    with started(run, warm) as (process, port):
         process.send_signal(number)
-        out, err = process.communicate(timeout=30)
-        assert process.returncode == 0 and "Closed." in out and "Traceback" not in err
+        done = process.wait()
+        assert done.returncode == 0 and "Closed." in done.stdout and "Traceback" not in done.stderr
         with pytest.raises(OSError):
             ask(port, "/")
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from lapsus import LapsusError, Run, load, read_experiment, simulate, train
-from lapsus.library.shipped import load_shipped, shipped, shipped_name, summary, weights_folder
+from lapsus.library.shipped import halfway, load_shipped, shipped, shipped_name, summary, weights_folder
 from lapsus.study.ship import ship
 from lapsus.study.verdict import LIMITS
 from lapsus.sweep.one_by_one import jobs_of, train_all
@@ -152,10 +152,9 @@ AT_EVERY_DELAY = {
 }
 # They were trained on delays of 3 to 40 steps; 80 shows that the memory fades and does not break.
 MEDIAN_ERROR = {5: 0.15, 10: 0.15, 15: 0.15, 20: 0.15, 30: 0.20, 40: 0.20, 80: 0.35}
-STARTS = ("persistent-feature-base", "persistent-index-base")  # on their way: held to nothing but to be there
 
 
-@pytest.mark.parametrize("name", [n for n, f in shipped("persistent").items() if f["config"]["name"] not in STARTS])
+@pytest.mark.parametrize("name", [n for n in shipped("persistent") if not halfway(n)])
 def test_shipped_persistent_network_is_within_the_limits_at_every_delay(name):
     (row,) = (row for row in summary() if shipped_name(row["name"], row["seed"]) == name)
     found = {point["delay"]: point for point in row["delays"]}

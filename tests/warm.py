@@ -5,9 +5,11 @@ import importlib
 import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
+import time
 import traceback
 import types
 from collections.abc import Iterator
@@ -39,23 +41,85 @@ class Done:
 
 class Warm:
     def __init__(self, process: subprocess.Popen):
-        self.process = process
+        self.process, self.count = process, 0
 
-    def run(self, code: str | Path, *arguments: str, cwd: Path) -> Done:
+    def processor_seconds(self) -> float:
+        """What its pieces took so far; where that cannot be seen it counts when the process ends."""
+        try:
+            fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            return 0.0
+        return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+
+    def start(self, code: str | Path, *arguments: str, cwd: Path) -> "Started":
         """Code, or the script in a file, as `python -c` and `python FILE` run it in the folder `cwd`."""
-        streams = [cwd / f".{name}" for name in ("stdout", "stderr")]
-        file = str(code) if isinstance(code, Path) else None
+        self.count += 1
+        streams = [cwd / f".{name}-{self.count}" for name in ("stdout", "stderr")]
         job = {
-            "file": file,
+            "file": str(code) if isinstance(code, Path) else None,
             "code": code.read_text() if isinstance(code, Path) else code,
             "arguments": arguments,
             "cwd": str(cwd),
             "streams": list(map(str, streams)),
         }
-        self.process.stdin.write(json.dumps(job) + "\n")
+        return Started(self, self.ask(job), *streams)
+
+    def ask(self, question: dict) -> int:
+        self.process.stdin.write(json.dumps(question) + "\n")
         self.process.stdin.flush()
-        answer = self.process.stdout.readline()
-        return Done(int(answer), *(path.read_text() for path in streams))
+        return int(self.process.stdout.readline())
+
+    def run(self, code: str | Path, *arguments: str, cwd: Path) -> Done:
+        """The same, to its end."""
+        return self.start(code, *arguments, cwd=cwd).wait()
+
+    def lapsus(self, *arguments: object, cwd: Path) -> "Started":
+        """The command line."""
+        return self.start("from lapsus.cli import main; main()", *map(str, arguments), cwd=cwd)
+
+
+@dataclass
+class Started:
+    """A process that runs, or has been waited for: then `done` says how it ended. As a context it ends with it."""
+
+    warm: Warm
+    pid: int
+    stdout: Path
+    stderr: Path
+    done: Done | None = None
+
+    def __enter__(self) -> "Started":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Whatever became of the test, nothing of it goes on."""
+        self.send_signal(signal.SIGKILL)
+        self.wait()
+
+    def send_signal(self, number: int) -> None:
+        if self.done is None:
+            os.kill(self.pid, number)
+
+    def running(self) -> bool:
+        """No zombie either; on systems without /proc, until it is waited for."""
+        try:
+            return Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+        except OSError:
+            return self.done is None and not Path("/proc/self").exists()
+
+    def wait(self) -> Done:
+        if self.done is None:
+            code = self.warm.ask({"wait": self.pid})
+            self.done = Done(code, self.stdout.read_text(), self.stderr.read_text())
+        return self.done
+
+    def said(self, pattern: str, seconds: float = 120) -> re.Match:
+        """What it printed to stdout, once that matches."""
+        deadline = time.monotonic() + seconds
+        while not (found := re.search(pattern, self.stdout.read_text() if self.stdout.exists() else "")):
+            assert self.running() and time.monotonic() < deadline, self.stderr.read_text()
+            time.sleep(0.05)
+        return found
 
 
 @contextmanager
@@ -73,9 +137,12 @@ def _serve() -> None:
         importlib.import_module(name)
     for line in io.TextIOWrapper(os.fdopen(os.dup(0), "rb")):
         job = json.loads(line)
-        if (child := os.fork()) == 0:
+        if "wait" in job:
+            print(os.waitstatus_to_exitcode(os.waitpid(job["wait"], 0)[1]), flush=True)
+        elif (child := os.fork()) == 0:
             _work(**job)
-        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+        else:
+            print(child, flush=True)
 
 
 def _work(file: str | None, code: str, arguments: list[str], cwd: str, streams: list[str]) -> None:

@@ -9,7 +9,7 @@ from matplotlib import pyplot as plt
 from lapsus.library import load
 from lapsus.plots.axes import cloud
 from lapsus.plots.mechanism import commitment_panel
-from lapsus.plots.style import BLUE, VERMILION, style
+from lapsus.plots.style import BLUE, PAGE_POINTS, VERMILION, legend_above, style
 from lapsus.study import analyse, evaluate
 from lapsus.study.shown import shown_trials
 
@@ -23,8 +23,8 @@ def main(path: Path) -> None:
     found = analyse(model, only=("commitment",))
     assert found.commitment is not None
     matplotlib.rcParams["svg.hashsalt"] = "lapsus"
-    with style():
-        figure, axes = plt.subplots(1, 3, figsize=(9, 2.9), layout="constrained", width_ratios=(1, 1.3, 1.3))
+    with style(PAGE_POINTS):
+        figure, axes = plt.subplots(1, 3, figsize=(8, 2.9), layout="constrained", width_ratios=(1, 1.3, 1.3))
         cloud(axes[0], shown_trials(model, found.probe_distance)["cloud_near"], limit=3.6)
         axes[0].spines[:].set_visible(False)
         axes[0].set_title("Responses to one display:\ncued colour ○, the other □")
@@ -35,10 +35,10 @@ def main(path: Path) -> None:
         axes[1].plot(x, [p["rate"] for p in curve], color=VERMILION, marker="s", ms=4, label="network")
         axes[1].plot(x, [p["target"] for p in curve], color=BLUE, ls=":", lw=1.6, label="wanted")
         axes[1].set(xlabel="distance of the items (°)", ylabel="swap rate", ylim=(0, None), xlim=(0, 184))
-        axes[1].set_title("Close items are swapped more often")
-        axes[1].legend()
+        axes[1].set_title("Close items are\nswapped more often", pad=22)
+        legend_above(axes[1])
         commitment_panel(axes[2], found.commitment)
-        axes[2].set_title("Whether a trial will be a swap\nis decided only after the cue", pad=10)
+        axes[2].set_title("Whether a trial will be a swap\nis decided only after the cue", pad=14)
         figure.savefig(path, metadata={"Date": None, "Creator": None})
     plt.close(figure)
 

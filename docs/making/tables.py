@@ -16,6 +16,7 @@ from pathlib import Path
 import pandas as pd
 
 from lapsus.paper.verdicts import criteria
+from lapsus.statistics.random_effects import ensemble_mean
 from lapsus.training.experiment import set_of
 
 DOCS = Path(__file__).resolve().parents[1]
@@ -63,7 +64,7 @@ def mechanism(rows: pd.DataFrame) -> str:
 
     header = ["network", "half-time [95 %]", "fixed at cue onset", "at its offset", "carried by x", "by m"]
     header += ["push along alignment", "axis, area", "colour alone", "kind", "trials part at", "memories last (steps)"]
-    header += ["fixed points", "half-time, linear response", "left out"]
+    header += ["fixed points", "half-time, linear response", "processor (s)", "left out"]
     lines = []
     for _, row in rows.sort_values("network").iterrows():
         half = f"{of(row, 'half_time', '.1f')} [{of(row, 'half_low', '.1f')}, {of(row, 'half_high', '.1f')}]"
@@ -82,9 +83,50 @@ def mechanism(rows: pd.DataFrame) -> str:
                 "stay" if known and lasts == "–" else lasts,
                 of(row, "fixed_points", ".0f"),
                 of(row, "linear_half_time", ".1f"),
+                of(row, "seconds", ".0f"),
                 row["left_out"] if isinstance(row.get("left_out"), str) else "",
             ]
         )
+    return markdown(header, lines)
+
+
+# Names on the page, columns of mechanism.csv, forms (a percentage is a share times 100).
+_OVER = (
+    ("half-time (steps)", "half_time", ".1f"),
+    ("fixed at cue onset", "fixed_at_cue_onset", ".1%"),
+    ("fixed at cue offset", "fixed_at_cue_offset", ".1%"),
+    ("carried by x", "carried_by_x", ".0%"),
+    ("carried by m", "carried_by_m", ".1%"),
+    ("push along alignment", "push_alignment", "+.3f"),
+    ("axis, area", "axis_auc", ".2f"),
+    ("weight of misbinding", "misbinding", ".3f"),
+    ("weight of misselection", "misselection", ".2f"),
+    ("weight of misinterpretation", "misinterpretation", ".2f"),
+    ("decoded before the cue, area", "decoding_before_cue", ".3f"),
+    ("fixed points", "fixed_points", ".0f"),
+    ("processor (s)", "seconds", ".0f"),
+)
+
+
+def over_networks(rows: pd.DataFrame) -> str:
+    """Means over the networks of each set, with Student's interval and the range; how many are of which kind."""
+    rows = rows[rows["network"] != "index-attended"]  # whose swaps have a cause before the cue
+    sets = {name: rows[[set_of(network) == name for network in rows["network"]]] for name in ("paper", "persistent")}
+    sets = {name: own for name, own in sets.items() if len(own)}
+    lines = []
+    for name, key, form in _OVER:
+        line = [name]
+        for own in sets.values():
+            found, values = ensemble_mean(own[key].to_numpy(float)), own[key].dropna()
+            line += [f"{found.mean:{form}} [{found.low:{form}}, {found.high:{form}}]"]
+            line += [f"{values.min():{form}} to {values.max():{form}}"]
+        lines.append([cell.replace("%", " %") for cell in line])
+    kinds = [own["kind"].value_counts() for own in sets.values()]
+    for kind in ("misbinding", "misselection", "misinterpretation", "no mark", "cannot tell"):
+        lines.append([f"kind: {kind}", *(cell for count in kinds for cell in (str(count.get(kind, 0)), ""))])
+    header = ["over networks"]
+    for name, own in sets.items():
+        header += [f"{name} set, {len(own)} networks: mean [95 %]", "range"]
     return markdown(header, lines)
 
 
@@ -149,6 +191,7 @@ def main() -> None:
             own = rows[[set_of(network) == which for network in rows["network"]]]
             if len(own):
                 put(DOCS / "mechanism.md", name, mechanism(own))
+        put(DOCS / "mechanism.md", "over networks", over_networks(rows))
     put(DOCS / "claims.md", "rules", rules())
     put(DOCS / "claims.md", "changes", changes())
     for name, path in (("results", given.claims), ("persistent", given.persistent)):

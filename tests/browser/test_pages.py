@@ -2,7 +2,6 @@
 
 import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
@@ -219,18 +218,10 @@ def test_gallery_and_ensemble_read_well(browser, others, name, width, dark):
 
 
 @pytest.fixture(scope="module")
-def live(tmp_path_factory):
+def live(tmp_path_factory, warm):
     path = tiny_start(tmp_path_factory.mktemp("live"))
-    environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
-    process = subprocess.Popen(
-        [sys.executable, "-m", "lapsus", "watch", str(path), "--no-browser"],
-        env=environment,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    yield re.search(r"http://\S+", process.stdout.readline())[0]
-    process.terminate()
-    process.communicate(timeout=30)
+    with warm.lapsus("watch", path, "--no-browser", cwd=path.parent) as process:
+        yield process.said(r"http://\S+")[0]
 
 
 @pytest.mark.parametrize("width, dark", [(390, False), (1280, True)])

@@ -2,18 +2,21 @@
 order; the minutes say how far it gets."""
 
 import argparse
+import os
 import random
 import shutil
 import sys
 import tempfile
 import time
 from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from torture import hostile, jobs, tables
+from torture import hostile, jobs, made, tables
 from torture.child import deadline, run
-from torture.faults import Fault
+from torture.faults import SIGNALS, Fault
+from torture.sites import missed
 from torture.walk import MOST_TRIES, Reference, Walked, undisturbed, wrong
 
 MARK = "<!-- campaign -->"
@@ -25,11 +28,10 @@ class Tally:
     def __init__(self) -> None:
         self.tried: dict[tuple[str, str], int] = defaultdict(int)
         self.lost: dict[tuple[str, str], list[str]] = defaultdict(list)
-        # Pairs of a step on disk and a kind of fault, of all commands together: those tried, and those there are.
-        self.pairs: set[tuple[str, str, int]] = set()
-        self.all_pairs = 0
-        # States of their folders from which commands went on.
-        self.states = 0
+        # By command: what it does undisturbed, the faults that struck it, and the states from which it went on.
+        self.references: dict[str, Reference] = {}
+        self.struck: dict[str, list[Fault]] = defaultdict(list)
+        self.states: dict[str, int] = defaultdict(int)
 
     def add(self, part: str, row: str, why: str = "") -> None:
         self.tried[part, row] += 1
@@ -51,7 +53,29 @@ class Tally:
             whats.add(f"faults: {part}" if part in commands else f"{part}: {row}", tried, lost_here)
             if part in commands:
                 kinds.add(row, tried, lost_here)
-        return "\n".join([*lost, *[""] * bool(lost), whats.table("what", total=True), "", kinds.table("fault")])
+        tables = [whats.table("what", total=True), "", kinds.table("fault"), "", self.coverage()]
+        return "\n".join([*lost, *[""] * bool(lost), *tables])
+
+    def coverage(self) -> str:
+        """How many of the pairs that there are were met: of a place in the code and a kind of fault, and of a step."""
+        lines = [
+            "| command | steps on disk | places in the code | place × fault | step × fault | states to go on from |",
+            "|---|---:|---:|---:|---:|---:|",
+        ]
+        for name, reference in self.references.items():
+            struck, every = self.struck[name], reference.pairs()
+            places = _share(map(reference.place, struck), map(reference.place, every))
+            lines.append(
+                f"| {name} | {len(reference.steps):,} | {len(set(reference.steps)):,} | {places}"
+                f" | {_share(struck, every)} | {self.states[name]:,} |"
+            )
+        every, without = missed({step for reference in self.references.values() for step in reference.steps})
+        said = f"{every - len(without)} of {every} calls in the code that write are taken by these commands"
+        return "\n".join([*lines, "", f"{said}; not {', '.join(without)}." if without else f"{said}."])
+
+
+def _share(met: Iterable, every: Iterable) -> str:
+    return f"{len({*met}):,} of {len({*every}):,}"
 
 
 class Counts(dict[str, tuple[int, int]]):
@@ -74,83 +98,94 @@ class Least:
     """How much is tried at least, however long it takes; with no minutes, exactly this, on a machine of any speed."""
 
     faults: int = 0
-    kills: int = 0
+    signals: int = 0
     tables: int = 0
     inputs: int = 0
 
 
 def campaign(minutes: float, seed: int = 0, names: tuple[str, ...] = (), least: Least = Least()) -> Tally:  # noqa: B008
-    """Faults, hostile files and tables, in shares of the time; `names` restricts the jobs."""
-    tally = Tally()
+    """Faults, hostile files and tables, in shares of the time, what is left of it for the last; `names` restricts the
+    jobs."""
+    tally, seconds = Tally(), 60 * minutes
+    end = time.monotonic() + seconds
     if names:
         jobs.JOBS = tuple(job for job in jobs.JOBS if job.name in names)
-    with tempfile.TemporaryDirectory(prefix="torture-") as place:
+    with tempfile.TemporaryDirectory(prefix="torture-", dir=in_memory()) as place:
         folder = Path(place)
         jobs.prepare()
         (folder / "made").mkdir()
-        jobs.make(folder / "made")
-        references, found = {}, None
-        for job in jobs.JOBS:
-            own = folder / f"undisturbed-{len(references)}"
+        made.make(folder / "made")
+        found = None
+        for number, job in enumerate(jobs.JOBS):
+            own = folder / f"undisturbed-{number}"
             own.mkdir()
-            references[job.name] = undisturbed(job, own)
+            tally.references[job.name] = undisturbed(job, own)
             found = own / "found" if job.name == "discover" else found
-        _faults(tally, folder, references, seed, 60 * minutes * 0.65, least.faults)
-        _kills(tally, folder, references, seed, 60 * minutes * 0.05, least.kills)
-        _tables(tally, folder, seed, 60 * minutes * 0.05, least.tables)
-        _hostile(tally, folder, found, seed, 60 * minutes * 0.25, least.inputs)
+        _faults(tally, folder, seed, seconds * 0.6, least.faults)
+        _signals(tally, folder, seed, seconds * 0.1, least.signals)
+        _tables(tally, folder, seed, seconds * 0.03, least.tables)
+        _hostile(tally, folder, found, seed, max(seconds * 0.25, end - time.monotonic()), least.inputs)
     return tally
 
 
-def _faults(
-    tally: Tally, folder: Path, references: dict[str, Reference], seed: int, seconds: float, least: int
-) -> None:
-    """Every kind of fault at every step of every job: first at one step of each place in the code that takes any, then
-    at all others, as far as the time allows. With no time, so many of each job by chance."""
+def in_memory() -> Path | None:
+    """Where a flush costs nothing, if there is room: what reaches a disk is reckoned, not tried."""
+    place = Path("/dev/shm")
+    return place if place.is_dir() and shutil.disk_usage(place).free > 1 << 30 else None
+
+
+def _faults(tally: Tally, folder: Path, seed: int, seconds: float, least: int) -> None:
+    """Every kind of fault at every step of every job: first at the first step of each place in the code that takes any,
+    then at the last of each, then at all others, as far as the time allows. With no time, so many of each job by
+    chance."""
     chance, began = random.Random(seed), time.monotonic()
-    left: dict[str, list[Fault]] = {}
+    left, walked = {}, {}
     for job in jobs.JOBS:
-        every = references[job.name].pairs()
-        tally.all_pairs += len(every)
+        reference = tally.references[job.name]
+        every = reference.pairs()
         left[job.name] = every if seconds else chance.sample(every, min(least, len(every)))
-    walked = {job.name: Walked(job, folder / f"walked-{job.name}", references[job.name], tally) for job in jobs.JOBS}
-    for only_first in (True, False):
-        for place, job in enumerate(jobs.JOBS):
-            steps, seen, now = references[job.name].steps, set(), []
-            for fault in left[job.name]:
-                what = (fault.kind, *steps[fault.at - 1])
-                if not only_first or what not in seen:
-                    now.append(fault)
-                seen.add(what)
-            share = (began + seconds - time.monotonic()) / (len(jobs.JOBS) - place)
+        walked[job.name] = Walked(job, folder / f"walked-{job.name}", reference, tally)
+    for turn in ("first", "last", "others"):
+        for number, job in enumerate(jobs.JOBS):
+            place, due = tally.references[job.name].place, left[job.name]
+            # Of several with one key a dict keeps the last.
+            one_each = {place(fault): fault for fault in (reversed(due) if turn == "first" else due)}
+            now = due if turn == "others" else list(one_each.values())
+            share = (began + seconds - time.monotonic()) / (len(jobs.JOBS) - number)
+            if seconds and share <= 0:
+                continue
             missed = walked[job.name].walk(now, deadline(share) if seconds else lambda: False) if now else []
-            left[job.name] = [fault for fault in left[job.name] if fault not in now] + missed
+            left[job.name] = sorted({*due} - {*now} | {*missed}, key=lambda fault: fault.at)
             print(
-                f"{job.name}: {len(now) - len(missed):,} faults, {tally.states:,} states, {tally.losses} lost so far,"
-                f" {time.monotonic() - began:.0f} s",
+                f"{job.name}: {len(now) - len(missed):,} of {len(now):,} faults at the {turn},"
+                f" {tally.states[job.name]:,} states, {tally.losses} lost so far, {time.monotonic() - began:.0f} s",
                 file=sys.stderr,
                 flush=True,
             )
 
 
-def _kills(tally: Tally, folder: Path, references: dict[str, Reference], seed: int, seconds: float, least: int) -> None:
-    """SIGKILL at any time, several times, not only at writes."""
+def _signals(tally: Tally, folder: Path, seed: int, seconds: float, least: int) -> None:
+    """SIGKILL, SIGTERM or SIGINT at any moment, three times in a row, not only at writes."""
     over, chance, number = deadline(seconds), random.Random(seed), 0
-    quick = [job for job in jobs.JOBS if job.often > 1]
-    while quick and (not over() or number < least):
+    turns = [(job, kind) for kind in SIGNALS for job in jobs.JOBS]
+    chance.shuffle(turns)
+    while not over() or number < least:
+        job, kind = turns[number % len(turns)]
         number += 1
-        job, own = chance.choice(quick), Path(tempfile.mkdtemp(dir=folder))
+        own, reference, why = Path(tempfile.mkdtemp(dir=folder)), tally.references[job.name], ""
         job.begin(own)
-        why = ""
         for attempt in range(MOST_TRIES):
             command = job.command(own)
-            if command is None:
+            if command is None or why:
                 break
-            ended = run(command, kill_after=chance.uniform(0.01, 1.5) if attempt < 3 else None, seconds=300)
-            why = why or wrong(ended, "SIGKILL" if attempt < 3 else None)
-        if not why and job.bits(own) != references[job.name].bits:
-            why = "other bits after kills at random times"
-        tally.add(job.name, "SIGKILL at any time", why)
+            struck = attempt < 3
+            after = chance.uniform(0.0, reference.seconds) if struck else None
+            ended = run(command, struck_after=after, by=SIGNALS[kind], seconds=300)
+            if why := wrong(ended, kind if struck else None):
+                why = f"{why} after {kind}: {ended.text[-300:]}"
+        if not why and job.bits(own) != reference.bits:
+            why = f"other bits after {kind} at random times"
+        tally.add(job.name, f"{kind} at any time", why)
         shutil.rmtree(own)
 
 
@@ -168,7 +203,7 @@ def _tables(tally: Tally, folder: Path, seed: int, seconds: float, least: int) -
 def _hostile(tally: Tally, folder: Path, found: Path | None, seed: int, seconds: float, inputs: int) -> None:
     source = folder / "valid"
     source.mkdir()
-    hostile.make(source, jobs.MADE["run"], found)
+    hostile.make(source, made.MADE["run"], found)
     over, number, tried = deadline(seconds), 0, 0
     readers = [reader for reader in hostile.READERS if (source / reader.folder).is_dir()]
     while not over() or tried < inputs:
@@ -191,10 +226,10 @@ def main() -> None:
     chosen = parser.parse_args()
     began = time.monotonic()
     tally = campaign(chosen.minutes, chosen.seed, least=Least(inputs=chosen.inputs))
+    spent = sum(os.times()[:4])
     found = (
-        f"{tally.table()}\n\nSeed {chosen.seed}, {(time.monotonic() - began) / 60:.0f} minutes; {len(tally.pairs):,} of"
-        f" {tally.all_pairs:,} pairs of a step on disk and a kind of fault, which left {tally.states:,} different"
-        " states to go on from."
+        f"{tally.table()}\n\nSeed {chosen.seed}, {(time.monotonic() - began) / 60:.0f} minutes,"
+        f" {spent / 60:.0f} of processor time."
     )
     print(found)
     if chosen.docs is not None:

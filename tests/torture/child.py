@@ -13,6 +13,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import lapsus
+
+# Where the code of lapsus is.
+OURS = str(Path(lapsus.__file__).parent) + os.sep
 # Seconds of wall clock without any of processor time after which a child waits for something that never comes.
 IDLE = 180
 
@@ -37,13 +41,19 @@ def memory_limit(extra: int) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (most, most))
 
 
-def run(work: Callable[[], object], *, seconds: float = 120.0, kill_after: float | None = None) -> Ended:
-    """Fork, do the work with output to a file, wait; SIGKILL after `kill_after` seconds if that is given.
+def run(
+    work: Callable[[], object],
+    *,
+    seconds: float = 120.0,
+    struck_after: float | None = None,
+    by: signal.Signals = signal.SIGKILL,
+) -> Ended:
+    """Fork, do the work with output to a file, wait; send the signal after `struck_after` seconds if that is given.
 
     `seconds` are of processor time, of the child and its own children, so that a busy machine makes nobody late; who
     waits for `IDLE` seconds without using any has hung too.
     """
-    return start(work)(seconds, kill_after)
+    return start(work)(seconds, struck_after, by)
 
 
 def start(work: Callable[[], object]) -> Callable[..., Ended]:
@@ -66,6 +76,12 @@ def start(work: Callable[[], object]) -> Callable[..., Ended]:
             code = 0
         except SystemExit as leaving:
             code = leaving.code if isinstance(leaving.code, int) else 0
+        except KeyboardInterrupt as interrupt:
+            # Before the work began, or when it was done, it is no concern of lapsus.
+            files = [frame.f_code.co_filename for frame, _ in traceback.walk_tb(interrupt.__traceback__)]
+            code = 130
+            if any(file.startswith(OURS) for file in files):
+                traceback.print_exc()
         except BaseException:
             traceback.print_exc()
         finally:
@@ -73,23 +89,30 @@ def start(work: Callable[[], object]) -> Callable[..., Ended]:
             sys.stderr.flush()
             os._exit(code)
 
-    def ended(seconds: float = 120.0, kill_after: float | None = None) -> Ended:
+    def ended(seconds: float = 120.0, struck_after: float | None = None, by: signal.Signals = signal.SIGKILL) -> Ended:
         with output:
-            status, hung = wait(child, seconds, kill_after)
+            if struck_after is not None and not _over(child, struck_after):
+                os.kill(child, by)
+            status, hung = wait(child, seconds)
             output.seek(0)
             return Ended(os.waitstatus_to_exitcode(status), output.read().decode(errors="replace"), hung)
 
     return ended
 
 
-def wait(child: int, seconds: float, kill_after: float | None = None) -> tuple[int, bool]:
+def _over(child: int, seconds: float) -> bool:
+    """Whether a child ends within so many seconds of the clock."""
+    handle = os.pidfd_open(child)
+    try:
+        return bool(select.select([handle], [], [], seconds)[0])
+    finally:
+        os.close(handle)
+
+
+def wait(child: int, seconds: float) -> tuple[int, bool]:
     """The status of a child, and whether it had to be stopped."""
     handle = os.pidfd_open(child)
     try:
-        if kill_after is not None:
-            if not select.select([handle], [], [], kill_after)[0]:
-                os.kill(child, signal.SIGKILL)
-            return os.waitpid(child, 0)[1], False
         hung, used, since = False, 0.0, time.monotonic()
         while not hung and not select.select([handle], [], [], 2)[0]:
             now = _processor_seconds(child)

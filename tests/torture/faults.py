@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from torture.child import wait
+from torture.child import OURS, wait
 
 ERRORS = {"ENOSPC": errno.ENOSPC, "EIO": errno.EIO, "EROFS": errno.EROFS, "EACCES": errno.EACCES}
 SIGNALS = {"SIGKILL": signal.SIGKILL, "SIGTERM": signal.SIGTERM, "SIGINT": signal.SIGINT}
@@ -103,7 +103,7 @@ def _back(path: Path) -> Undo:
     return back
 
 
-@dataclass
+@dataclass(frozen=True)
 class Fault:
     """What happens at step `at` (from 1): a signal, an error (once; "full disk": from then on), one short write, or a
     power cut, after which only what was flushed is sure to be there."""
@@ -171,16 +171,19 @@ class Walk:
 
 @dataclass
 class Count:
-    """A watcher that only notes the steps, the place in the code from which each is taken, and what they name."""
+    """A watcher that only notes the steps, the place in the code from which each is taken (all lines of lapsus on the
+    way there), and what they name."""
 
     steps: list[tuple[str, str]] = field(default_factory=list)
     named: set[Path] = field(default_factory=set)
 
     def __call__(self, step: str, path: Path, detail: bytes | Path | None) -> int | None:
-        frame = sys._getframe(2)
-        while frame.f_back is not None and os.sep + "files" + os.sep in frame.f_code.co_filename:
+        frame, lines = sys._getframe(2), []
+        while frame is not None:
+            if frame.f_code.co_filename.startswith(OURS):
+                lines.append(f"{frame.f_code.co_filename.removeprefix(OURS)}:{frame.f_lineno}")
             frame = frame.f_back
-        self.steps.append((step, f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"))
+        self.steps.append((step, " < ".join(lines)))
         path = Path(path).absolute()
         if step == "rename" and isinstance(detail, Path) and path.is_dir():
             inner = {detail.absolute() / own.relative_to(path) for own in self.named if own.is_relative_to(path)}

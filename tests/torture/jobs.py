@@ -8,7 +8,6 @@ import importlib
 import json
 import re
 import shutil
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,30 +15,8 @@ from pathlib import Path
 import numpy as np
 
 from lapsus.errors import LapsusError
+from torture.made import MADE, TINY, cli, make_sweep
 
-TINY = """
-name = "tiny"
-[task]
-kind = "index-cued"
-prestimulus = 1
-stimulus = 1
-delay = 1
-cue = 1
-denoise = 3
-[network]
-kind = "dendritic"
-units = 6
-branching = [2]
-[behaviour]
-kind = "bns"
-swap = { kind = "constant", p = 0.3 }
-[[stage]]
-updates = 3
-conditions = 4
-trials = 4
-average = 0.9
-hard = 0.25
-"""
 # Says that a job is done whose own files do not.
 DONE = "done"
 # The folder in which members of a sweep say who works on them, which means nothing after a crash; it and that mark are
@@ -77,18 +54,6 @@ def prepare() -> None:
     importlib.import_module("lapsus.files.netcdf")._CPU_SECONDS = 5
 
 
-def cli(*arguments: str | Path) -> Callable[[], None]:
-    """A command line, to be run in a fork."""
-
-    def work() -> None:
-        from lapsus.cli import main
-
-        sys.argv = ["lapsus", *map(str, arguments)]
-        main()
-
-    return work
-
-
 def timeless(value: object) -> object:
     """A JSON value without its times."""
     if isinstance(value, dict):
@@ -103,13 +68,12 @@ def digest(data: bytes) -> str:
 @dataclass(frozen=True)
 class Job:
     """A command in a folder: `begin` puts there what it starts from, `command` is what to run now (None: it is done),
-    `bits` what came out. `often` is how many faults it gets for each of the others' own; slow ones get 1."""
+    `bits` what came out."""
 
     name: str
     begin: Callable[[Path], None]
     command: Callable[[Path], Callable[[], None] | None]
     bits: Callable[[Path], dict]
-    often: int = 1
 
 
 def _nothing(folder: Path) -> None:
@@ -154,6 +118,22 @@ def _bytes(*names: str) -> Callable[[Path], dict]:
     return lambda folder: {name: digest((folder / name).read_bytes()) for name in names}
 
 
+def _placeless(found: Path, folder: Path) -> dict:
+    """Of every file that was made, without the name of the folder in which it was, and without times."""
+    import pandas as pd
+
+    bits = {}
+    for path in found.iterdir():
+        data = path.read_bytes().replace(bytes(folder), b"")
+        if path.suffix == ".json":
+            data = json.dumps(timeless(json.loads(data))).encode()
+        elif path.suffix == ".csv":
+            data = pd.read_csv(path).drop(columns=list(TIMES), errors="ignore").to_csv().encode()
+            data = data.replace(bytes(folder), b"")
+        bits[path.name] = digest(data)
+    return bits
+
+
 def _again(folder: Path) -> None:
     _trained(folder)
     (folder / "activity.nc").write_bytes(b"an earlier simulation")
@@ -178,7 +158,9 @@ def _fit(folder: Path):
 
 
 def _earlier_fit(folder: Path) -> None:
-    _table(folder)
+    first, *rows = MADE["table"].read_text().splitlines()
+    rows = [row.replace("observer", f"observer {k % 2}") for k, row in enumerate(rows)]
+    (folder / "trials.csv").write_text("\n".join([first, *rows]))
     (folder / "fit").mkdir()
     for name in ("fit.nc", "summary.json"):
         (folder / "fit" / name).write_bytes(b"{}")
@@ -190,17 +172,24 @@ def _fit_force(folder: Path):
         raise AssertionError("the earlier fit is gone")
     if summary.read_bytes() != b"{}":
         return None
-    return cli("fit", folder / "trials.csv", "--model", "constant", "-o", folder / "fit", "--seed", 1, "--force")
+    options = ("--model", "constant", "--by", "subject", "--seed", 1, "--force")
+    return cli("fit", folder / "trials.csv", *options, "-o", folder / "fit")
 
 
 def _fit_bits(folder: Path) -> dict:
+    """Of one fit, or of one a subject."""
     from lapsus.files import read_netcdf
 
-    stored = read_netcdf(folder / "fit" / "fit.nc")
-    arrays = {name: digest(np.ascontiguousarray(v.to_numpy().astype(str)).tobytes()) for name, v in stored.items()}
-    summary = timeless(json.loads((folder / "fit" / "summary.json").read_text()))
-    summary["summary"] = re.sub(r"[\d.,]+ s\b", "", summary["summary"])  # ends with the seconds it took
-    return {"arrays": arrays, "summary": summary, "names": sorted(path.name for path in (folder / "fit").iterdir())}
+    fit = folder / "fit"
+    found: dict = {"names": sorted(str(path.relative_to(fit)) for path in fit.rglob("*"))}
+    for path in fit.rglob("fit.nc"):
+        stored = read_netcdf(path)
+        arrays = {name: digest(np.ascontiguousarray(v.to_numpy().astype(str)).tobytes()) for name, v in stored.items()}
+        found[f"arrays of {path.parent.name}"] = arrays
+    for path in fit.rglob("summary.json"):  # the summary ends with the seconds it took
+        text = re.sub(r"[\d.,]+ s\b", "", json.dumps(timeless(json.loads(path.read_text()))))
+        found[f"summary of {path.parent.name}"] = digest(text.encode())
+    return found
 
 
 SWEEP = """
@@ -246,6 +235,40 @@ def _sweep_bits(folder: Path) -> dict:
         found[f"{run.name}: weights"] = digest((run / "checkpoint-00000003.safetensors").read_bytes())
         found |= {f"{run.name}: measures": timeless(json.loads(p.read_text())) for p in run.glob("measures-*.json")}
     return found
+
+
+def _swept(folder: Path) -> None:
+    make_sweep(folder / "sweep")
+
+
+def _collect(folder: Path):
+    done = (folder / "sweep" / "collected" / "index.html").exists()
+    return None if done else cli("sweep", "collect", folder / "sweep")
+
+
+def _collected_bits(folder: Path) -> dict:
+    return _placeless(folder / "sweep" / "collected", folder)
+
+
+def _analyse(folder: Path):
+    if (folder / "answers" / "mechanism.csv").exists():
+        return None
+
+    def work() -> None:
+        from unittest import mock
+
+        from lapsus.study import mechanism
+        from lapsus.study.sizes import QUICK
+
+        quick = mechanism.analyse.__kwdefaults__ | {"sizes": QUICK}
+        with mock.patch.object(mechanism.analyse, "__kwdefaults__", quick):
+            cli("analyse", folder / "run", "-o", folder / "answers")()
+
+    return work
+
+
+def _answers(folder: Path) -> dict:
+    return _placeless(folder / "answers", folder)
 
 
 def _figures(folder: Path):
@@ -324,30 +347,16 @@ def _discovery_bits(folder: Path) -> dict:
     return parts | {"weights": weights, "arrays": arrays, "update": run.update}
 
 
-# Made once, before the campaign: a trained run and a trial table that several jobs start from.
-MADE: dict[str, Path] = {}
-
 JOBS = (
-    Job("train", _nothing, _train, _run_bits, often=6),
-    Job("simulate", _trained, _simulate, _bytes("activity.nc"), often=3),
-    Job("simulate --force", _again, _force, _bytes("activity.nc"), often=3),
-    Job("reproduce", lambda folder: None, _figures, lambda f: _bytes(*FIGURES)(f / "figures"), often=3),
+    Job("train", _nothing, _train, _run_bits),
+    Job("simulate", _trained, _simulate, _bytes("activity.nc")),
+    Job("simulate --force", _again, _force, _bytes("activity.nc")),
+    Job("reproduce", lambda folder: None, _figures, lambda f: _bytes(*FIGURES)(f / "figures")),
     Job("sweep", _sweep_file, _sweep, _sweep_bits),
-    Job("fit", _table, _fit, _fit_bits, often=2),
-    Job("fit --force", _earlier_fit, _fit_force, _fit_bits, often=2),
+    Job("fit", _table, _fit, _fit_bits),
+    Job("fit --force", _earlier_fit, _fit_force, _fit_bits),
     Job("report", _trained, _report, lambda f: {"size": (f / "page.html").stat().st_size > 10_000}),
+    Job("analyse", _trained, _analyse, _answers),
+    Job("sweep collect", _swept, _collect, _collected_bits),
     Job("discover", _table, _discover, _discovery_bits),
 )
-
-
-def make(folder: Path) -> None:
-    """The run and the table."""
-    from lapsus.trials.observer import observer_path
-    from torture.child import run
-
-    (folder / "tiny.toml").write_text(TINY)
-    ended = run(cli("train", folder / "tiny.toml", "-o", folder / "run"))
-    assert ended.code == 0, ended.text
-    lines = observer_path().read_text().splitlines()
-    (folder / "trials.csv").write_text("\n".join(lines[:81]) + "\n")
-    MADE.update(run=folder / "run", table=folder / "trials.csv")

@@ -90,11 +90,13 @@ def walked(write, folder: Path) -> Tally:
         if (folder / "said" / "done").exists():
             return None
 
-        def say(what: str) -> None:
-            files.write_text(folder / "said" / what, "")
+        def go() -> None:
+            write(folder / "table", new)
+            files.write_text(folder / "said" / "done", "")
+            files.remove(folder / "said" / "nothing")  # a step more, at which the power is cut when all is said
 
         def work() -> None:
-            guarded(lambda: (write(folder / "table", new), say("done"), say("all")))
+            guarded(go)
 
         return work
 
@@ -128,7 +130,7 @@ def main(folder: Path) -> None:
             found[write.__name__] = {"refused": str(error)}
         else:
             lost = [kind for (_, kind), why in tally.lost.items() if why]
-            found[write.__name__] = {"lost": lost, "losses": tally.losses, "states": tally.states}
+            found[write.__name__] = {"lost": lost, "losses": tally.losses, "states": sum(tally.states.values())}
     print(json.dumps(found))
 
 

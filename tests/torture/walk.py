@@ -1,10 +1,14 @@
 """One command walked through its steps on disk, struck at each, and what it comes to when it goes on."""
 
 import contextlib
+import gc
+import importlib
 import json
 import os
 import re
 import shutil
+import sys
+import time
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -26,11 +30,16 @@ MOST_TRIES = 12
 
 @dataclass(frozen=True)
 class Reference:
-    """What a job comes to when nothing happens to it: its bits, and each step that it takes on disk with the place in
-    the code from which it is taken."""
+    """What a job comes to when nothing happens to it: its bits, each step that it takes on disk with the place in the
+    code from which it is taken, and how long it takes."""
 
     bits: dict
     steps: list[tuple[str, str]]
+    seconds: float = 0.0
+
+    def place(self, fault: Fault) -> tuple[str, str, str]:
+        """Faults of one kind at steps that the same lines of code take are alike."""
+        return (fault.kind, *self.steps[fault.at - 1])
 
     def pairs(self) -> list[Fault]:
         """Every kind of fault at every step at which it can be; only a write can be short."""
@@ -51,18 +60,32 @@ def undisturbed(job: jobs.Job, folder: Path) -> Reference:
         try:
             command()
         finally:
-            noted.write_text(json.dumps([count.steps, sorted(map(str, count.named))]))
+            noted.write_text(json.dumps([count.steps, sorted(map(str, count.named)), [*sys.modules]]))
 
     command = job.command(folder)
     assert command is not None
+    began = time.monotonic()
     ended = run(work, seconds=600)
+    seconds = time.monotonic() - began
     assert ended.code == 0 and job.command(folder) is None, f"{job.name} fails by itself: {ended.text}"
-    steps, named = json.loads(noted.read_text())
+    steps, named, modules = json.loads(noted.read_text())
+    _import(modules)
     unseen = [
         path for path in set(folder.rglob("*")) - before if str(path) not in named and path.name not in jobs.ELSEWHERE
     ]
     assert not unseen, f"{job.name} writes past lapsus.files: {unseen}"
-    return Reference(job.bits(folder), [(step, place) for step, place in steps])
+    return Reference(job.bits(folder), [(step, place) for step, place in steps], seconds)
+
+
+def _import(modules: list[str]) -> None:
+    """What a command imports, once for all forks that run it again; and nothing of it is looked at by the garbage
+    collector, since a page of memory that is touched is copied for each fork."""
+    for name in modules:
+        if name not in sys.modules:
+            with contextlib.suppress(Exception):
+                importlib.import_module(name)
+    gc.collect()
+    gc.freeze()
 
 
 class Walked:
@@ -148,11 +171,11 @@ class Walked:
         left = state(self.folder)
         if left not in self.known:
             self.known[left] = went_on(self.job, self.folder, self.reference.bits)
-            self.tally.states += 1
+            self.tally.states[self.job.name] += 1
         return self.known[left] and f"{self.known[left]} after {after}"
 
     def _add(self, fault: Fault, why: str) -> None:
-        self.tally.pairs.add((self.job.name, fault.kind, fault.at))
+        self.tally.struck[self.job.name].append(fault)
         self.tally.add(self.job.name, fault.kind, why)
 
 
@@ -219,4 +242,4 @@ def wrong(ended: Ended, kind: str | None) -> str:
 
 
 def _difference(found: dict, expected: dict) -> str:
-    return ", ".join(key for key in expected if found.get(key) != expected[key])[:200]
+    return ", ".join(key for key in expected | found if found.get(key) != expected.get(key))[:200]

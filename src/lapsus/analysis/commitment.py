@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from lapsus.errors import LapsusError
+from lapsus.statistics.intervals import Interval, limits
 
 __all__ = ["Commitment", "between_share", "commitment_curve", "crossing"]
 
@@ -39,7 +40,7 @@ class Commitment:
     cue_onset: float = float("nan")
 
     @property
-    def before_cue(self) -> tuple[float, float, float]:
+    def before_cue(self) -> Interval:
         """The share that is fixed at cue onset, with its interval."""
         value, low, high = (float(np.interp(self.cue_onset, self.times, v)) for v in (self.share, self.low, self.high))
         return value, low, high
@@ -90,7 +91,7 @@ def commitment_curve(
     rows = rng.integers(len(between), size=(repeats, len(between)))
     kept = total[rows].sum(1).min(1) > 1e-9
     drawn = between[rows].sum(1)[kept] / total[rows].sum(1)[kept]
-    low, high = np.quantile(drawn, [0.025, 0.975], axis=0)
+    low, high = limits(drawn)
     halves = np.array([crossing(times, one) for one in drawn])
     half_low, half_high = (np.nan, np.nan) if np.isnan(halves).all() else np.nanquantile(halves, [0.025, 0.975])
     reached = {name: float(share[np.flatnonzero(np.isclose(times, end))[0]]) for name, end in ends.items()}

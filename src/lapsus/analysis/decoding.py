@@ -7,6 +7,7 @@ of what is left, in units of the noise, and of the places of a trial along the l
 that it contradicts is not given (`lapsus.study.mechanism.Mechanism.contradicted`).
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -67,18 +68,17 @@ def decoding(dataset: xr.Dataset, *, folds: int = 5, every: int = 2, seed: int =
         shuffled[own] = rng.permutation(shuffled[own])
     time, onset = dataset["time"].to_numpy(), cue_onset(dataset)
     steps = np.unique(np.append(np.arange(0, len(time), every), len(time) - 1))
-    m = memory(dataset)[:, steps]
+    m = memory(dataset.isel(time=steps))
     scores = np.zeros((2, len(steps), len(sure)))
-    for k, step in enumerate(steps):
-        given = (items.report,) if time[step] < onset else (items.report, items.cued)
+    for now, given in ((time[steps] < onset, (items.report,)), (time[steps] >= onset, (items.report, items.cued))):
         for j in range(folds):
             train, test = sure & (fold != j), fold == j
-            features = _features(m[:, k], given, train & outcome.correct)
-            for row, labels in enumerate((outcome.swap, shuffled)):
-                one, other = features[train & labels], features[train & ~labels]
-                w = discriminant(features[train], labels[train])
-                spread = max(float((features[train] @ w).std()), 1e-12)
-                scores[row, k, test] = (features[test] - (one.mean(0) + other.mean(0)) / 2) @ w / spread
+            for at, features in zip(np.flatnonzero(now), _features(m[:, now], given, train & outcome.correct)):
+                for row, labels in enumerate((outcome.swap, shuffled)):
+                    one, other = features[train & labels], features[train & ~labels]
+                    w = discriminant(features[train], labels[train])
+                    spread = max(float((features[train] @ w).std()), 1e-12)
+                    scores[row, at, test] = (features[test] - (one.mean(0) + other.mean(0)) / 2) @ w / spread
     areas, nulls = (
         np.array([roc_area(one[sure], labels[sure]) for one in part])
         for part, labels in zip(scores, (outcome.swap, shuffled))
@@ -87,17 +87,18 @@ def decoding(dataset: xr.Dataset, *, folds: int = 5, every: int = 2, seed: int =
     return Decoding(time[steps].astype(float), areas, nulls, float(onset), *counts)
 
 
-def _features(m: np.ndarray, given: tuple[np.ndarray, ...], known: np.ndarray) -> np.ndarray:
-    """What a trial's activity m [trial, unit] has beyond what was shown (and cued), and its place along the lines to
-    the errors, [trial, feature]; the model and its noise come from the trials in `known`."""
+def _features(m: np.ndarray, given: tuple[np.ndarray, ...], known: np.ndarray) -> Iterator[np.ndarray]:
+    """For each time of m [trial, time, unit], what a trial's activity has beyond what was shown (and cued), and its
+    place along the lines to the errors, [trial, feature]; the model and its noise come from the trials in `known`."""
     model = prediction_model(m[known], *(part[known] for part in given))
     nominal = model.nominal(*given)
-    rest = without_conjunctions(m, given, known) - nominal
-    white = whitener(rest[known])
-    rest = rest @ white
+    beyond = without_conjunctions(m, given, known) - nominal
     errors = [model.exchanged(*given)] if len(given) == 1 else [model.misselected(*given), model.misinterpreted(*given)]
-    places = []
-    for error in errors:
-        line = (error - nominal) @ white
-        places.append((rest * line).sum(1) / np.maximum(np.linalg.norm(line, axis=1), 1e-9))
-    return np.concatenate([rest, np.stack(places, 1)], 1)
+    for t in range(m.shape[1]):
+        white = whitener(beyond[known, t])
+        rest = beyond[:, t] @ white
+        places = []
+        for error in errors:
+            line = (error[:, t] - nominal[:, t]) @ white
+            places.append((rest * line).sum(1) / np.maximum(np.linalg.norm(line, axis=1), 1e-9))
+        yield np.concatenate([rest, np.stack(places, 1)], 1)

@@ -23,12 +23,14 @@ import xarray as xr
 from lapsus.analysis.activity import Items, cue_onset, memory, require_trials, two_items
 from lapsus.analysis.outcomes import outcomes
 from lapsus.errors import LapsusError
-from lapsus.statistics.intervals import resampled_interval
+from lapsus.statistics.intervals import Interval, resampled_interval
 
 __all__ = [
     "KINDS",
+    "Equations",
     "Kind",
     "PredictionModel",
+    "error_equations",
     "kind_of_swaps",
     "periodic_spline",
     "prediction_model",
@@ -69,7 +71,7 @@ class PredictionModel:
     centre: np.ndarray
 
     def _of(self, design: np.ndarray) -> np.ndarray:
-        return (design - self.shift) @ self.weights + self.centre
+        return np.tensordot(design - self.shift, self.weights, 1) + self.centre
 
     def nominal(self, report: np.ndarray, cued: np.ndarray | None = None) -> np.ndarray:
         """Predicted activity [trial, ...] of correct trials with colours report [trial, 2] and cue [trial]."""
@@ -91,18 +93,19 @@ class PredictionModel:
 def prediction_model(
     m: np.ndarray, report: np.ndarray, cued: np.ndarray | None = None, *, alpha: float = 1.0
 ) -> PredictionModel:
-    """Ridge regression of activity m [trial, unit] on colours report [trial, 2] and, where given, the cue [trial]."""
+    """Ridge regression of activity m [trial, ..., unit], times apart, on colours report [trial, 2] and, where given,
+    the cue [trial]."""
     design = _design(report, cued)
     shift, centre = design.mean(0), m.mean(0)
     d = design - shift
-    weights = np.linalg.solve(d.T @ d + alpha * np.eye(d.shape[1]), d.T @ (m - centre))
-    return PredictionModel(weights, shift, centre)
+    weights = np.linalg.solve(d.T @ d + alpha * np.eye(d.shape[1]), d.T @ (m - centre).reshape(len(m), -1))
+    return PredictionModel(weights.reshape(-1, *m.shape[1:]), shift, centre)
 
 
 def without_conjunctions(m: np.ndarray, given: tuple[np.ndarray, ...], known: np.ndarray) -> np.ndarray:
-    """Activity m [trial, unit] without what it holds of the display beyond the linear model: products of the first two
-    waves of one colour with those of the other, by cue where there is one. given: report [trial, 2] and, from the cue
-    on, cued [trial]; known [trial]: the trials whose activity says how these are held."""
+    """Activity m [trial, ..., unit] without what it holds of the display beyond the linear model: products of the first
+    two waves of one colour with those of the other, by cue where there is one. given: report [trial, 2] and, from the
+    cue on, cued [trial]; known [trial]: the trials whose activity says how these are held."""
     report = given[0]
     waves = np.concatenate([f(k * report)[..., None] for k in (1, 2) for f in (np.cos, np.sin)], -1)
     both = (waves[:, 0, :, None] * waves[:, 1, None]).reshape(len(report), -1)
@@ -113,7 +116,7 @@ def without_conjunctions(m: np.ndarray, given: tuple[np.ndarray, ...], known: np
     rest = m[known] - prediction_model(m[known], *(part[known] for part in given)).nominal(*(p[known] for p in given))
     # As many trials as weights would fit noise: the ridge is one trial's worth of each product.
     gram = shown[known].T @ shown[known] + np.eye(shown.shape[1])
-    return m - shown @ np.linalg.solve(gram, shown[known].T @ rest)
+    return m - (shown @ np.linalg.solve(gram, shown[known].T @ rest.reshape(len(rest), -1))).reshape(m.shape)
 
 
 @dataclass(frozen=True)
@@ -132,13 +135,13 @@ class Kind:
     """
 
     decision: str
-    weights: dict[str, tuple[float, float, float]]
+    weights: dict[str, Interval]
     times: np.ndarray
     over_time: dict[str, np.ndarray]
     over_time_correct: dict[str, np.ndarray]
     onset: float
-    total: tuple[float, float, float]
-    contrast: tuple[float, float, float]
+    total: Interval
+    contrast: Interval
     angle: float
     apart: float
     needed: int | None
@@ -149,23 +152,26 @@ class Kind:
 
 
 @dataclass(frozen=True)
-class _Equations:
-    """Normal equations of each trial: gram [trial, kind, kind] and moment [trial, kind]."""
+class Equations:
+    """Normal equations of each trial at one time: gram [trial, kind, kind] and moment [trial, kind]."""
 
     gram: np.ndarray
     moment: np.ndarray
 
-    def solve(self, rows: np.ndarray) -> np.ndarray:
-        """Weights [..., kind] of the trials in rows [..., trial]."""
-        gram, moment = self.gram[rows].sum(-3), self.moment[rows].sum(-2)
+    def beside(self, misbinding: "Equations") -> "Equations":
+        """Those of misselection and misinterpretation with those of misbinding at the end of delay 1, for all three:
+        after the cue misbinding predicts what misselection does."""
+        gram, moment = self.gram[:, [0, 0, 1]][:, :, [0, 0, 1]], self.moment[:, [0, 0, 1]]
+        gram[:, 0, 0] += misbinding.gram[:, 0, 0]
+        moment[:, 0] += misbinding.moment[:, 0]
+        return Equations(gram, moment)
+
+    def solve(self, rows: np.ndarray, times: np.ndarray | None = None) -> np.ndarray:
+        """Weights [..., kind] of the trials in rows [trial], each counted `times` [..., trial] times."""
+        times = np.ones(len(rows)) if times is None else times
+        gram, moment = np.tensordot(times, self.gram[rows], 1), times @ self.moment[rows]
         ridge = 1e-9 * np.trace(gram, axis1=-2, axis2=-1)[..., None, None] * np.eye(gram.shape[-1])
         return np.linalg.solve(gram + ridge + 1e-12 * np.eye(gram.shape[-1]), moment[..., None])[..., 0]
-
-
-def _equations(held_out: np.ndarray, nominal: np.ndarray, errors: list[np.ndarray]) -> _Equations:
-    """Of deviations from the nominal prediction [trial, unit] on those that each error predicts; all whitened."""
-    lines = np.stack([error - nominal for error in errors], 1)
-    return _Equations(lines @ lines.transpose(0, 2, 1), (lines @ (held_out - nominal)[..., None])[..., 0])
 
 
 def whitener(residual: np.ndarray) -> np.ndarray:
@@ -173,6 +179,31 @@ def whitener(residual: np.ndarray) -> np.ndarray:
     spectrum, vectors = np.linalg.eigh(np.cov(residual.T).reshape(residual.shape[1], -1))
     floor = max(spectrum.max() * 1e-3, 1e-12)
     return vectors / np.sqrt(np.maximum(spectrum, floor))
+
+
+def error_equations(
+    m: np.ndarray, given: tuple[np.ndarray, ...], known: np.ndarray, fold: np.ndarray
+) -> list[Equations]:
+    """At each time of m [trial, time, unit], of held-out deviations from a trial without error on those that the errors
+    predict: misbinding where only the colours are `given`, misselection and misinterpretation where the cue is, too.
+    Models and noise come from the trials in `known` of the other folds (fold [trial])."""
+    kinds, times = len(given), m.shape[1]
+    gram, moment = np.zeros((times, len(m), kinds, kinds)), np.zeros((times, len(m), kinds))
+    for k in range(fold.max() + 1):
+        train, test = (fold != k) & known, fold == k
+        source = without_conjunctions(m, given, train)
+        model = prediction_model(source[train], *(part[train] for part in given))
+        noise = source[train] - model.nominal(*(part[train] for part in given))
+        white = np.stack([whitener(noise[:, t]) for t in range(times)])
+        own = tuple(part[test] for part in given)
+        nominal = model.nominal(*own)
+        errors = (model.exchanged,) if kinds == 1 else (model.misselected, model.misinterpreted)
+        # [time, trial, unit], in units of the noise
+        held = np.matmul((source[test] - nominal).swapaxes(0, 1), white)
+        lines = np.stack([np.matmul((error(*own) - nominal).swapaxes(0, 1), white) for error in errors], 2)
+        gram[:, test] = lines @ lines.swapaxes(-1, -2)
+        moment[:, test] = (lines @ held[..., None])[..., 0]
+    return [Equations(*one) for one in zip(gram, moment)]
 
 
 def kind_of_swaps(dataset: xr.Dataset, *, folds: int = 5, every: int = 2, repeats: int = 300, seed: int = 0) -> Kind:
@@ -195,71 +226,49 @@ def kind_of_swaps(dataset: xr.Dataset, *, folds: int = 5, every: int = 2, repeat
     if len(before) == 0 or len(after) == 0:
         raise LapsusError("the recording needs time bins before the cue and from it on")
     m = memory(dataset)
-    early = m[:, before[-WINDOW:]].mean(1)
+    early, late = m[:, before[-WINDOW:]].mean(1), m[:, after[-WINDOW:]].mean(1)
     rng = np.random.default_rng(seed)
     fold = np.empty(len(m), dtype=int)
     for rows in (swap, correct, np.setdiff1d(np.arange(len(m)), np.concatenate([swap, correct]))):
         fold[rows] = rng.permutation(np.arange(len(rows)) % folds)
     is_correct = np.zeros(len(m), dtype=bool)
     is_correct[correct] = True
-
-    def equations(late: np.ndarray | None, now: np.ndarray | None) -> _Equations:
-        """Before the cue: `now` on misbinding alone. From the cue on: `late`, with the end of delay 1, on all three."""
-        kinds, activity = 1 if late is None else 3, early if now is None else now
-        found = _Equations(np.zeros((len(m), kinds, kinds)), np.zeros((len(m), kinds)))
-        for k in range(folds):
-            train, test = (fold != k) & is_correct, fold == k
-            source = without_conjunctions(activity, (items.report,), train)
-            pre = prediction_model(source[train], items.report[train])
-            white = whitener(source[train] - pre.nominal(items.report[train]))
-            nominal, exchanged = (f(items.report[test]) @ white for f in (pre.nominal, pre.exchanged))
-            held = source[test] @ white
-            if late is None:
-                made = _equations(held, nominal, [exchanged])
-            else:
-                response = without_conjunctions(late, (items.report, items.cued), train)
-                post = prediction_model(response[train], items.report[train], items.cued[train])
-                white = whitener(response[train] - post.nominal(items.report[train], items.cued[train]))
-                functions = (post.nominal, post.misselected, post.misinterpreted)
-                normal, selected, interpreted = (f(items.report[test], items.cued[test]) @ white for f in functions)
-                join = lambda a, b: np.concatenate([a, b], 1)  # noqa: E731
-                made = _equations(
-                    join(held, response[test] @ white),
-                    join(nominal, normal),
-                    [join(exchanged, selected), join(nominal, selected), join(nominal, interpreted)],
-                )
-            found.gram[test], found.moment[test] = made.gram, made.moment
-        return found
-
-    resampled = swap[rng.integers(len(swap), size=(repeats, len(swap)))]
-    curves = {group: {kind: np.full(len(time), np.nan) for kind in KINDS} for group in ("swap", "correct")}
-    lows = np.full(len(time), np.nan)
-    looked = sorted({*before[::every], *before[-1:], *after[::every], *after[-1:]})
-    for step in looked:
-        own = equations(None, m[:, step]) if time[step] < onset else equations(m[:, step], None)
-        names = KINDS[:1] if time[step] < onset else KINDS
-        value, base, drawn = own.solve(swap), own.solve(correct), own.solve(resampled)
-        for k, name in enumerate(names):
+    drawn_rows = rng.integers(len(swap), size=(repeats, len(swap)))
+    times = np.stack([np.bincount(rows, minlength=len(swap)) for rows in drawn_rows]).astype(float)
+    looked_before, looked_after = (sorted({*steps[::every], *steps[-1:]}) for steps in (before, after))
+    *ahead, end_of_delay = error_equations(
+        np.concatenate([m[:, looked_before], early[:, None]], 1), (items.report,), is_correct, fold
+    )
+    *behind, end = (
+        one.beside(end_of_delay)
+        for one in error_equations(
+            np.concatenate([m[:, looked_after], late[:, None]], 1), (items.report, items.cued), is_correct, fold
+        )
+    )
+    looked = [*looked_before, *looked_after]
+    curves = {group: {kind: np.full(len(looked), np.nan) for kind in KINDS} for group in ("swap", "correct")}
+    lows = np.empty(len(looked))
+    for step, own in enumerate([*ahead, *behind]):
+        value, base, drawn = own.solve(swap), own.solve(correct), own.solve(swap, times)
+        for k, name in enumerate(KINDS[: len(value)]):
             curves["swap"][name][step], curves["correct"][name][step] = value[k], base[k]
         lows[step] = np.quantile(drawn.sum(-1), 0.005) - base.sum()
-    end = equations(m[:, after[-WINDOW:]].mean(1), None)
     base = end.solve(correct)
-    value, drawn = end.solve(swap) - base, end.solve(resampled) - base
+    value, drawn = end.solve(swap) - base, end.solve(swap, times) - base
     weights = {name: resampled_interval(value[k], drawn[:, k]) for k, name in enumerate(KINDS)}
     total = resampled_interval(value[1] + value[2], drawn[:, 1] + drawn[:, 2])
     whole = resampled_interval(value.sum(), drawn.sum(1))
     contrast = resampled_interval(value[1] - value[2], drawn[:, 1] - drawn[:, 2])
-    angle, apart = _separation(m[:, after[-WINDOW:]].mean(1), items, is_correct, fold, swap, folds)
+    angle, apart = _separation(late, items, is_correct, fold, swap, folds)
     # A trial of either kind lies half of `apart` from the middle, with a noise of 1.
     needed = int(np.ceil((2 * SHARP / apart) ** 2)) if apart > 0 else None
-    above = np.array([lows[step] > 0 for step in looked])
-    lasting = np.flatnonzero(np.logical_and.accumulate(above[::-1])[::-1])
+    lasting = np.flatnonzero(np.logical_and.accumulate(lows[::-1] > 0)[::-1])
     return Kind(
         decision=_decide(weights, whole, contrast, needed is not None and needed <= len(swap)),
         weights=weights,
         times=time[looked],
-        over_time={name: values[looked] for name, values in curves["swap"].items()},
-        over_time_correct={name: values[looked] for name, values in curves["correct"].items()},
+        over_time=curves["swap"],
+        over_time_correct=curves["correct"],
         onset=float(time[looked[lasting[0]]]) if len(lasting) else float("nan"),
         total=total,
         contrast=contrast,

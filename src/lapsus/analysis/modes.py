@@ -61,19 +61,18 @@ def unimodality(angles: np.ndarray, *, repeats: int = 200, seed: int = 0) -> Mod
     drawn = angles[rng.integers(len(angles), size=(repeats, len(angles)))] + critical * rng.standard_normal(
         (repeats, len(angles))
     )
-    cell = to_cell(drawn)
-    counts = np.zeros((repeats, _GRID))
-    np.add.at(counts, (np.arange(repeats)[:, None], cell), 1.0)
+    place = to_cell(drawn) + _GRID * np.arange(repeats)[:, None]
+    counts = np.bincount(place.ravel(), minlength=repeats * _GRID).reshape(repeats, _GRID).astype(float)
     exceeds = _peaks(_smooth(counts, np.full(repeats, critical))).sum(-1) > 1
     return ModeTest(float(critical), float((1 + exceeds.sum()) / (1 + repeats)))
 
 
-def two_modes(response: np.ndarray, target: float, distractor: float) -> bool:
+def two_modes(response: np.ndarray, target: float, distractor: float, *, within: float = np.pi / 8) -> bool:
     """Whether responses [trial] of one condition have a mode at the distractor beside one at the target.
 
     Silverman's test must reject a single mode at 5 %, and of the two highest modes (at half the bandwidth at which they
-    merge) one must lie within 22.5° of the target and the other of the distractor. A single mode, wherever
-    it is and however wide, is not enough.
+    merge) one must lie `within` some radians of the target (by default 22.5°) and the other of the distractor. A single
+    mode, wherever it is and however wide, is not enough.
     """
     test = unimodality(response, repeats=100)
     if test.p >= 0.05:
@@ -85,7 +84,7 @@ def two_modes(response: np.ndarray, target: float, distractor: float) -> bool:
     if len(highest) < 2:
         return False
     place = -np.pi + (highest + 0.5) * 2 * np.pi / _GRID
-    at = [[distance(one, item) < np.pi / 8 for item in (target, distractor)] for one in place]
+    at = [[distance(one, item) < within for item in (target, distractor)] for one in place]
     return bool((at[0][0] and at[1][1]) or (at[0][1] and at[1][0]))
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from scipy.special import i0e
 
 from lapsus.circular import difference, distance
+from lapsus.statistics.swaps import nearest_item
 
 __all__ = ["SURE", "Outcomes", "guess_of", "outcomes", "responsibilities", "scatter_of"]
 
@@ -21,7 +22,7 @@ SURE = 0.9
 
 def scatter_of(response: np.ndarray, report: np.ndarray) -> float:
     """S.d. in radians of responses [trial] about the nearest of the items [trial, item]; the median resists strays."""
-    return float(np.median(distance(report, response[:, None]).min(1)) / 0.6745)
+    return float(np.median(nearest_item(response, report)[1]) / 0.6745)
 
 
 def guess_of(response: np.ndarray, report: np.ndarray, scatter: float) -> float:
@@ -33,7 +34,7 @@ def guess_of(response: np.ndarray, report: np.ndarray, scatter: float) -> float:
     room = float((distance(some[:, :, None], circle).min(1) > far).mean())
     if room < 0.1:
         return 0.0
-    return float(min((distance(report, response[:, None]).min(1) > far).mean() / room, 0.5))
+    return float(min((nearest_item(response, report)[1] > far).mean() / room, 0.5))
 
 
 def responsibilities(
@@ -51,7 +52,7 @@ def responsibilities(
     total = joint.sum(1) + guess / (2 * np.pi)
     own = np.arange(joint.shape[1]) == np.asarray(cued)[:, None]
     # Where every density underflows and there are no guesses, the nearest item is as good as certain.
-    nearest = (distance(report, response[:, None]).argmin(1) != cued).astype(float)
+    nearest = (nearest_item(response, report)[0] != cued).astype(float)
     known = total > 0
     safe = np.where(known, total, 1)
     swap = np.where(known, np.where(own, 0.0, joint).sum(1) / safe, nearest)
@@ -83,7 +84,7 @@ class Outcomes:
 def outcomes(response: np.ndarray, report: np.ndarray, cued: np.ndarray) -> Outcomes:
     """Outcomes of trials with the swap rate, the scatter and the guesses of these trials themselves."""
     cued = np.asarray(cued)
-    rate = np.clip((distance(report, response[:, None]).argmin(1) != cued).mean(), 1e-3, 1 - 1e-3)
+    rate = np.clip((nearest_item(response, report)[0] != cued).mean(), 1e-3, 1 - 1e-3)
     weights = np.full(report.shape, rate / max(report.shape[1] - 1, 1))
     np.put_along_axis(weights, cued[:, None], 1 - rate, 1)
     scatter = scatter_of(response, report)

@@ -55,30 +55,29 @@ class RingPair:
         return min(self.recalled.explained, self.other.explained)
 
 
-def colour_explained(m: np.ndarray, colour: np.ndarray, *, folds: int = 5, components: int | None = None) -> float:
-    """Held-out R² of [cos, sin] of colour [trial] predicted linearly from activity m [trial, unit].
-
-    components: from so many principal components only (of the training trials); None: from all of m.
-    """
+def colour_explained(m: np.ndarray, colour: np.ndarray, *, folds: int = 5) -> np.ndarray:
+    """Held-out R² of [cos, sin] of colour [trial] predicted linearly from the first 1, 2, … principal components (of
+    the training trials) of activity m [trial, unit]: [unit], the last from all of it."""
     y = embed(colour)
     fold = np.arange(len(m)) % folds
-    residual = np.empty_like(y)
-    total = np.empty_like(y)
+    left, total = np.zeros(m.shape[1]), 0.0
     for k in range(folds):
         train, test = fold != k, fold == k
         mean, goal = m[train].mean(0), y[train].mean(0)
-        x, new = m[train] - mean, m[test] - mean
-        if components is not None:
-            axes = np.linalg.svd(x, full_matrices=False)[2][:components].T
-            x, new = x @ axes, new @ axes
-        ridge = 1e-6 * max(np.trace(x.T @ x) / x.shape[1], 1e-12) * np.eye(x.shape[1])
-        weights = np.linalg.solve(x.T @ x + ridge, x.T @ (y[train] - goal))
-        residual[test], total[test] = y[test] - goal - new @ weights, y[test] - goal
-    return float(1 - (residual**2).sum() / max((total**2).sum(), 1e-12))
+        x = m[train] - mean
+        power, axes = np.linalg.eigh(x.T @ x)
+        power, axes = power[::-1].clip(0), axes[:, ::-1]
+        # Components do not correlate, so each has its own weight, whichever others are used.
+        weights = (axes.T @ x.T @ (y[train] - goal)) / (power + 1e-6 * max(power.mean(), 1e-12))[:, None]
+        parts = ((m[test] - mean) @ axes)[:, :, None] * weights
+        aim = y[test] - goal
+        left += ((aim[:, None] - parts.cumsum(1)) ** 2).sum((0, 2))
+        total += (aim**2).sum()
+    return 1 - left / max(total, 1e-12)
 
 
-def fit_ring(m: np.ndarray, colour: np.ndarray, *, count: bool = True) -> Ring:
-    """One ring through activity m [trial, unit] of trials with free colours [trial]; count: its dimensions, too."""
+def fit_ring(m: np.ndarray, colour: np.ndarray) -> Ring:
+    """One ring through activity m [trial, unit] of trials with free colours [trial]."""
     require_trials(len(m), 20, "trials on a ring")
     design = np.concatenate([np.ones((len(m), 1)), embed(colour)], 1)
     centre, cosine, sine = np.linalg.lstsq(design, m, rcond=None)[0]
@@ -87,14 +86,10 @@ def fit_ring(m: np.ndarray, colour: np.ndarray, *, count: bool = True) -> Ring:
     start = (left * radii)[0]
     turns = 1 if np.linalg.det(left) > 0 else -1
     explained = colour_explained(m, colour)
-    dimensions = m.shape[1]
-    for number in range(1, m.shape[1] + 1) if count else ():
-        if colour_explained(m, colour, components=number) >= 0.9 * explained:
-            dimensions = number
-            break
-    return Ring(
-        centre, plane, radii, float(np.arctan2(start[1], start[0])), turns, float(explained), dimensions, len(m)
-    )
+    enough = np.flatnonzero(explained >= 0.9 * explained[-1])
+    dimensions = int(enough[0]) + 1 if len(enough) else m.shape[1]
+    phase = float(np.arctan2(start[1], start[0]))
+    return Ring(centre, plane, radii, phase, turns, float(explained[-1]), dimensions, len(m))
 
 
 def plane_cosine(first: np.ndarray, second: np.ndarray) -> float:
@@ -102,10 +97,10 @@ def plane_cosine(first: np.ndarray, second: np.ndarray) -> float:
     return float(np.linalg.svd(first @ second.T)[1].clip(0, 1).mean())
 
 
-def fit_ring_pair(m: np.ndarray, colour: np.ndarray, recalled: np.ndarray, *, count: bool = True) -> RingPair:
+def fit_ring_pair(m: np.ndarray, colour: np.ndarray, recalled: np.ndarray) -> RingPair:
     """Both rings through activity m [trial, unit]: recalled [trial] bool says on which a trial should lie."""
     recalled = np.asarray(recalled, dtype=bool)
-    first, second = (fit_ring(m[rows], colour[rows], count=count) for rows in (recalled, ~recalled))
+    first, second = (fit_ring(m[rows], colour[rows]) for rows in (recalled, ~recalled))
     gap = second.centre - first.centre
     # What the colour itself does in either plane is no distance between rings. Where the planes are nearly parallel,
     # the directions in which they differ are those of estimation error and are not taken off.

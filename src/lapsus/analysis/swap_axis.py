@@ -13,6 +13,7 @@ from scipy import stats
 from scipy.special import gammaln
 
 from lapsus.analysis.activity import require_trials
+from lapsus.statistics.intervals import limits
 
 __all__ = [
     "Reports",
@@ -202,7 +203,7 @@ def swap_axis(
         else np.empty(0)
     )
     drawn = areas[rng.integers(len(areas), size=(500, len(areas)))].mean(1)
-    low, high = np.quantile(drawn, [0.025, 0.975])
+    low, high = limits(drawn)
     times, path, swapped, free = over_time
     curve = np.array(
         [roc_area(discriminant_scores(path[:, k], swapped, free, seed=seed), swapped) for k in range(len(times))]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from lapsus.errors import LapsusError
-from lapsus.statistics.intervals import resampled_interval
+from lapsus.statistics.intervals import Interval, limits, resampled_interval
 
 __all__ = ["Push", "Transplant", "push_effects", "transplant_curves"]
 
@@ -34,8 +34,8 @@ class Transplant:
     m_from_swap: np.ndarray
     null: np.ndarray
     intervals: dict[str, np.ndarray]
-    carried_by_x: tuple[float, float, float]
-    carried_by_m: tuple[float, float, float]
+    carried_by_x: Interval
+    carried_by_m: Interval
     pairs: int
     conditions: int
 
@@ -61,11 +61,10 @@ def transplant_curves(
     for part in ("x_from_swap", "m_from_swap"):
         ratio = lambda c: (c[part] - c["correct"])[..., apart].sum(-1) / (c["swap"] - c["correct"])[..., apart].sum(-1)  # noqa: E731,B023
         if apart.any():
-            low, high = np.quantile(ratio(drawn), [0.025, 0.975])
-            carried[part] = (float(ratio(curve)), float(low), float(high))
+            carried[part] = resampled_interval(ratio(curve), ratio(drawn))
         else:
             carried[part] = (float("nan"),) * 3
-    intervals = {name: np.quantile(values, [0.025, 0.975], axis=0) for name, values in drawn.items()}
+    intervals = {name: limits(values) for name, values in drawn.items()}
     return Transplant(
         times=np.asarray(times, dtype=float),
         **curve,
@@ -89,8 +88,8 @@ class Push:
     time: float
     sizes: np.ndarray
     p: dict[str, np.ndarray]
-    slope: dict[str, tuple[float, float, float]]
-    against_random: dict[str, tuple[float, float, float]]
+    slope: dict[str, Interval]
+    against_random: dict[str, Interval]
     conditions: int
 
 

@@ -14,12 +14,11 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 import xarray as xr
-from scipy import stats
 
 from lapsus.analysis.activity import cue_onset, memory, require_trials, two_items
 from lapsus.circular import distance, embed
 from lapsus.errors import LapsusError
-from lapsus.statistics.intervals import proportion_interval
+from lapsus.statistics.intervals import Z95, proportion_interval
 
 __all__ = ["AlignmentTest", "alignment_predicts_swaps", "swap_rate_by_alignment", "trial_alignment"]
 
@@ -123,7 +122,7 @@ def alignment_predicts_swaps(table: pd.DataFrame, *, repeats: int = 1000, seed: 
     for _ in range(repeats):
         shuffled = a[np.lexsort((rng.random(len(a)), stratum))]
         reached += abs(shuffled @ residual - _expected(a, residual, stratum)) >= observed - 1e-9
-    half = stats.norm.ppf(0.975) * np.sqrt(covariance[0, 0])
+    half = Z95 * np.sqrt(covariance[0, 0])
     ratio, low, high = np.exp([coefficients[0], coefficients[0] - half, coefficients[0] + half])
     return AlignmentTest(float(ratio), float(low), float(high), float((1 + reached) / (1 + repeats)), swaps, len(y))
 

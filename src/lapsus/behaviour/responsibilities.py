@@ -23,11 +23,12 @@ def item_responsibilities(behaviour: HasMixture, conditions: dict[str, Tensor], 
     return torch.cat([shares[:, :items], shares[:, items:].sum(1, keepdim=True)], 1)
 
 
-def nearest_item(conditions: dict[str, Tensor], x_T: Tensor) -> Tensor:
-    """The documented alternative: number of the item nearest to each response, [C, K]; guesses count as the item they
-    happen to be near."""
+def nearest_item(conditions: dict[str, Tensor], x_T: Tensor) -> tuple[Tensor, Tensor]:
+    """The item that is nearest to each response x_T [2, C, K], and how near (radians): both [C, K]. Guesses count as
+    the item that they happen to be near."""
     response = circular.angle(x_T.permute(1, 2, 0))
-    return circular.distance(response[:, None], conditions["report"][:, :, None]).argmin(1)
+    gap, item = circular.distance(response[:, None], conditions["report"][:, :, None]).min(1)
+    return item, gap
 
 
 def swap_probability(behaviour: HasMixture, conditions: dict[str, Tensor], x_T: Tensor) -> Tensor:

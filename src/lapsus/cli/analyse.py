@@ -3,6 +3,7 @@
 import json as json_module
 from functools import partial
 from pathlib import Path
+from time import process_time
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -65,11 +66,12 @@ def command(
         made_of = _identity(opened, steps, seed)
         result = None if path is None or again else _kept(path, made_of)
         if result is None:
+            begun = process_time()
             found = _analyse(name, opened, steps, seed, threads)
-            result = found.to_dict() | _beside(found) | {"made_of": made_of}
+            result = found.to_dict() | _beside(found, process_time() - begun) | {"made_of": made_of}
             if path is not None:
+                _draw(found, path)  # first: with the answers there, nothing is made again
                 write_json(path, asked | result)
-                _draw(found, path)
         result = result | asked
         results.append(result)
         if not json:
@@ -87,15 +89,18 @@ def _stem(name: str) -> str:
     return Path(name).stem if name.endswith(".nc") else Path(name).name
 
 
-def _beside(found: "Mechanism") -> dict:
-    """What is kept beside the answers: in words, and as a row of the table."""
+def _beside(found: "Mechanism", seconds: float) -> dict:
+    """What is kept beside the answers: in words, and as a row of the table, with the processor time that they took."""
     from lapsus.files import to_plain
     from lapsus.report.mechanism import answers, planes, predicted
     from lapsus.study.mechanism import table_row
 
     besides = [("alignment", planes), ("prediction", predicted)]
     asked = [say for name, say in besides if getattr(found, name) is not None or name in found.left_out]
-    return {"said": answers(found) + [say(found) for say in asked], "row": to_plain(table_row(found))}
+    return {
+        "said": answers(found) + [say(found) for say in asked],
+        "row": to_plain(table_row(found) | {"seconds": seconds}),
+    }
 
 
 def _open(name: str, trust: bool) -> "Model | xr.Dataset":

@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from lapsus.cli.train import Trust
+from lapsus.cli.train import Engine, Trust
 
-# An option that evaluate and simulate share.
+# An option that evaluate, simulate, analyse and reproduce share.
 Delay = Annotated[
     str | None,
     typer.Option(
@@ -21,13 +21,14 @@ Delay = Annotated[
 
 
 def delays_of(text: str | None) -> list[int]:
-    """Whole numbers from "20" or "5,10,20"; none from None."""
+    """Whole numbers from "20" or "5,10,20", each once; none from None."""
     from lapsus.errors import LapsusError
 
     parts = [] if text is None else [part.strip() for part in text.split(",")]
-    if not all(part.isdecimal() for part in parts):
-        raise LapsusError(f"--delay takes a number of steps or several, as in 20 or 5,10,20; it got {text!r}.")
-    return [int(part) for part in parts]
+    if text is not None and not all(part.isdecimal() and len(part) < 10 for part in parts):
+        shown = repr(text if len(text) <= 40 else text[:40] + "…")
+        raise LapsusError(f"--delay takes a number of steps or several, as in 20 or 5,10,20; it got {shown}.")
+    return list(dict.fromkeys(map(int, parts)))
 
 
 def command(
@@ -36,7 +37,7 @@ def command(
     trials: Annotated[int, typer.Option(help="Trials a condition.")] = 16,
     seed: Annotated[int, typer.Option(help="Seed of the fresh conditions and noise.")] = 0,
     delay: Delay = None,
-    engine: Annotated[str, typer.Option(help="auto, fused or reference.")] = "auto",
+    engine: Engine = "auto",
     trust: Trust = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:

@@ -62,6 +62,8 @@ def command(
         best = enough.loc[(enough["subjects"] * enough["trials"]).idxmin()]
         who = f"{int(best['subjects'])} subjects{'' if within else ', half of them in each condition,'}"
         each = " in each condition" if within else ""
-        typer.echo(f"80 % are reached with {who} and {int(best['trials'])} trials of each{each}.")
+        sure = f" ({repeats} experiments leave {100 * best['low']:.0f} to {100 * best['high']:.0f} %: raise --repeats)"
+        doubt = sure if best["low"] < 0.8 else ""
+        typer.echo(f"80 % are reached with {who} and {int(best['trials'])} trials of each{each}{doubt}.")
     else:
         typer.echo("None of these reaches 80 %: ask for more --subjects or --trials.")

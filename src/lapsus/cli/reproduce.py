@@ -82,6 +82,7 @@ def figures(
     from lapsus.paper.recorded import recorded
     from lapsus.paper.reproduce import FIGURES, reproduce
     from lapsus.paper.roles import Networks
+    from lapsus.paper.verdicts import describe
     from lapsus.training.experiment import check_set
 
     check_set(which)
@@ -166,23 +167,3 @@ def _open(path: Path) -> "xr.Dataset":
     dataset = read_netcdf(path)
     check_activity(dataset)
     return dataset
-
-
-def describe(claims: list) -> str:
-    """The claims as a table, one line each, and a count of the verdicts."""
-    if not claims:
-        return "No claim of the paper rests on these figures."
-    lines = [f"{'claim':<26} {'value [95 %]':<28} {'paper':>9}  verdict"]
-    for claim in claims:
-        value = "-" if claim.value is None else f"{claim.value:.4g} [{claim.low:.4g}, {claim.high:.4g}]"
-        paper = "" if claim.paper is None else f"{claim.paper:.4g}"
-        over = f" ({claim.holding:.0%} of {claim.networks} networks)" if claim.networks > 1 else ""
-        lines.append(
-            f"{claim.id:<26} {value:<28} {paper:>9}  {claim.verdict:<14} {claim.claim}; {claim.statistic}{over}"
-        )
-    count = {
-        verdict: sum(claim.verdict == verdict for claim in claims)
-        for verdict in ("holds", "does not hold", "undecided")
-    }
-    lines += ["", ", ".join(f"{number} {verdict}" for verdict, number in count.items()) + f" of {len(claims)} claims."]
-    return "\n".join(lines)

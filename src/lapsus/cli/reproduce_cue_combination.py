@@ -23,10 +23,10 @@ def command(
     import matplotlib
 
     matplotlib.use("agg")
-    from lapsus.cli.reproduce import describe
     from lapsus.paper.cue_combination import summary
     from lapsus.paper.reproduce import reproduce
     from lapsus.paper.roles import Networks
+    from lapsus.paper.verdicts import describe
 
     networks = Networks.shipped() if runs is None else Networks.in_folder(runs, trust)
     claims = reproduce(networks, ["cue-combination"], None if claims_only else output)

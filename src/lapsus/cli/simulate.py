@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from lapsus.cli.evaluate import Delay, delays_of
-from lapsus.cli.train import Trust
+from lapsus.cli.train import Engine, Trust
 
 
 def command(
@@ -20,7 +20,7 @@ def command(
     seed: Annotated[int, typer.Option(help="Seed of conditions and noise.")] = 0,
     noise_scale: Annotated[float, typer.Option(help="Process noise, relative to training (an ablation).")] = 1.0,
     delay: Delay = None,
-    engine: Annotated[str, typer.Option(help="auto, fused or reference.")] = "auto",
+    engine: Engine = "auto",
     trust: Trust = False,
     force: Annotated[bool, typer.Option("--force", help="Replace the file if it is there.")] = False,
 ) -> None:

@@ -26,12 +26,17 @@ OPTIONS = (
     "where",
 )
 _PARAMETER = re.compile(rf"`({'|'.join(OPTIONS)})(?:=([^`]+))?`")
+# How messages end that refuse a place; every command that makes something has -o for it.
+_ANOTHER_PLACE = re.compile(r"; name (a[^.]*)\.")
 
 
 def as_typed(text: str) -> str:
-    """`set_size=3` as --set-size 3, `trust=True` as --trust, `minutes` as --minutes; all else as it is.
+    """`set_size=3` as --set-size 3, `trust=True` as --trust, `minutes` as --minutes, a folder to name with -o; all
+    else as it is.
 
     >>> from lapsus.cli.words import as_typed
+    >>> as_typed("mine is there already; name another folder.")
+    'mine is there already; name another folder with -o.'
     >>> as_typed('Give `unit="degrees_180"`, or `lapsus train` with `trust=True`.')
     'Give --unit degrees_180, or `lapsus train` with --trust.'
     """
@@ -40,7 +45,7 @@ def as_typed(text: str) -> str:
         name, value = "--" + match[1].replace("_", "-"), (match[2] or "").strip("\"'")
         return name if value in ("", "True") else f"{name} {value}"
 
-    return _PARAMETER.sub(option, text)
+    return _ANOTHER_PLACE.sub(r"; name \1 with -o.", _PARAMETER.sub(option, text))
 
 
 def on_terminal(name: str, part: str) -> None:

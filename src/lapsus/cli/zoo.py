@@ -20,7 +20,7 @@ def command(
     threads: Annotated[int | None, typer.Option(help="Threads of the kernel.", show_default="all cores")] = None,
 ) -> None:
     """List the trained networks that ship with lapsus, with their measured numbers; --gallery makes a page of them."""
-    from lapsus.library.shipped import summary
+    from lapsus.library.shipped import halfway, shipped, summary
 
     if gallery is not None:
         _gallery(gallery, names or [], threads)
@@ -48,7 +48,8 @@ def command(
         for row in held:
             errors = "  ".join(f"{math.degrees(found['median_error']):6.1f}" for found in row["delays"])
             typer.echo(f"{row['name']:30} {row['seed']:4}  {errors}  {row['norm_ratio']:6.2f}")
-    typer.echo("\n`lapsus evaluate NAME` measures one again; lapsus.load(NAME) opens it in Python.")
+    typer.echo(f"\nOnly to start from, not trained to their end: {', '.join(filter(halfway, shipped()))}.")
+    typer.echo("`lapsus evaluate NAME` measures one again; lapsus.load(NAME) opens it in Python.")
 
 
 def _gallery(path: Path, names: list[str], threads: int | None) -> None:

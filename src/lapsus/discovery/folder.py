@@ -66,11 +66,11 @@ class Folder:
         if check_place(path, "discovery"):
             table = cls.read(path)
             if table is None:
-                raise LapsusError(f"{short(path)} is there already and is not a discovery; -o names another folder.")
+                raise LapsusError(f"{short(path)} is there already and is not a discovery; name another folder.")
             if table["identity"] != identity:
                 changed = [k for k, v in settings.items() if str(table["settings"].get(k)) != str(v)]
                 what = f"other settings ({', '.join(changed)})" if changed else "other trials"
-                raise LapsusError(f"{short(path)} holds a discovery with {what}; -o names another folder.")
+                raise LapsusError(f"{short(path)} holds a discovery with {what}; name another folder.")
             sweep(path)
             return cls(path, table)
         make_folder(path)

@@ -45,16 +45,14 @@ class Discovery:
     ...     lapsus.Discovery("no-such-folder")
     ... except lapsus.LapsusError as error:
     ...     print(error)
-    no-such-folder is not the folder of a discovery; `lapsus discover TRIALS -o no-such-folder` makes one.
+    no-such-folder is not the folder of a discovery; `lapsus discover` makes one.
     """
 
     def __init__(self, path: str | Path, trust: bool = False):
         self.path, self.trust = Path(path), trust
         table = Folder.read(self.path)
         if table is None:
-            raise LapsusError(
-                f"{self.path} is not the folder of a discovery; `lapsus discover TRIALS -o {self.path.name}` makes one."
-            )
+            raise LapsusError(f"{self.path} is not the folder of a discovery; `lapsus discover` makes one.")
         self._folder = Folder(self.path, table)
 
     def __repr__(self) -> str:
@@ -108,6 +106,19 @@ class Discovery:
             if not names or any(Path(name).name != name for name in names):
                 raise ValueError("networks are not names")
         return [Run(inside(self.path, "networks", name), self.trust) for name in names]
+
+    def looks(self, run: Run) -> list[dict]:
+        """What was seen of a network after each round of its training."""
+        name = f"networks/{run.path.name}.json"
+        if not (self._folder / name).is_file():
+            return []
+        with understood(self.path / name):
+            return from_plain(list[dict], self._folder.json(name)["looks"])
+
+    def settled(self, run: Run) -> bool:
+        """Whether a network was left early: it matched with a margin and its excess no longer fell."""
+        with understood(self.path / f"networks/{run.path.name}.json"):
+            return bool(self.looks(run) and self.looks(run)[-1]["settled"])
 
     @cached_property
     def models(self) -> list[Model]:
@@ -169,6 +180,7 @@ class Discovery:
                 mechanism,
                 self.arrays(number),
                 match,
+                self.settled(run),
             )
             for number, (run, evaluation, match, mechanism) in enumerate(parts)
         ]

@@ -304,7 +304,7 @@ class _Work:
                 "cueing": cueing,
                 "networks": names,
                 "seconds": share,
-                "start": None if start is None else start.name,
+                "start": " and ".join(one.name for one in family[: settings["networks"]] if one) or None,
                 "start_distance": None if start is None else start.distance,
                 "uniform_fit": fitted.uniform,
                 "uniform_target": fitted.uniform if fitted.uniform >= LEAST_GUESS else 0.0,
@@ -315,12 +315,12 @@ class _Work:
     def train(self) -> None:
         plan = self.discovery.plan
         for number, run in enumerate(self.discovery.runs, 1):
-            looks, stages = self._looks(run.path.name), run.experiment.stage
+            stages = run.experiment.stage
             for stage, end in zip(stages, np.cumsum([stage.updates for stage in stages])):
                 # Only what this network has left of its share: a resumed discovery does not start its clock again.
                 used = (run.metrics() or [{"seconds": 0.0}])[-1]["seconds"]
                 left = plan["seconds"] - used
-                if (looks and looks[-1]["settled"]) or (left <= 1 and run.update > 0):
+                if self.discovery.settled(run) or (left <= 1 and run.update > 0):
                     break
                 if run.update >= end:
                     continue
@@ -333,23 +333,17 @@ class _Work:
                 if outcome.reason == "interrupted":
                     raise Interrupted
                 if stage.name == ROUND_NAME and run.update == end < run.experiment.updates:
-                    looks = self._look(run, looks)
+                    self._look(run)
 
-    def _looks(self, name: str) -> list[dict]:
-        """What was seen of a network after each round of its training."""
-        path = self.folder / "networks" / f"{name}.json"
-        return self.folder.json(f"networks/{name}.json")["looks"] if path.is_file() else []
-
-    def _look(self, run: Run, looks: list[dict]) -> list[dict]:
+    def _look(self, run: Run) -> None:
         """See whether the network matches with a margin and its excess no longer falls by more than a twentieth."""
         model, seed = run.model(), self.settings["seed"]
         conditions = model.task.sample(self.sizes.look_conditions, streams.generator(seed, "look"))
         found = excess(model, conditions, self.sizes.look_trials, seed)["excess"]
-        margin = bool(self._match(model).with_margin)
+        margin, looks = bool(self._match(model).with_margin), self.discovery.looks(run)
         level = bool(looks) and found > 0.95 * min(look["excess"] for look in looks)
         looks = [*looks, {"update": run.update, "excess": found, "margin": margin, "settled": margin and level}]
         write_json(self.folder / "networks" / f"{run.path.name}.json", {"looks": looks})
-        return looks
 
     def _match(self, model: Model) -> Match:
         fit, fitted, settings = self.discovery.fit, self.discovery.fitted, self.settings

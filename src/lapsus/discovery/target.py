@@ -15,6 +15,7 @@ from lapsus.library import load, open_network
 from lapsus.library.shipped import shipped
 from lapsus.study.evaluation import scatter
 from lapsus.study.sizes import Sizes
+from lapsus.tasks.durations import varying
 from lapsus.training import Experiment, Model
 from lapsus.training.build import build, describe
 from lapsus.training.experiment import SETS
@@ -254,8 +255,10 @@ def updates_within(described: Experiment, seconds: float) -> int:
 
     A busy machine ends training by the clock instead, which costs less than a schedule that is too short.
     """
-    probe = 12
-    last = described.stage[-1].model_copy(update={"updates": 10 * probe, "average": 0.0})
+    probe, last = 12, described.stage[-1]
+    # Every update at the mean length of a trial: the quickest of them would else be those of short delays.
+    middles = {name: steps.middle for name, steps in varying(build("task", described.task | last.task)).items()}
+    last = last.model_copy(update={"updates": 10 * probe, "average": 0.0, "task": last.task | middles})
     training = Training(described.model_copy(update={"stage": [last]}), Model.of(described))
     times = [time.monotonic()]
     for progress in training.run(10 * probe):

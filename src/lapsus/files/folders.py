@@ -13,9 +13,9 @@ from pathlib import Path
 
 from lapsus.errors import LapsusError
 from lapsus.files.reading import short
-from lapsus.files.writing import ENDING, NO_LINKS, beside, failure, host, step, sync_folder
+from lapsus.files.writing import ENDING, NO_LINKS, beside, failure, step, sweep, sync_folder
 
-__all__ = ["check_place", "file_name", "inside", "locked", "make_folder", "new_folder", "subfolder", "sweep"]
+__all__ = ["check_place", "file_name", "inside", "locked", "make_folder", "new_folder", "subfolder"]
 
 # What the file of each kind of folder is called that makes it one of ours.
 _MARKERS = {"run": "config.toml", "discovery": "stages.json", "fit": "summary.json"}
@@ -61,39 +61,6 @@ def subfolder(folder: str | Path, *names: str) -> Path:
     return make_folder(inside(folder, *names))
 
 
-def sweep(folder: str | Path, name: str = "") -> None:
-    """Remove what writers that are no more left behind in a folder (for one file or folder, if it is named)."""
-    start = f".{name.encode()[:60].decode(errors='ignore')}."
-    with suppress(OSError):
-        for path in list(Path(folder).iterdir()):
-            if not path.name.endswith(ENDING) or (name and not path.name.startswith(start)) or not _left_behind(path):
-                continue
-            with suppress(OSError):
-                if path.is_dir() and not path.is_symlink():
-                    shutil.rmtree(path)
-                else:
-                    path.unlink()
-
-
-def _left_behind(path: Path) -> bool:
-    """Whether this is a name that `beside` gave in a process of this machine that is no more."""
-    where, _, rest = path.name.removesuffix(ENDING).rpartition(".")[2].partition("-")
-    number = rest.partition("-")[0]
-    return path.name.startswith(".") and where == host() and number.isdigit() and not _alive(int(number))
-
-
-def _alive(process: int) -> bool:
-    if os.name == "nt":  # where asking is killing
-        return True
-    try:
-        os.kill(process, 0)
-    except (ProcessLookupError, OverflowError):
-        return False
-    except PermissionError:
-        return True
-    return True
-
-
 def check_place(folder: str | Path, kind: str, belongs: Callable[[Path], bool] | None = None) -> bool:
     """Is this folder ours? True if it holds a `kind` (run, discovery, fit), False if one can be made there.
 
@@ -106,24 +73,24 @@ def check_place(folder: str | Path, kind: str, belongs: Callable[[Path], bool] |
     try:
         there = next(path for path in (place, *place.parents) if os.path.lexists(path))
         if not there.is_dir():
-            raise LapsusError(f"{short(there)} is a file, not a folder; -o names another one.")
+            raise LapsusError(f"{short(there)} is a file, not a folder; name another one.")
         held = sorted(p.name for p in place.iterdir() if not _passing(p.name)) if there == place else []
         if belongs is not None and there == place:  # the folder as a whole is replaced
             if os.path.ismount(place) or place.samefile(Path.cwd()):
-                raise LapsusError(f"{short(folder)} cannot be replaced as a whole; -o names a folder within it.")
+                raise LapsusError(f"{short(folder)} cannot be replaced as a whole; name a folder within it.")
             there = place.parent
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise LapsusError(f"{short(folder)} cannot be a folder here: {reason}; -o names another one.") from error
+        raise LapsusError(f"{short(folder)} cannot be a folder here: {reason}; name another one.") from error
     if not os.access(there, os.R_OK | os.W_OK | os.X_OK):
-        raise LapsusError(f"{short(folder)} cannot be written: no permission in {short(there)}; -o names another one.")
+        raise LapsusError(f"{short(folder)} cannot be written: no permission in {short(there)}; name another one.")
     if not held:
         return False
     foreign = [name for name in held if belongs is not None and not belongs(place / name)]
     if foreign or (belongs is None and _MARKERS[kind] not in held):
         others = [other for other, marker in _MARKERS.items() if other != kind and marker in held]
         what = f"holds a {others[0]}" if others else f"holds other files ({short(', '.join((foreign or held)[:3]))})"
-        raise LapsusError(f"{short(folder)} {what} and is not a {kind}; -o names a new or empty folder.")
+        raise LapsusError(f"{short(folder)} {what} and is not a {kind}; name a new or empty folder.")
     return True
 
 

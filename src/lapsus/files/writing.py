@@ -6,6 +6,7 @@ import io
 import json
 import os
 import secrets
+import shutil
 import socket
 import stat
 from collections.abc import Callable
@@ -26,6 +27,7 @@ __all__ = [
     "append_line",
     "remove",
     "set_aside",
+    "sweep",
     "write_arrays",
     "write_bytes",
     "write_figure",
@@ -89,6 +91,39 @@ def host() -> str:
     return hashlib.blake2b(socket.gethostname().encode(), digest_size=3).hexdigest()
 
 
+def sweep(folder: str | Path, name: str = "") -> None:
+    """Remove what writers that are no more left behind in a folder (of one file or folder, if it is named)."""
+    start = f".{name.encode()[:60].decode(errors='ignore')}."
+    with suppress(OSError):
+        for path in list(Path(folder).iterdir()):
+            if not path.name.endswith(ENDING) or (name and not path.name.startswith(start)) or not _left_behind(path):
+                continue
+            with suppress(OSError):
+                if path.is_dir() and not path.is_symlink():
+                    shutil.rmtree(path)
+                else:
+                    path.unlink()
+
+
+def _left_behind(path: Path) -> bool:
+    """Whether this is a name that `beside` gave in a process of this machine that is no more."""
+    where, _, rest = path.name.removesuffix(ENDING).rpartition(".")[2].partition("-")
+    number = rest.partition("-")[0]
+    return path.name.startswith(".") and where == host() and number.isdigit() and not _alive(int(number))
+
+
+def _alive(process: int) -> bool:
+    if os.name == "nt":  # where asking is killing
+        return True
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
 def _check_ordinary(path: Path) -> None:
     try:
         mode = os.lstat(path).st_mode
@@ -100,7 +135,8 @@ def _check_ordinary(path: Path) -> None:
 
 
 def write_bytes(path: str | Path, data: bytes, replace: bool = True) -> None:
-    """All of the data or nothing of it, and on disk when this returns; on any error the old file is what it was.
+    """All of the data or nothing of it, and on disk when this returns; on any error the old file is what it was. What
+    dead writers of this file left is removed.
 
     replace=False refuses to replace a file, also one that another process made in the meantime.
     """
@@ -109,6 +145,7 @@ def write_bytes(path: str | Path, data: bytes, replace: bool = True) -> None:
     made = False
     try:
         _check_ordinary(path)
+        sweep(path.parent, path.name)
         step("create", temporary)
         handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | NO_LINKS, 0o666)
         made = True

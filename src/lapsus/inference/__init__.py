@@ -13,7 +13,8 @@ from lapsus.inference.candidates import MODELS
 from lapsus.inference.fitting import fit
 from lapsus.inference.likelihood_fit import MaximumLikelihood, maximum_likelihood
 from lapsus.inference.loo import leave_one_out
-from lapsus.inference.result import Fit, SubjectFits
+from lapsus.inference.result import Fit
+from lapsus.inference.subjects import SubjectFits
 
 __all__ = [
     "MODELS",

@@ -2,10 +2,12 @@
 
 import html
 from dataclasses import asdict, dataclass
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
-from lapsus.inference.fitting import fit
+from lapsus.inference.fitting import as_trials, fit
 from lapsus.inference.result import Fit
 from lapsus.trials import Trials
 
@@ -88,15 +90,15 @@ class Examination:
         return f"<pre>{html.escape(self.text())}</pre>"
 
 
-def examine(trials: Trials) -> Examination:
-    """Look at a trial table: which columns were taken for what, in which unit, how far items are apart, how many swaps
-    to expect (by a quick fit with one swap rate for each set size), and which analyses it allows.
+def examine(trials: Trials | pd.DataFrame | str | Path) -> Examination:
+    """Look at a trial table, or at its file: which columns were taken for what, in which unit, how far items are
+    apart, how many swaps to expect (by a quick fit with one swap rate for each set size), and which analyses it allows.
 
     >>> import lapsus
-    >>> trials = lapsus.read_trials(lapsus.trials.observer_path())
-    >>> lapsus.examine(trials).recommended
+    >>> lapsus.examine(lapsus.trials.observer_path()).recommended
     2
     """
+    trials = as_trials(trials)
     swaps = _expected_swaps(trials)
     sizes = []
     for items in np.unique(trials.set_size):

@@ -29,7 +29,8 @@ from lapsus.trials import Trials
 if TYPE_CHECKING:
     import xarray as xr
 
-    from lapsus.inference.result import Fit, SubjectFits
+    from lapsus.inference.result import Fit
+    from lapsus.inference.subjects import SubjectFits
 
 __all__ = ["check_folder", "load_fit", "save_fit", "save_subjects"]
 
@@ -169,7 +170,7 @@ def load_fit(folder: str | Path, made: type["Fit"]) -> "Fit":
     """The Fit (`made`) in a folder that `save_fit` wrote (or in its fit.nc), of this version or of the first."""
     path = Path(folder) / "fit.nc" if Path(folder).is_dir() else Path(folder)
     if not path.exists():
-        raise LapsusError(f"{path}: there is no such fit; `lapsus fit … -o FOLDER` writes one.")
+        raise LapsusError(f"{path}: there is no such fit; `lapsus fit` writes one.")
     dataset = read_netcdf(path)
     if dataset.attrs.get("format") not in (FORMAT, "lapsus fit 1"):
         raise LapsusError(f"{path}: is not a fit that lapsus wrote.")

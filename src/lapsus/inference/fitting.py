@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 import torch
 
-from lapsus import circular
 from lapsus.engine.threads import torch_threads
 from lapsus.errors import LapsusError, LapsusWarning
 from lapsus.inference.candidates import EMISSION_ORDER, MODELS, Candidate, Choice, compare, evaluate, most_looks, search
@@ -16,9 +15,11 @@ from lapsus.inference.emissions import EMISSIONS
 from lapsus.inference.laplace import Laplace
 from lapsus.inference.model import FEATURES, SETS, natural_order
 from lapsus.inference.progress import Bar
-from lapsus.inference.result import Fit, SubjectFits, typical
+from lapsus.inference.result import Fit
 from lapsus.inference.sampler import sample
 from lapsus.inference.shares import mean_shares
+from lapsus.inference.subjects import SubjectFits
+from lapsus.statistics.swaps import nearest_item
 from lapsus.trials import Trials, read_trials
 
 __all__ = ["fit"]
@@ -61,7 +62,7 @@ def fit(
     >>> lapsus.fit(trials, "constant", progress=False).name
     'constant'
     """
-    trials = _as_trials(trials)
+    trials = as_trials(trials)
     names = _models(model, models, trials)
     emissions = _emissions(emission, model, models, trials)
     condition = _check(by, sets, trials)
@@ -114,7 +115,7 @@ def _sample(laplace: Laplace, seed: int, apart: float | None, bar: Bar) -> Fit:
     with torch.no_grad():
         theta, _ = conditional.theta(torch.tensor(chains.draws.reshape(model.dimension, -1)))
         parameters = model.unpack(theta)
-        population = typical(model, theta)
+        population = model.typical(theta)
     result = Fit(model, parameters, chains.rhat.max(), chains.accepted, seed, population, apart)
     result.seconds = time.perf_counter() - start
     return result
@@ -122,7 +123,7 @@ def _sample(laplace: Laplace, seed: int, apart: float | None, bar: Bar) -> Fit:
 
 def _check_scatter(trials: Trials) -> None:
     """Responses that equal an item to the last digit have no scatter, and its likelihood no maximum."""
-    exact = np.nanmin(circular.distance(trials.response[:, None], trials.report), axis=1) < 1e-9
+    exact = nearest_item(trials.response, trials.report)[1] < 1e-9
     if exact.mean() > 0.9:
         raise LapsusError(
             f"{exact.sum()} of {len(trials)} responses equal an item exactly: there is no scatter to fit. "
@@ -130,7 +131,8 @@ def _check_scatter(trials: Trials) -> None:
         )
 
 
-def _as_trials(trials: Trials | pd.DataFrame | str | Path) -> Trials:
+def as_trials(trials: Trials | pd.DataFrame | str | Path) -> Trials:
+    """Trials as they are, or those of a table or of a file."""
     if isinstance(trials, Trials):
         return trials
     if isinstance(trials, pd.DataFrame):

@@ -248,6 +248,16 @@ class MixtureModel:
             eta = tier.add(eta, tier.offsets(theta))
         return self.as_parameters(self.coefficients(theta), eta)
 
+    def typical(self, theta: Tensor) -> Parameters | None:
+        """Draws of the parameters of a typical subject; None where the model has no subjects."""
+        if not any(tier.name == "subject" for tier in self.tiers):
+            return None
+        eta = self.base(theta)
+        for tier in self.tiers:
+            if tier.name == "set size":
+                eta = tier.add(eta, tier.offsets(theta))
+        return self.as_parameters(self.coefficients(theta), eta)
+
     def as_parameters(self, coefficients: Tensor | None, eta: Tensor) -> Parameters:
         """Parameters from the shape's coefficients and eta [F, G, S]."""
         row = {name: eta[i] for i, name in enumerate(self.rows)}

@@ -18,7 +18,7 @@ from lapsus.errors import LapsusError
 from lapsus.inference.emissions import EMISSIONS
 from lapsus.inference.laplace import approximate
 from lapsus.inference.model import MixtureModel
-from lapsus.inference.shares import BAND
+from lapsus.statistics.intervals import limits, rate_interval
 from lapsus.trials import Trials
 
 __all__ = ["power", "simulate_experiment"]
@@ -76,7 +76,7 @@ def _detected(trials: Trials, rng: np.random.Generator) -> bool:
     draws = approximate(model).draw(DRAWS, rng)
     effect = draws[model.slices["effect"]].numpy()
     at = [model.rows[i] for i in model._contrasted].index("level")
-    low, high = np.quantile(effect[at], BAND)
+    low, high = limits(effect[at])
     return bool(low > 0 or high < 0)
 
 
@@ -115,14 +115,6 @@ def power(
                     one = simulate_experiment(rng, people, count, swap, difference, **options)
                     none = simulate_experiment(rng, people, count, swap, 0.0, **options)
                     found.append([_detected(one, rng), _detected(none, rng)])
-                share, null = np.mean(found, 0)
-                low, high = _wilson(share, repeats)
-                rows.append([people, count, share, low, high, null])
+                with_effect, without = np.array(found, float).T
+                rows.append([people, count, *rate_interval(with_effect), without.mean()])
     return pd.DataFrame(rows, columns=["subjects", "trials", "power", "low", "high", "false_positives"])
-
-
-def _wilson(share: float, count: int) -> tuple[float, float]:
-    z = 1.959964
-    middle = (share + z**2 / (2 * count)) / (1 + z**2 / count)
-    half = z * np.sqrt(share * (1 - share) / count + z**2 / (4 * count**2)) / (1 + z**2 / count)
-    return max(0.0, middle - half), min(1.0, middle + half)

@@ -13,6 +13,7 @@ import pandas as pd
 from scipy.stats import norm
 
 from lapsus.inference.model import natural_order
+from lapsus.statistics.swaps import nearest_item
 from lapsus.trials import Trials
 
 if TYPE_CHECKING:
@@ -25,12 +26,11 @@ MEASURES = {"error": "cosine of the error", "nearest": "nearest to a non-target"
 
 
 def _measures(trials: Trials) -> dict[str, np.ndarray]:
-    deviation = np.abs(trials.deviation)
-    nearest = np.nanargmin(deviation, 1)
+    nearest, gap = nearest_item(trials.response, trials.report)
     return {
-        "error": np.cos(deviation[:, 0]),
+        "error": np.cos(trials.deviation[:, 0]),
         "nearest": np.where(trials.set_size > 1, nearest > 0, np.nan).astype(float),
-        "any": np.cos(np.nanmin(deviation, 1)),
+        "any": np.cos(gap),
     }
 
 

@@ -6,17 +6,16 @@ import torch
 
 from lapsus.inference.likelihood import Parameters
 from lapsus.inference.model import MixtureModel
+from lapsus.statistics.intervals import limits
 
-__all__ = ["BAND", "band", "group_shares", "mean_shares", "tell_apart"]
-
-BAND = (0.025, 0.975)
+__all__ = ["band", "group_shares", "mean_shares", "tell_apart"]
 
 
 def band(values: np.ndarray, prefix: str) -> dict[str, np.ndarray]:
     """95 % limits over the last axis, under the names {prefix}low and {prefix}high."""
     if np.isneginf(values).all():  # no swaps: quantiles of −inf would be NaN
         return {f"{prefix}low": values[..., 0], f"{prefix}high": values[..., 0]}
-    low, high = np.quantile(values, BAND, axis=-1)
+    low, high = limits(values, axis=-1)
     return {f"{prefix}low": low, f"{prefix}high": high}
 
 

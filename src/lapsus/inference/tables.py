@@ -14,7 +14,8 @@ from lapsus.inference.shares import band, group_shares
 from lapsus.trials import Trials
 
 if TYPE_CHECKING:
-    from lapsus.inference.result import Fit, SubjectFits
+    from lapsus.inference.result import Fit
+    from lapsus.inference.subjects import SubjectFits
 
 __all__ = ["as_dict", "as_html", "feature_words", "records", "tidy", "to_arviz"]
 
@@ -99,7 +100,7 @@ def as_dict(fit: "Fit") -> dict:
         "swap_function": [] if fit.name == "none" else records(_with_degrees(fit, None)),
         "swap_functions": {n: records(_with_degrees(fit, n)) for n in several} if by_size else {},
         "converged": fit.converged,
-        "rhat": round(fit.rhat, 4),
+        "rhat": round(fit.rhat, 3),
         "warning": fit.warning,
         "summary": fit.summary(),
         "methods": fit.methods(),

@@ -12,9 +12,10 @@ from lapsus.inference.predictive import largest_z
 from lapsus.inference.sampler import CHAINS, RHAT, effective_draws
 
 if TYPE_CHECKING:
-    from lapsus.inference.result import Fit, SubjectFits
+    from lapsus.inference.result import Fit
+    from lapsus.inference.subjects import SubjectFits
 
-__all__ = ["MEANING", "describe", "describe_subjects", "methods", "warning"]
+__all__ = ["MEANING", "averaged_over", "describe", "describe_subjects", "methods", "sizes_apart", "warning"]
 
 MEANING = {
     "none": "only the cued item is ever reported",
@@ -69,6 +70,18 @@ def describe(fit: "Fit") -> str:
 def _sets(fit: "Fit") -> str:
     several = [n for n in fit.model.sizes if n > 1]
     return f"; {SETS[fit.model.sets]}" if len(several) > 1 and fit.name != "none" else ""
+
+
+def sizes_apart(fit: "Fit") -> list[int]:
+    """The set sizes that have each an f of their own; none where they share it or there is one."""
+    several = [n for n in fit.model.sizes if n > 1]
+    return several if len(several) > 1 and fit.model.sets != "shared" and fit.name != "none" else []
+
+
+def averaged_over(fit: "Fit", sizes: bool = True) -> str:
+    """What one swap function averages: set sizes (unless there is one for each), conditions; "" where nothing."""
+    names = ["set sizes"] * bool(sizes and sizes_apart(fit)) + [f"{fit.model.by}s"] * (fit.model.by is not None)
+    return f"f averaged over {' and '.join(names)}" if names else ""
 
 
 def _percent(row: pd.Series, name: str) -> str:
@@ -152,8 +165,7 @@ def _p_swap(row: pd.Series) -> str:
 
 def _swap_function(fit: "Fit") -> list[str]:
     trials = fit.trials
-    several = len([n for n in fit.model.sizes if n > 1]) > 1 and fit.model.sets != "shared"
-    average = ", f averaged over set sizes" if several else ""
+    average = f", {over}" if (over := averaged_over(fit)) else ""
     if fit.name == "constant":
         row = fit.swap_function([0.0]).iloc[0]
         return [f"A single non-target is reported instead of the target with probability {_p_swap(row)}{average}."]
@@ -186,7 +198,8 @@ def _swap_function(fit: "Fit") -> list[str]:
 def _contrasts(fit: "Fit") -> list[str]:
     if fit.contrasts is None:
         return []
-    lines = [f"Differences between {fit.model.by}s for a typical subject, averaged over set sizes [95 % interval]:"]
+    over = ", averaged over set sizes" if len(fit.model.sizes) > 1 else ""
+    lines = [f"Differences between {fit.model.by}s for a typical subject{over} [95 % interval]:"]
     for _, row in fit.contrasts.iterrows():
         rate = row["unit"] == "share of responses"
         if rate or row["unit"] == fit.trials.unit_name:

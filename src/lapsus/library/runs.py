@@ -88,7 +88,7 @@ class Run:
         config = self.path / "config.toml"
         if not config.is_file():
             what = "is not a run folder: it has no config.toml" if self.path.is_dir() else "does not exist"
-            raise LapsusError(f"{self.path} {what}. `lapsus train EXPERIMENT -o {self.path.name}` makes a run.")
+            raise LapsusError(f"{self.path} {what}. `lapsus train` makes one.")
         self.experiment = read_experiment(config)
         check_trust(self.experiment.model_dump(), config, trust)
 
@@ -103,7 +103,7 @@ class Run:
         check_trust(experiment.model_dump(), experiment.name, trust, own=True)
         if check_place(path, "run"):
             raise LapsusError(
-                f"{path} already holds a run. `lapsus resume {path}` goes on with it; -o names another folder."
+                f"{path} already holds a run. `lapsus resume {path}` goes on with it; name another folder."
             )
         make_folder(path)
         sweep(path)

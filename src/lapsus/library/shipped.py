@@ -15,7 +15,7 @@ from lapsus.errors import LapsusError
 from lapsus.training.experiment import Experiment, read_experiment, set_of
 from lapsus.training.model import Model, set_weights
 
-__all__ = ["Shipped", "core_minutes", "load_shipped", "shipped", "shipped_name", "summary", "weights_folder"]
+__all__ = ["Shipped", "core_minutes", "halfway", "load_shipped", "shipped", "shipped_name", "summary", "weights_folder"]
 
 
 def shipped_name(name: str, seed: int) -> str:
@@ -82,10 +82,17 @@ def core_minutes(facts: dict) -> float:
     return facts.get("core_minutes", 2 * facts["minutes"])
 
 
+def halfway(name: str) -> bool:
+    """Whether a network ships only for others to start from: it is not trained to its end and held to nothing."""
+    return name.endswith("-base")
+
+
 def summary() -> list[dict]:
-    """One row a network: what `lapsus zoo` prints."""
+    """One row a network that was trained to its end: what `lapsus zoo` prints."""
     rows = []
     for name, facts in shipped().items():
+        if halfway(name):
+            continue
         config = facts["config"]
         row = {"name": config["name"], "seed": config["seed"], "set": set_of(name)}
         row |= _measures(facts, facts["evaluation"])

@@ -17,6 +17,7 @@ from lapsus.paper.fig3 import FEATURE_NETWORKS, alignment_by_distance, feature_a
 from lapsus.paper.fig4 import normals
 from lapsus.paper.roles import LABELS, Networks
 from lapsus.plots.style import COLUMN_WIDTH, GREY, TEXT_WIDTH, colour_of, mark_epochs, panel, style, wheel
+from lapsus.statistics.intervals import limits
 from lapsus.study import responses
 from lapsus.study.designs import pair
 
@@ -75,7 +76,7 @@ def table_1(networks: Networks) -> pd.DataFrame:
         if role not in networks:
             continue
         _, _, fit, resampled = sigmoid_fits(networks, role)
-        low, high = np.quantile([one.difference for one in resampled], [0.025, 0.975])
+        low, high = limits([one.difference for one in resampled])
         rows.append((role, fit.flat_mse, fit.sigmoid_mse, fit.difference, low, high, fit.y_scale, *paper))
     columns = [
         "network",

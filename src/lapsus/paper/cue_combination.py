@@ -19,7 +19,7 @@ from lapsus.behaviour import CausalInference
 from lapsus.paper.roles import Networks
 from lapsus.paper.schematics import arrow, blank
 from lapsus.plots.style import GREEN, ORANGE, PURPLE, SKY, TEXT_WIDTH, VERMILION, letter, panel, style
-from lapsus.statistics.intervals import rate_interval, resampled_interval
+from lapsus.statistics.intervals import Interval, rate_interval, resampled_interval
 from lapsus.study import cues as study
 from lapsus.tasks import CueCombination
 
@@ -58,18 +58,17 @@ def along_vision(networks: Networks) -> xr.Dataset:
     return study.along_vision(networks.model(ROLE), networks.sizes.cue_points, networks.sizes.cue_samples)
 
 
-def ks_interval(networks: Networks, quantile: float) -> tuple[float, float, float]:
+def ks_interval(networks: Networks, quantile: float) -> Interval:
     """A quantile of the KS distance over the cells of the grid, with its interval by resampling cells."""
     ks = cues_on_grid(networks)["ks"].to_numpy().ravel()
     drawn = ks[np.random.default_rng(0).integers(len(ks), size=(2000, len(ks)))]
     return resampled_interval(float(np.quantile(ks, quantile)), np.quantile(drawn, quantile, axis=1))
 
 
-def modes_interval(networks: Networks) -> tuple[float, float, float]:
-    """Share of bimodal cells in which the network has both modes, with its interval."""
-    found = cues_on_grid(networks)
-    there = found["both_modes"].to_numpy()[found["bimodal"].to_numpy()]
-    return rate_interval(there)
+def modes_interval(networks: Networks) -> Interval:
+    """Share of pairs of cues with two modes for which the network has both, with its interval."""
+    sizes = networks.sizes
+    return rate_interval(study.modes_on_grid(networks.model(ROLE), sizes.cue_modes_grid, sizes.cue_samples))
 
 
 def summary(networks: Networks) -> dict:

@@ -13,6 +13,7 @@ from lapsus.analysis.activity import cue_onset
 from lapsus.errors import LapsusError
 from lapsus.paper.roles import LABELS, Networks
 from lapsus.plots.style import COLOURS, TEXT_WIDTH, colour_of, letter, mark_epochs, note, panel, style, wheel, wheel_key
+from lapsus.statistics.intervals import limits
 from lapsus.study import planes
 
 __all__ = [
@@ -57,7 +58,7 @@ def tables(networks: Networks) -> dict[str, pd.DataFrame]:
     for role in INDEX_NETWORKS:
         if role in networks:
             found = index_alignment(networks, role)
-            low, high = np.quantile(found["resampled"], [0.025, 0.975], axis=0)
+            low, high = limits(found["resampled"])
             columns = {
                 "network": role,
                 "time": found["time"],
@@ -82,7 +83,7 @@ def tables(networks: Networks) -> dict[str, pd.DataFrame]:
 def alignment_over_time(ax: Axes, curve: xr.Dataset, *, colour: str = "k", label: str = "") -> Axes:
     """One alignment curve with its 95 % bootstrap interval."""
     time = curve["time"].to_numpy()
-    low, high = np.quantile(curve["resampled"], [0.025, 0.975], axis=0)
+    low, high = limits(curve["resampled"])
     ax.fill_between(time, low, high, color=colour, alpha=0.3, lw=0)
     ax.plot(time, curve["alignment"], color=colour, label=label)
     return _alignment_axes(ax, cue_onset(curve))

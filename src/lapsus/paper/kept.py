@@ -9,11 +9,10 @@ from lapsus import __version__
 from lapsus.files import read_json, write_json
 from lapsus.paper.roles import Networks
 from lapsus.paper.verdicts import criteria
+from lapsus.statistics.intervals import Interval
 from lapsus.training.model import weights_digest
 
 __all__ = ["Kept"]
-
-Interval = tuple[float, float, float]
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,12 @@ import pandas as pd
 
 from lapsus.errors import LapsusError
 from lapsus.paper.verdicts import criteria
+from lapsus.statistics.intervals import Interval
 
 __all__ = ["COLUMNS", "Recorded", "recorded", "statistic_digest", "studies_folder"]
 
 # claim → names of the networks of a unit, joined by " + " → value, low, high.
-Recorded = dict[str, dict[str, tuple[float, float, float]]]
+Recorded = dict[str, dict[str, Interval]]
 COLUMNS = ("recipe", "claim", "networks", "value", "low", "high", "statistic")
 
 

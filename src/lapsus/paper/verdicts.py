@@ -8,9 +8,10 @@ from importlib.resources import files
 import numpy as np
 
 from lapsus.errors import LapsusError
+from lapsus.statistics.intervals import Interval
 from lapsus.statistics.random_effects import ensemble_mean
 
-__all__ = ["Claim", "criteria", "judge", "judge_networks", "not_computed"]
+__all__ = ["Claim", "criteria", "describe", "judge", "judge_networks", "not_computed"]
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ class Claim:
     verdict: str
     networks: int = 1
     holding: float | None = None
-    each: dict[str, tuple[float, float, float]] = field(default_factory=dict)
+    each: dict[str, Interval] = field(default_factory=dict)
 
     def as_dict(self) -> dict:
         return asdict(self)
@@ -61,7 +62,7 @@ def judge(id: str, value: float, low: float, high: float) -> Claim:
     )
 
 
-def judge_networks(id: str, found: dict[str, tuple[float, float, float]]) -> Claim:
+def judge_networks(id: str, found: dict[str, Interval]) -> Claim:
     """The verdict on several networks, by name: the network is the unit, so the interval is Student's of the mean over
     them."""
     single = [judge(id, *one) for one in found.values()]
@@ -76,3 +77,23 @@ def not_computed(id: str, reason: str) -> Claim:
     """A claim that could not be tested: undecided, and the statistic says why."""
     rule = criteria()[id]
     return Claim(id, rule["claim"], f"not computed: {reason}", None, None, None, rule.get("paper"), "undecided")
+
+
+def describe(claims: list[Claim]) -> str:
+    """The claims as a table, one line each, and a count of the verdicts."""
+    if not claims:
+        return "No claim of the paper rests on these figures."
+    lines = [f"{'claim':<26} {'value [95 %]':<28} {'paper':>9}  verdict"]
+    for claim in claims:
+        value = "-" if claim.value is None else f"{claim.value:.4g} [{claim.low:.4g}, {claim.high:.4g}]"
+        paper = "" if claim.paper is None else f"{claim.paper:.4g}"
+        over = f" ({claim.holding:.0%} of {claim.networks} networks)" if claim.networks > 1 else ""
+        lines.append(
+            f"{claim.id:<26} {value:<28} {paper:>9}  {claim.verdict:<14} {claim.claim}; {claim.statistic}{over}"
+        )
+    count = {
+        verdict: sum(claim.verdict == verdict for claim in claims)
+        for verdict in ("holds", "does not hold", "undecided")
+    }
+    lines += ["", ", ".join(f"{number} {verdict}" for verdict, number in count.items()) + f" of {len(claims)} claims."]
+    return "\n".join(lines)

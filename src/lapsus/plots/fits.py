@@ -6,15 +6,15 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from matplotlib import pyplot as plt
+from matplotlib import colormaps, pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from lapsus.circular import difference
 from lapsus.files import write_figure
-from lapsus.inference.result import Fit, SubjectFits
-from lapsus.inference.shares import BAND
-from lapsus.plots.style import BLUE, GREY, ORANGE, TEXT_WIDTH, VERMILION, lettered, note, style
+from lapsus.inference.result import Fit
+from lapsus.inference.subjects import SubjectFits
+from lapsus.plots.style import BLUE, GREY, ORANGE, TEXT_WIDTH, VERMILION, legend_above, lettered, note, style
 from lapsus.plots.subject_fits import subject_swap_functions, subjects
 from lapsus.plots.swap_functions import (
     degree_axis,
@@ -25,6 +25,7 @@ from lapsus.plots.swap_functions import (
     swap_function,
     swap_probability,
 )
+from lapsus.statistics.intervals import limits
 from lapsus.statistics.swaps import distance_edges, nearest_item, rate_by_distance
 from lapsus.trials import Trials
 
@@ -49,7 +50,7 @@ def _bars_and_band(ax: Axes, edges: np.ndarray, observed: np.ndarray, predicted:
     middle = scale * (edges[1:] + edges[:-1]) / 2
     observed, predicted = observed / scale, predicted / scale
     ax.bar(middle, observed, width=scale * np.diff(edges), color="0.78", lw=0, label="data")
-    low, high = np.quantile(predicted, (0.025, 0.975), axis=0)
+    low, high = limits(predicted)
     ax.fill_between(middle, low, high, color=VERMILION, alpha=0.3, lw=0)
     ax.plot(middle, predicted.mean(0), color=VERMILION, label="fit, 95 % predictive")
 
@@ -61,8 +62,8 @@ def errors(ax: Axes, fit: Fit) -> Axes:
     _bars_and_band(ax, edges, _histogram(fit.trials.error, edges), predicted, fit.trials.degrees)
     degree_axis(ax, True, "response − target (°)", fit.trials.degrees)
     ax.set_ylabel("density (per degree)")
-    ax.set_ylim(0, 1.25 * ax.get_ylim()[1])
-    ax.legend(loc="upper right")
+    ax.set_ylim(bottom=0)
+    legend_above(ax)
     return ax
 
 
@@ -97,8 +98,7 @@ def non_target_errors(ax: Axes, fit: Fit) -> Axes:
     ax.axhline(0, color="0.3", lw=0.6)
     degree_axis(ax, True, "response − non-target (°)", fit.trials.degrees)
     ax.set_ylabel("density above chance\n(per degree)")
-    ax.set_ylim(top=1.3 * ax.get_ylim()[1])
-    ax.legend(loc="upper right")
+    legend_above(ax)
     return ax
 
 
@@ -124,7 +124,7 @@ def predictive(ax: Axes, fit: Fit) -> Axes:
     middle = rate_by_distance(gap, gap, edges)
     predicted = _predicted(fit, lambda t: _nearest_share(t, feature, edges))
     known = np.isfinite(_nearest_share(trials, feature, edges))
-    low, high = np.quantile(predicted[:, known], (0.025, 0.975), axis=0)
+    low, high = limits(predicted[:, known])
     x = scale_of(fit, feature) * middle[known]
     ax.fill_between(x, 100 * low, 100 * high, color=VERMILION, alpha=0.3, lw=0)
     ax.plot(x, 100 * predicted[:, known].mean(0), color=VERMILION, label="fit, 95 % predictive")
@@ -133,8 +133,8 @@ def predictive(ax: Axes, fit: Fit) -> Axes:
     )
     degree_axis(ax, False, f"non-target's {name_of(fit, feature)} distance (°)", scale_of(fit, feature))
     ax.set_ylabel("responses nearest to\nthat non-target (%)")
-    ax.set_ylim(0, 1.25 * ax.get_ylim()[1])
-    ax.legend(loc="upper right")
+    ax.set_ylim(bottom=0)
+    legend_above(ax)
     return ax
 
 
@@ -143,7 +143,10 @@ def parameters(axes: np.ndarray, fit: Fit) -> np.ndarray:
     condition (mean of subjects, 95 % band), subjects in grey behind it."""
     rates, scatter = fit.mean_rates, fit.emission
     conditions = fit.model.conditions
-    colours = dict(zip(conditions, [BLUE, ORANGE, VERMILION, GREY, *["black"] * len(conditions)]))
+    shades = [BLUE, ORANGE, VERMILION, GREY]
+    if len(conditions) > len(shades):
+        shades = list(colormaps["viridis"](np.linspace(0, 0.9, len(conditions))))
+    colours = dict(zip(conditions, shades))
     panels = (
         ("swap", "non-target reports (%)", 100, 1),
         ("guess", "guesses (%)", 100, 0),
@@ -164,7 +167,7 @@ def parameters(axes: np.ndarray, fit: Fit) -> np.ndarray:
                 draws = fit.model.emission.natural(fit.parameters.emission.numpy())[name]
                 rows = {n: draws[part.index].mean(0) for n, part in own}
                 table = pd.DataFrame(
-                    {"set_size": n, name: v.mean()} | dict(zip((f"{name}_low", f"{name}_high"), np.quantile(v, BAND)))
+                    {"set_size": n, name: v.mean()} | dict(zip((f"{name}_low", f"{name}_high"), limits(v)))
                     for n, v in rows.items()
                 )
             else:

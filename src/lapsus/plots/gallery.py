@@ -3,8 +3,8 @@
 from matplotlib import pyplot as plt
 
 from lapsus.plots.mechanism import commitment_panel
-from lapsus.plots.panels import Picture, alignment_over_time, legend_above, picture, swap_curve
-from lapsus.plots.style import note, style
+from lapsus.plots.panels import Picture, alignment_over_time, picture, swap_curve
+from lapsus.plots.style import PAGE_POINTS, legend_above, note, style
 from lapsus.study.mechanism import Mechanism
 
 __all__ = ["gallery_row"]
@@ -12,8 +12,8 @@ __all__ = ["gallery_row"]
 
 def gallery_row(name: str, evaluation: dict, found: Mechanism) -> Picture:
     """Swap curve beside its target, alignment of the planes over time, commitment curve."""
-    with style():
-        figure, axes = plt.subplots(1, 3, figsize=(7.4, 1.9), layout="constrained")
+    with style(PAGE_POINTS):
+        figure, axes = plt.subplots(1, 3, figsize=(8.0, 2.4), layout="constrained")
         swap_curve(axes[0], evaluation)
         legend_above(axes[0])
         said = ["swap curve"]

@@ -18,6 +18,7 @@ from lapsus.plots.style import (
     GREEN,
     GREY,
     ORANGE,
+    PAGE_POINTS,
     PURPLE,
     SKY,
     TEXT_WIDTH,
@@ -41,7 +42,7 @@ __all__ = [
 ]
 
 SHADES = {"misbinding": GREEN, "misselection": VERMILION, "misinterpretation": BLUE}
-SMALL = 5.5
+SMALL = "small"
 
 
 def _time(ax: Axes, ylabel: str, onset: float, *, top: float = 1.02, bottom: float = -0.05) -> Axes:
@@ -63,7 +64,7 @@ def commitment_panel(ax: Axes, found: Commitment) -> Axes:
     ax.fill_between(found.times, found.low, found.high, color=VERMILION, alpha=0.25, lw=0)
     ax.plot(found.times, found.share, color=VERMILION, marker="o", ms=2.5)
     ax.plot([found.times[0], found.half_time, found.half_time], [0.5, 0.5, 0], color=GREY, lw=0.7, ls=(0, (3, 2)))
-    ax.text(found.half_time + 1, 0.06, f"half at {found.half_time:.0f}", fontsize=6, color="0.3")
+    ax.text(found.half_time + 1, 0.06, f"half at {found.half_time:.0f}", fontsize=SMALL, color="0.3")
     value, low, high = (100 * v for v in found.before_cue)
     many = f"{found.conditions} conditions × {found.groups} pasts × {found.replays} replays"
     fixed = f"fixed at cue onset: {value:z.0f} % [{low:z.0f}, {high:z.0f}]"
@@ -96,14 +97,13 @@ def push_panel(ax: Axes, found: Push) -> Axes:
         ax.plot(found.sizes, values, marker="o", ms=2.5, color=colours.get(name, "k"), label=name + more, **line)
     where = "at cue onset" if found.time < 0 else f"at step {found.time:.0f}"
     ax.set(xlabel="push (s.d. of memory)", ylabel="p(swap)", ylim=(-0.02, 1.02))
-    ax.text(0.5, 0.97, f"push {where}", transform=ax.transAxes, ha="center", va="top", fontsize=SMALL, color="0.35")
     ax.legend(
         loc="lower left",
         bbox_to_anchor=(-0.12, 1.06),
         fontsize=SMALL,
         handlelength=1.2,
         labelspacing=0.3,
-        title="log odds a s.d. beyond random",
+        title=f"push {where};\nlog odds a s.d. beyond random",
         title_fontsize=SMALL,
         alignment="left",
     )
@@ -128,6 +128,7 @@ def axis_cosines(ax: Axes, found: Geometry) -> Axes:
     """The axis between places and between opposite colours, against random directions (grey)."""
     part = found.axis
     ax.axhspan(-part.shared_null, part.shared_null, color="0.9", lw=0, zorder=0)
+    ax.text(0.5, -part.shared_null + 0.03, "random directions", ha="center", fontsize=SMALL, color="0.4")
     ax.axhline(0, color=GREY, lw=0.5)
     ax.plot([0], [part.shared], "o", color=VERMILION, ms=5, label="other place")
     ax.plot([1], [part.across_colours], "o", color=BLUE, ms=5, label="opposite colour")
@@ -155,8 +156,8 @@ def rings_panel(ax: Axes, found: Geometry) -> Axes:
     apart, parallel, explained = (
         np.mean([getattr(one, name) for one in found.fitted]) for name in ("distance", "parallel", "explained")
     )
-    words = f"{apart:.1f} s.d. apart; planes' cos {parallel:.2f}; R² of the colour {explained:.2f}"
-    ax.set_title(f"{words}\nfilled: fixed colour recalled; open: the other", fontsize=SMALL, linespacing=1.2)
+    words = f"{apart:.1f} s.d. apart; planes' cos {parallel:.2f};\nR² of the colour {explained:.2f}"
+    ax.set_title(f"{words}\nfilled: fixed colour recalled;\nopen: the other", fontsize=SMALL, linespacing=1.2)
     ax.margins(0.12)
     return ax
 
@@ -173,7 +174,7 @@ def kind_panel(ax: Axes, found: Kind, apart: float | None = None) -> Axes:
         ax.axvline(apart, color="0.4", lw=0.7, ls=(0, (1, 1)), zorder=0)
         ax.text(apart, -0.5, " trials part", fontsize=SMALL, color="0.35", va="center")
     ax.plot([], [], color="0.3", lw=0.5, label="thin: correct trials")
-    ax.legend(fontsize=SMALL, loc="upper left", handlelength=1.2, labelspacing=0.3)
+    ax.legend(loc="lower left", bbox_to_anchor=(-0.12, 1.06), fontsize=SMALL, handlelength=1.2, labelspacing=0.3)
     ax.set_xlim(right=found.times[-1] + 1)
     return _time(ax, "weight of the prediction", found.cue_onset, top=1.5, bottom=-0.6)
 
@@ -189,7 +190,7 @@ def weights_panel(ax: Axes, found: Kind, said: str) -> Axes:
     ax.set(yticks=[0, -1, -2], ylim=(-2.6, 0.6), xlim=(-0.35, 1.35), xlabel="weight at the response")
     ax.set_yticklabels(KINDS)
     angle = f"predictions {found.angle:.0f}° apart; " if np.isfinite(found.angle) else ""
-    ax.set_title(f"{said}\n({angle}{found.swaps:,} swaps)", fontsize=6, linespacing=1.2)
+    ax.set_title(f"{said}\n({angle}{found.swaps:,} swaps)", fontsize=SMALL, linespacing=1.2)
     return ax
 
 
@@ -224,7 +225,7 @@ def constants_panel(ax: Axes, found: Dynamics) -> Axes:
     many = f"{found.fixed_points:,} fixed point{'s' * (found.fixed_points != 1)}"
     lasts = f"memories last {found.lifetime:.0f} steps" if np.isfinite(found.lifetime) else "memories stay"
     filled = f", {found.manifold_dimension:.1f} dimensions" if found.manifold_dimension else ""
-    ax.set_title(f"{many}{filled}\n(from {found.starts:,} states); {lasts}", fontsize=6, linespacing=1.2)
+    ax.set_title(f"{many}{filled}\n(from {found.starts:,} states); {lasts}", fontsize=SMALL, linespacing=1.2)
     ax.legend(fontsize=SMALL)
     return ax
 
@@ -235,19 +236,19 @@ def decoding_panel(ax: Axes, found: Decoding) -> Axes:
     ax.plot(found.times, found.null, color=GREY, lw=0.7, label="labels shuffled")
     ax.plot(found.times, found.auc, color=BLUE, label="coming swap")
     ax.legend(loc="lower left", bbox_to_anchor=(-0.12, 1.06), fontsize=SMALL, handlelength=1.2, labelspacing=0.3)
-    return _time(ax, "read from memory (area, held out)", found.onset, top=1.05, bottom=0.3)
+    return _time(ax, "read from memory\n(area, held out)", found.onset, top=1.05, bottom=0.3)
 
 
 _Panels = list[tuple[Callable[..., Axes], tuple]]
 
 
 def _figure(found: Mechanism, question: str, panels: _Panels, width: float, ratios: tuple[float, ...] = ()) -> Figure:
-    with style():
+    with style(PAGE_POINTS):
         count = max(len(panels), 1)
         fig, axes = plt.subplots(
             1,
             count,
-            figsize=(width, 2.5),
+            figsize=(width, 2.8),
             layout="constrained",
             squeeze=False,
             width_ratios=ratios if len(ratios) == count else None,
@@ -269,7 +270,7 @@ def _onset(found: Mechanism) -> float:
 def _when(found: Mechanism) -> Figure:
     panels: _Panels = [(commitment_panel, (found.commitment,))] if found.commitment is not None else []
     panels += [(decoding_panel, (found.decoding,))] if found.decoding is not None else []
-    return _figure(found, "commitment", panels, (0.5 + 0.5 * max(len(panels), 1)) * COLUMN_WIDTH)
+    return _figure(found, "commitment", panels, TEXT_WIDTH if len(panels) > 1 else COLUMN_WIDTH)
 
 
 def _what(found: Mechanism) -> Figure:
@@ -295,13 +296,13 @@ def _which(found: Mechanism) -> Figure:
     apart = parting(found.kind, found.decoding)
     said = "not known" if "kind" in found.contradicted else found.kind.decision
     panels: _Panels = [(kind_panel, (found.kind, apart and apart[0])), (weights_panel, (found.kind, said))]
-    return _figure(found, "kind", panels, 1.6 * COLUMN_WIDTH, (1.4, 1))
+    return _figure(found, "kind", panels, TEXT_WIDTH, (1.4, 1))
 
 
 def _how(found: Mechanism) -> Figure:
     part = found.dynamics
     panels: _Panels = [] if part is None else [(constants_panel, (part,)), (dynamics_panel, (part, found.commitment))]
-    return _figure(found, "dynamics", panels, 1.6 * COLUMN_WIDTH)
+    return _figure(found, "dynamics", panels, TEXT_WIDTH)
 
 
 FIGURES: dict[str, Callable[[Mechanism], Figure]] = {

@@ -6,7 +6,7 @@ import io
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import FillBetweenPolyCollection, PathCollection
-from matplotlib.container import BarContainer
+from matplotlib.container import BarContainer, ErrorbarContainer
 from matplotlib.figure import Figure
 
 __all__ = ["numbers_of"]
@@ -32,7 +32,12 @@ def numbers_of(figure: Figure) -> str:
 
 def _of(ax: Axes) -> list[tuple]:
     rows: list[tuple] = []
-    for number, line in enumerate(ax.lines, 1):
+    crossed = [one for one in ax.containers if isinstance(one, ErrorbarContainer) and one.lines[0] is not None]
+    # Dots with their error bars are one series; caps and dots are no lines of their own.
+    parts = {line for one in crossed for line in (one.lines[0], *one.lines[1])}
+    for number, one in enumerate(crossed, 1):
+        rows += [(_name(one.get_label(), f"dots {number}"), *row) for row in _crossed(one)]
+    for number, line in enumerate((line for line in ax.lines if line not in parts), 1):
         x, y = (np.asarray(values, float).ravel() for values in line.get_data())
         if line.get_transform() == ax.transData and len(x) == len(y):
             name = _name(line.get_label(), f"line {number}")
@@ -54,6 +59,16 @@ def _of(ax: Axes) -> list[tuple]:
             name = _name(bars.get_label(), f"bars {number}")
             rows += [(name, _text(p.get_x() + p.get_width() / 2), _text(p.get_height()), "", "") for p in bars.patches]
     return rows
+
+
+def _crossed(drawn: ErrorbarContainer) -> list[tuple]:
+    """x, value, low and high of dots with error bars along y; along x, the ends are those of x."""
+    dots, _, bars = drawn.lines
+    x, y = (np.asarray(values, float).ravel() for values in dots.get_data())
+    ends = [np.array(part.get_segments()) for part in bars]  # [dots, 2 ends, x and y] each
+    across = 1 if drawn.has_yerr else 0
+    low, high = (ends[0][:, k, across] if ends and len(ends[0]) == len(x) else np.full(len(x), np.nan) for k in (0, 1))
+    return [tuple(map(_text, row)) for row in zip(x, y, low, high)]
 
 
 def _name(label: object, otherwise: str) -> str:

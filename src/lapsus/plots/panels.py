@@ -16,7 +16,7 @@ from lapsus.plots.axes import cloud
 from lapsus.plots.fits import predictive
 from lapsus.plots.mechanism import FIGURES
 from lapsus.plots.numbers import numbers_of
-from lapsus.plots.style import BLUE, GREY, ORANGE, VERMILION, mark_epochs, style, wheel_key
+from lapsus.plots.style import BLUE, GREY, ORANGE, PAGE_POINTS, VERMILION, legend_above, mark_epochs, style, wheel_key
 from lapsus.plots.swap_functions import model_comparison, swap_probability
 from lapsus.study.findings import NetworkFindings
 from lapsus.study.match import Match
@@ -33,7 +33,6 @@ __all__ = [
     "comparison",
     "data_overview",
     "learning",
-    "legend_above",
     "match",
     "picture",
     "question",
@@ -56,14 +55,15 @@ class Picture:
     numbers: str
 
 
-# Figures are drawn at their size in print. On a page they are so much larger, so that their type is that of captions.
+# Figures are drawn at their size in print. On a page they are so much larger, so that their labels (PAGE_POINTS)
+# are as large as its text.
 _ON_PAGE = 1.4
 
 
 def picture(figure: Figure, alt: str, caption: str = "") -> Picture:
     """The figure as SVG; on dark pages its greys are turned over, its colours kept."""
     buffer = io.BytesIO()
-    with style():
+    with style(PAGE_POINTS):
         figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
     width, height = (round(96 * _ON_PAGE * side) for side in figure.get_size_inches())
     numbers = "data:text/csv;base64," + base64.b64encode(numbers_of(figure).encode()).decode()
@@ -92,11 +92,6 @@ def _lighter(colour: re.Match) -> str:
     return "#" + "".join(f"{round(part + mixed * (255 - part)):02x}" for part in (red, green, blue))
 
 
-def legend_above(ax: Axes, title: str = "", columns: int = 2) -> None:
-    """Where it covers no data, and not the word that names the cue."""
-    ax.legend(loc="lower left", bbox_to_anchor=(0.0, 1.04), ncols=columns, title=title or None, title_fontsize=7)
-
-
 def _degrees(ax: Axes, label: str, half: int = 180) -> None:
     """From 0 to the largest distance there is: 180, or 90 for orientations."""
     ax.set(xticks=np.linspace(0, half, 5), xlim=(0, 184 * half / 180), xlabel=label)
@@ -108,8 +103,8 @@ def _degrees(ax: Axes, label: str, half: int = 180) -> None:
 
 def data_overview(trials: Trials) -> Picture:
     """Errors to the target and to non-targets, as they came."""
-    with style():
-        figure, axes = plt.subplots(1, 2, figsize=(6.4, 2.1), layout="constrained")
+    with style(PAGE_POINTS):
+        figure, axes = plt.subplots(1, 2, figsize=(4.6, 2.3), layout="constrained")
         half = round(np.pi * trials.degrees)
         edges, ticks = np.linspace(-half, half, 61), np.linspace(-half, half, 5)
         others = trials.degrees * trials.deviation[:, 1:]
@@ -138,13 +133,13 @@ def data_overview(trials: Trials) -> Picture:
 
 def behaviour_fit(fit: Fit, truth: Callable[[np.ndarray], np.ndarray] | None = None) -> Picture:
     """Swap probability with its band (and the truth where it is known), posterior predictive, model comparison."""
-    with style():
-        figure, axes = plt.subplots(1, 3, figsize=(6.9, 2.3), layout="constrained", width_ratios=(1.15, 1, 1))
+    with style(PAGE_POINTS):
+        figure, axes = plt.subplots(1, 3, figsize=(8.6, 2.9), layout="constrained", width_ratios=(1.15, 1, 1))
         swap_probability(axes[0], fit)
         if truth is not None and fit.name in ("probe", "constant"):
             d = np.linspace(np.pi / 4, np.pi, 60)
             axes[0].plot(np.degrees(d), 1 / (1 + np.exp(-truth(d))), color="k", ls=(0, (3, 2)), lw=1.3, label="true")
-            axes[0].legend(loc="upper right")
+            legend_above(axes[0])
         predictive(axes[1], fit)
         model_comparison(axes[2], fit.comparison, fit.name)
         axes[2].set_xlabel("log predictive density\nbelow the best (nats, ± s.e.)")
@@ -168,7 +163,7 @@ def behaviour_fit(fit: Fit, truth: Callable[[np.ndarray], np.ndarray] | None = N
 def match(found: Match, label: str = "") -> Picture:
     """Swap curve of network, fit and data, with the network's predictive interval."""
     x = found.shown_distance
-    with style():
+    with style(PAGE_POINTS):
         figure, ax = plt.subplots(figsize=(4.2, 2.7), layout="constrained")
         band = found.predictive_network
         if band is not None:
@@ -217,7 +212,7 @@ def swap_curve(ax: Axes, evaluation: dict, *, exact: bool = False) -> None:
 
 def swap_target(evaluation: dict) -> Picture:
     """Swap curve of a network beside its target and what a perfect network would do."""
-    with style():
+    with style(PAGE_POINTS):
         figure, ax = plt.subplots(figsize=(3.3, 2.4), layout="constrained")
         swap_curve(ax, evaluation, exact=True)
         legend_above(ax)
@@ -236,8 +231,14 @@ def clouds(arrays: dict[str, np.ndarray], near: float) -> Picture:
     ones, where that is another."""
     count = len(arrays["cloud_near"])
     shown = {"near": near, "far": np.pi} if near < 0.99 * np.pi else {"far": np.pi}
-    with style():
-        figure, axes = plt.subplots(1, len(shown), figsize=(2.2 * len(shown), 2.3), layout="constrained", squeeze=False)
+    with style(PAGE_POINTS):
+        figure, axes = plt.subplots(
+            1,
+            len(shown),
+            figsize=(3.0 if len(shown) == 1 else 2.2 * len(shown), 2.3 if len(shown) > 1 else 2.8),
+            layout="constrained",
+            squeeze=False,
+        )
         for ax, (name, gap) in zip(axes[0], shown.items()):
             x = arrays[f"cloud_{name}"]
             cloud(ax, x, limit=max(3.6, float(np.quantile(np.abs(x), 0.995)) * 1.05))
@@ -249,8 +250,8 @@ def clouds(arrays: dict[str, np.ndarray], near: float) -> Picture:
         figure,
         f"Clouds of {count} responses in the plane of the readout, coloured by the colour they mean; the cued item"
         " is a circle on the ring, the non-target a square.",
-        f"{count} responses each in the plane of the readout (○ cued item, □ non-target); points at the square are"
-        " swaps.",
+        f"{count} responses{' each' * (len(shown) > 1)} in the plane of the readout (○ cued item, □ non-target); points"
+        " at the square are swaps.",
     )
 
 
@@ -262,7 +263,7 @@ def learning(metrics: list[dict]) -> Picture | None:
     time, excess = np.array(rows).T
     width = max(1, len(excess) // 60)
     smooth = np.convolve(excess, np.ones(width) / width, "valid")
-    with style():
+    with style(PAGE_POINTS):
         figure, ax = plt.subplots(figsize=(3.3, 2.2), layout="constrained")
         ax.plot(time, excess, ".", color=GREY, ms=1.5, alpha=0.6)
         ax.plot(time[width - 1 :], smooth, color=BLUE)
@@ -303,16 +304,17 @@ def alignment(numbers: Planes, arrays: dict[str, np.ndarray]) -> Picture:
     if not len(numbers.times):  # version 0.1 kept the curves among the arrays
         time, mean, sd = (arrays[f"alignment_{name}"] for name in ("time", "mean", "sd"))
         numbers = replace(numbers, times=time, curve=mean, sd=sd)
-    with style():
+    with style(PAGE_POINTS):
         figure, ax = plt.subplots(figsize=(4.2, 2.6), layout="constrained")
         alignment_over_time(ax, numbers, spread=True)
-        ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), title="locations\napart", title_fontsize=6)
+        ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), title="locations\napart", title_fontsize="small")
     return picture(
         figure,
         f"Alignment of the two colour planes over the trial: mean {numbers.mean_before:.2f} before the cue,"
         f" {numbers.mean_after:.2f} after it.",
         "Alignment of the planes that hold the two items' colours (1 parallel, 0 perpendicular; grey: 95 % of curves"
-        f" whose colours were shuffled); mean ± s.d. over {numbers.rotations} rotations.",
+        " whose colours were shuffled)"
+        + (f"; mean ± s.d. over {numbers.rotations} rotations of the places." if numbers.rotations > 1 else "."),
     )
 
 
@@ -352,7 +354,7 @@ def question(name: str, found: Mechanism) -> Picture:
 def comparison(networks: list[NetworkFindings]) -> Picture:
     """Several networks side by side: when half of the outcome is fixed, and what carries it."""
     rows = range(len(networks))
-    with style():
+    with style(PAGE_POINTS):
         figure, axes = plt.subplots(1, 2, figsize=(6.4, 0.9 + 0.35 * len(networks)), layout="constrained", sharey=True)
         for k, network in zip(rows, networks):
             when, what = network.mechanism.commitment, network.mechanism.transplant

@@ -1,7 +1,6 @@
 """The look shared by all figures: sizes for a column of print, a palette for all eyes, a wheel where colour is the
 variable."""
 
-import itertools
 import textwrap
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,6 +10,7 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
+from matplotlib.collections import PolyCollection
 from matplotlib.colors import ListedColormap
 from numpy.typing import ArrayLike
 
@@ -20,6 +20,7 @@ __all__ = [
     "COLOURS",
     "TEXT_WIDTH",
     "colour_of",
+    "legend_above",
     "letter",
     "lettered",
     "mark_epochs",
@@ -30,6 +31,8 @@ __all__ = [
     "wheel_key",
 ]
 
+# Points: labels on a page, where lapsus.plots.panels gives an inch 1.4 times 96 pixels, are as large as its text.
+PAGE_POINTS = 8.5
 # Inches: the text of a conference paper, and a column of a journal.
 TEXT_WIDTH, COLUMN_WIDTH = 6.9, 3.4
 
@@ -63,17 +66,18 @@ def lettered(text: object, longest: int = 40) -> str:
 
 
 @contextmanager
-def style() -> Iterator[None]:
-    """Settings for a figure at its printed size, without touching the user's."""
+def style(points: float = 7) -> Iterator[None]:
+    """Settings for a figure at its printed size, without touching the user's; points: size of its labels, of which
+    ticks and legends have six sevenths."""
     settings = {
         "font.family": "sans-serif",
         "font.sans-serif": ["DejaVu Sans"],
-        "font.size": 7,
-        "axes.labelsize": 7,
-        "axes.titlesize": 7,
-        "xtick.labelsize": 6,
-        "ytick.labelsize": 6,
-        "legend.fontsize": 6,
+        "font.size": points,
+        "axes.labelsize": points,
+        "axes.titlesize": points,
+        "xtick.labelsize": points * 6 / 7,
+        "ytick.labelsize": points * 6 / 7,
+        "legend.fontsize": points * 6 / 7,
         "axes.linewidth": 0.6,
         "lines.linewidth": 1.1,
         "xtick.major.width": 0.6,
@@ -117,14 +121,19 @@ def wheel_key(ax: Axes, place: tuple[float, float, float, float] = (0.8, 0.78, 0
     """Draw the wheel as a small ring in a corner of the axes (or over the whole of it, with place (0, 0, 1, 1))."""
     inset = ax.inset_axes(place)
     angle = np.linspace(-np.pi, np.pi, 181)
-    for start, end in itertools.pairwise(angle):
-        ring = np.array([[np.cos(start), np.sin(start)], [np.cos(end), np.sin(end)]])
-        inset.fill(*np.concatenate([ring, 0.62 * ring[::-1]]).T, color=wheel(start), lw=0)
+    edge = np.stack([np.cos(angle), np.sin(angle)], 1)
+    pieces = np.stack([edge[:-1], edge[1:], 0.62 * edge[1:], 0.62 * edge[:-1]], 1)
+    inset.add_collection(PolyCollection(pieces, facecolors=wheel(angle[:-1]), linewidths=0))
     inset.set(aspect="equal", xlim=(-1.05, 1.05), ylim=(-1.05, 1.05))
     inset.axis("off")
     if label:
         inset.text(0, -1.25, label, ha="center", va="top", fontsize=5.5)
     return inset
+
+
+def legend_above(ax: Axes, title: str = "", columns: int = 2) -> None:
+    """Where it covers no data, and not the word that names the cue."""
+    ax.legend(loc="lower left", bbox_to_anchor=(0.0, 1.04), ncols=columns, title=title or None, title_fontsize="medium")
 
 
 def colour_of(role: str) -> str:
@@ -158,7 +167,7 @@ def note(ax: Axes, text: str) -> Axes:
         transform=ax.transAxes,
         ha="center",
         va="center",
-        fontsize=6,
+        fontsize="small",
         color=GREY,
     )
     ax.set(xticks=[], yticks=[])
@@ -183,4 +192,4 @@ def mark_epochs(ax: Axes, onset: float) -> None:
     """Grey stripe over the cue, from its onset to its offset at 0."""
     ax.axvspan(onset, 0, color="0.88", lw=0, zorder=0)
     where = {"xycoords": ("data", "axes fraction"), "ha": "center", "va": "bottom"}
-    ax.annotate("cue", (onset / 2, 1), fontsize=5.5, color="0.4", **where)
+    ax.annotate("cue", (onset / 2, 1), fontsize="small", color="0.4", **where)

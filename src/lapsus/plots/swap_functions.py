@@ -10,7 +10,8 @@ from matplotlib.axes import Axes
 
 from lapsus.inference.interpolation import distinct
 from lapsus.inference.result import Fit
-from lapsus.plots.style import BLUE, GREY, ORANGE, lettered, note
+from lapsus.inference.words import averaged_over, sizes_apart
+from lapsus.plots.style import BLUE, GREY, ORANGE, legend_above, lettered, note
 
 __all__ = [
     "averaged",
@@ -68,15 +69,9 @@ def _distances(fit: Fit) -> np.ndarray:
     return distinct(np.abs(values) if fit.model.even else values)
 
 
-def sizes_apart(fit: Fit) -> list[int]:
-    """The set sizes that have each an f of their own; none where they share it or there is one."""
-    several = [n for n in fit.model.sizes if n > 1]
-    return several if len(several) > 1 and fit.model.sets != "shared" and fit.name != "none" else []
-
-
-def averaged(fit: Fit) -> str:
-    """Words for a label where one f stands for those of several set sizes."""
-    return "\nf averaged over set sizes" if sizes_apart(fit) else ""
+def averaged(fit: Fit, sizes: bool = True) -> str:
+    """Words for a label where one f stands for those of several set sizes or conditions."""
+    return f"\n{lettered(over, 80)}" if (over := averaged_over(fit, sizes)) else ""
 
 
 def where_known(fit: Fit, set_size: int | None = None) -> pd.DataFrame:
@@ -124,7 +119,7 @@ def curve(ax: Axes, fit: Fit, value: str, low: str, high: str, label: str, avera
         ax.plot(x, table[value], color=colour, label=names[1])
         _marks(ax, fit, value, low, high, size, colour)
     degree_axis(ax, not fit.model.even, distance_label(fit), scale_of(fit))
-    ax.set_ylabel(label)
+    ax.set_ylabel(label + averaged(fit, sizes=False))
     return ax
 
 
@@ -156,10 +151,8 @@ def swap_probability(ax: Axes, fit: Fit) -> Axes:
     """Posterior of p(swap) with one distractor, with its 95 % band; a line a set size, where they differ."""
     curve(ax, fit, "p_swap", "p_low", "p_high", "p(swap), one non-target", average=False)
     if fit.name not in ("none", "both"):
-        top = min(ax.get_ylim()[1], 1.0)
-        ax.set_ylim(0, (1.4 + 0.1 * max(len(sizes_apart(fit)) - 3, 0)) * top)  # room for the legend
-        ax.set_yticks([tick for tick in ax.get_yticks() if tick <= 1])
-        ax.legend(loc="upper right")
+        ax.set_ylim(0, min(ax.get_ylim()[1], 1.0))
+        legend_above(ax)
     return ax
 
 

@@ -39,7 +39,7 @@ def _steps(value: float) -> str:
 
 def _interval(triple: tuple[float, float, float], percent: bool = False) -> str:
     value, low, high = (100 * v for v in triple) if percent else triple
-    return f"{value:.0f} % [{low:.0f}, {high:.0f}]" if percent else f"{value:z.2f} [{low:z.2f}, {high:z.2f}]"
+    return f"{value:z.0f} % [{low:z.0f}, {high:z.0f}]" if percent else f"{value:z.2f} [{low:z.2f}, {high:z.2f}]"
 
 
 def answers(found: Mechanism) -> list[str]:
@@ -190,12 +190,11 @@ def decided(found: Mechanism) -> str:
                 f" the cue and {read.at_response:.2f} at the response (0.5 is chance; {read.swaps:,} swaps)."
             )
         return f"When swaps are decided cannot be said: {found.left_out.get('commitment', 'it was not asked')}."
-    before, low, high = part.before_cue
     after = part.half_time
     where = f"{_steps(after)} after the cue" if after >= 0 else f"{_steps(-after)} before cue offset"
     text = (
         f"When: half of the outcome is fixed {where} [{part.half_low:.0f}, {part.half_high:.0f}]; what differs"
-        f" between trials before the cue fixes {_interval((max(before, 0), max(low, 0), max(high, 0)), True)} of it."
+        f" between trials before the cue fixes {_interval(part.before_cue, True)} of it."
     )
     if "commitment" in found.contradicted:
         return text + f" But {found.contradicted['commitment']}: trials that are shown the same differ before it."

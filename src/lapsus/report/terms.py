@@ -82,7 +82,7 @@ TERMS = (
     Term(
         "excess",
         "how much larger the network's loss is than that of the best possible denoiser; 0 is perfect.",
-        "It has no counterpart in a recording: it needs the distribution that the network was trained on.",
+        "No counterpart: it needs the distribution that the network was trained on.",
         Markup('<path d="M6 6C20 34 40 36 90 36"/><path d="M6 43h84" stroke-dasharray="3 3"/>'),
         r"\b[Ee]xcess\b",
     ),

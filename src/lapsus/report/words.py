@@ -78,6 +78,8 @@ def five_sentences(fit: dict[str, Any], networks: list[NetworkFindings], facts: 
     course, which = f"{decided(mechanism)} {carried(mechanism)}", f"{kind(mechanism)} {axis(mechanism)}"
     if fit["model"] == "none" and mechanism.kind is not None:
         which += " The target has no swaps: these are responses that happened to fall nearer to the other item."
+    if len(networks) > 1:
+        course = f"Of the first network: {course}"
     return [_data(fit, facts), _swap_function(fit), _network(networks, facts), course, which]
 
 
@@ -154,25 +156,29 @@ def _apart(row: dict[str, Any]) -> str:
 
 
 def _network(networks: list[NetworkFindings], facts: Facts) -> str:
-    match = networks[0].match
-    assert match is not None  # every network of a discovery is compared with its subject
+    # Every network of a discovery is compared with its subject.
+    matches = [one.match for one in networks if one.match is not None]
     many, verb = (f"{len(networks)} networks", "come") if len(networks) > 1 else ("A network", "comes")
-    mad = np.mean([n.match.swap_curve_mad_fit for n in networks if n.match is not None])
+    mad = np.mean([match.swap_curve_mad_fit for match in matches])
     start = f"started from {facts.start}" if facts.start else "trained from scratch"
-    text = (
-        f"{many} {start} and trained for {_minutes(networks):.1f} min {verb} within {mad:.3f} of the fitted swap curve"
-    )
-    text += " on average; its behaviour is "
     against = (
         "the fitted model and the raw data"
-        if match.data is not None
+        if matches[0].data is not None
         else "the fitted model (the raw trials have more items than the network can be shown)"
     )
-    if match.matched:
-        return text + f"matched to {against}."
-    # What is off stands beside the verdict, and among what to doubt.
+    good = sum(match.matched for match in matches)
+    if len(networks) > 1:
+        is_matched = {0: "none is matched", len(matches): "all are matched"}.get(
+            good, f"{good} of {len(matches)} are matched"
+        )
+    else:
+        # What is off stands beside the verdict, and among what to doubt.
+        is_matched = f"its behaviour is {'' if good else 'not '}matched"
+        off = len(matches[0].where)
+        against += f" ({off} point{'s are' if off > 1 else ' is'} off)" if off else ""
     return (
-        text + f"not matched to {against} ({len(match.where)} point{'s are' if len(match.where) > 1 else ' is'} off)."
+        f"{many} {start} and trained for {_minutes(networks):.1f} min {verb} within {mad:.3f} of the fitted swap curve"
+        f" on average; {is_matched} to {against}."
     )
 
 
@@ -202,10 +208,9 @@ def _architecture(network: NetworkFindings) -> str:
 
 def methods(fit: dict[str, Any], networks: list[NetworkFindings], facts: Facts, version: str) -> str:
     """A paragraph to paste."""
-    origin = "one that ships with lapsus and never swaps" if facts.shipped else "chosen by the user"
+    origin = "trained without swaps; ships with lapsus" if facts.shipped else "chosen by the user"
     start = (
-        f"started from the trained network “{facts.start}” ({origin}; mean difference of the swap curves"
-        f" {facts.start_distance:.3f}),"
+        f"started from {facts.start} ({origin}; mean difference of the swap curves {facts.start_distance:.3f}),"
         if facts.start
         else "trained from scratch (a task-optimal preamble with a growing horizon, then no swaps),"
     )
@@ -238,11 +243,11 @@ def methods(fit: dict[str, Any], networks: list[NetworkFindings], facts: Facts, 
         " the swap probability became the target of"
         f" {'a recurrent network' if len(networks) == 1 else str(len(networks)) + ' recurrent networks'}"
         f" ({_architecture(networks[0])}), {start} and trained for {_minutes(networks):.1f} min to answer by"
-        f" denoising diffusion through its own dynamics (Ho et al. 2020). The task was {cueing}; items had the"
-        f" distances of the data.{items} The target's scatter was set so that, with the scatter of the network's own"
-        f" memory, responses scatter as the subjects' do.{guesses} The network was then compared with the fitted model"
-        " and, shown the subjects' own trials, with the data (95 % predictive intervals, corrected for the number of"
-        " bins)." + _MECHANISM
+        f" denoising diffusion through {'its' if len(networks) == 1 else 'their'} own dynamics (Ho et al. 2020). The"
+        f" task was {cueing}; items had the distances of the data.{items} The target's scatter was set so that, with"
+        f" the scatter of the network's own memory, responses scatter as the subjects' do.{guesses} The network was"
+        " then compared with the fitted model and, shown the subjects' own trials, with the data (95 % predictive"
+        " intervals, corrected for the number of bins)." + _MECHANISM
     )
 
 

@@ -1,13 +1,22 @@
 """Intervals of rates and medians: of single observations, and of observations that come in units (trials of one
 condition share their stimuli, so that the condition is what was sampled)."""
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
 
-__all__ = ["Z95", "median_interval", "proportion_interval", "rate_interval"]
+__all__ = ["Z95", "Interval", "limits", "median_interval", "proportion_interval", "rate_interval", "resampled_interval"]
 
+# A number with the lower and the upper limit of its 95 % interval.
+Interval = tuple[float, float, float]
 Z95 = float(stats.norm.ppf(0.975))
+
+
+def limits(drawn: np.ndarray | Sequence[float], axis: int | None = 0) -> np.ndarray:
+    """Lower and upper 95 % limit [2, ...] of draws (bootstrap samples, posterior draws) that lie along `axis`."""
+    return np.quantile(drawn, (0.025, 0.975), axis=axis)
 
 
 def proportion_interval(hits: ArrayLike, count: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
@@ -21,7 +30,7 @@ def proportion_interval(hits: ArrayLike, count: ArrayLike) -> tuple[np.ndarray, 
     return np.where(hits > 0, centre - half, 0.0)[()], np.where(hits < count, centre + half, 1.0)[()]
 
 
-def rate_interval(hits: np.ndarray, unit: np.ndarray | None = None) -> tuple[float, float, float]:
+def rate_interval(hits: np.ndarray, unit: np.ndarray | None = None) -> Interval:
     """Mean of 0/1 values (or probabilities) [observation] and its 95 % interval.
 
     unit [observation] numbers the independent units; None: every observation is one, and the interval is Wilson's.
@@ -41,13 +50,13 @@ def rate_interval(hits: np.ndarray, unit: np.ndarray | None = None) -> tuple[flo
     return rate, float(low), float(high)
 
 
-def resampled_interval(value: float | np.ndarray, drawn: np.ndarray) -> tuple[float, float, float]:
+def resampled_interval(value: float | np.ndarray, drawn: np.ndarray) -> Interval:
     """A number with the 95 % interval of its bootstrap samples [sample], by their quantiles."""
-    low, high = np.quantile(drawn, [0.025, 0.975])
+    low, high = limits(drawn)
     return float(value), float(low), float(high)
 
 
-def median_interval(values: np.ndarray) -> tuple[float, float, float]:
+def median_interval(values: np.ndarray) -> Interval:
     """Median of values [unit, trial], with a 95 % interval from order statistics that is widened for units."""
     flat = np.sort(np.asarray(values, float), axis=None)
     median = float(flat[(len(flat) - 1) // 2])

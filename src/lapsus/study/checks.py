@@ -58,6 +58,11 @@ def network_checks(networks: list[NetworkFindings]) -> list[Check]:
         which, done, of = _which(number, networks), network.update, network.updates
         early = "" if done >= of else " The time was up first, before the learning rate had fallen to its last value."
         state = "passed" if done >= of else "nearly" if done >= LEAST_TRAINED * of else "failed"
+        if network.settled:
+            state, early = (
+                "passed",
+                " It was matched with a margin and the excess no longer fell, so the rest was spared.",
+            )
         found.append(Check("Training reached its end", state, f"{done:,} of {of:,} updates{which}.{early}"))
         excess = network.evaluation.get("excess")
         if excess is not None:

@@ -32,7 +32,8 @@ def commitment(
     seed: int = 0,
     threads: int | None = None,
 ) -> Commitment:
-    """The commitment curve of a network: `groups` pasts in each condition, each continued `replays` times at each time.
+    """The commitment curve of a network: `groups` pasts in each condition, each continued `replays` times at each time;
+    as it went is one of them.
 
     probe_distance (radians): how far items are apart in feature-cued tasks, by default as the task draws them.
     """
@@ -42,16 +43,16 @@ def commitment(
     shared = task.each(groups, seed)
     steps, ends = decision_steps(model, every)
     first = shared.initial(1, seed)
-    x_T, path = shared.run(first, seed, keep=True, threads=threads)
-    if not shared.swaps(x_T).swap.any():
+    went, path = shared.run(first, seed, keep=True, threads=threads)
+    if not shared.swaps(went).swap.any():
         raise LapsusError("no swap trials")
     found = []
     for step in steps:
-        states = path[step].expand(-1, -1, replays).contiguous()
         if step == steps[-1]:
-            x_T = torch.tensordot(model.network.readout, states, 1)
+            x_T = went.expand(-1, -1, replays)
         else:
-            x_T, _ = shared.run(states, seed + 1, start=step, threads=threads)
+            states = path[step].expand(-1, -1, replays - 1).contiguous()
+            x_T = torch.cat([went, shared.run(states, seed + 1, start=step, threads=threads)[0]], 2)
         found.append(shared.swaps(x_T).probability.reshape(conditions, groups, replays))
     times = step_times(model)
     return commitment_curve(

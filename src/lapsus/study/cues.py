@@ -7,6 +7,7 @@ import torch
 import xarray as xr
 
 from lapsus import streams
+from lapsus.analysis.modes import two_modes
 from lapsus.behaviour import CausalInference
 from lapsus.diffusion import reverse_sample
 from lapsus.engine import normal
@@ -16,7 +17,7 @@ from lapsus.study.evaluation import respond
 from lapsus.tasks import CueCombination
 from lapsus.training.model import Model
 
-__all__ = ["X", "along_vision", "cues_on_grid", "of_target", "task_and_target"]
+__all__ = ["X", "along_vision", "cues_on_grid", "modes_at_cues", "modes_on_grid", "of_target", "task_and_target"]
 
 # The largest cue.
 LIMIT = 3.0
@@ -25,6 +26,8 @@ _AT_ONCE = 100
 # Where densities are compared, in units of the prior's standard deviation, and how near a mode counts as at it.
 X = np.linspace(-4, 4, 801)
 _MODE_WIDTH = 0.2
+# How far a mode of responses may be from the target's, and what is laid on half of a circle.
+_NEAR, _HALF_CIRCLE = 0.3, 5.0
 
 
 def task_and_target(model: Model) -> tuple[CueCombination, CausalInference]:
@@ -81,6 +84,29 @@ def cues_on_grid(model: Model, size: int, samples: int, seed: int = 100_000) -> 
         ),
         target_both_modes=(cells, on_grid(both_modes(drawn, places, _MODE_WIDTH))),
     )
+
+
+def modes_at_cues(responses: np.ndarray, places: np.ndarray) -> np.ndarray:
+    """Whether responses [condition, sample] have a mode at each of the two of their target, places [condition, (lower,
+    valley, upper)], by a test of modes: [condition]."""
+    # The test is one on the circle: a stretch of the line that holds all responses is laid on it.
+    turn = np.pi / _HALF_CIRCLE
+    return np.array(
+        [
+            two_modes(turn * own, turn * lower, turn * upper, within=turn * _NEAR)
+            for own, (lower, _, upper) in zip(responses, places)
+        ]
+    )
+
+
+def modes_on_grid(model: Model, size: int, samples: int, seed: int = 300_000) -> np.ndarray:
+    """At each pair of cues of a grid for which the target is clearly bimodal: has the network both modes?"""
+    task, behaviour = task_and_target(model)
+    conditions = task.grid(size, LIMIT)
+    places = bimodal(X, of_target(behaviour.density, X, conditions))
+    two = np.isfinite(places[:, 0])
+    conditions = {name: cue[torch.as_tensor(two)] for name, cue in conditions.items()}
+    return modes_at_cues(_responses(model, conditions, samples, seed), places[two])
 
 
 def along_vision(model: Model, points: int, samples: int, seed: int = 200_000) -> xr.Dataset:

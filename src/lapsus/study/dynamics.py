@@ -2,7 +2,8 @@
 
 import copy
 from collections.abc import Callable
-from functools import partial
+from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 import torch
@@ -11,6 +12,8 @@ from torch import Tensor
 from lapsus.analysis import dynamics as analysis
 from lapsus.analysis.commitment import Commitment, crossing
 from lapsus.circular import embed
+from lapsus.engine import Timeline, rollout
+from lapsus.networks import DendriticTree
 from lapsus.protocols import Network
 from lapsus.study.commitment import decision_steps
 from lapsus.study.replay import Replay, probe_conditions, step_times
@@ -19,8 +22,10 @@ from lapsus.training.model import Model
 __all__ = ["dynamics", "find_slow_points", "jacobian"]
 
 
-# Points whose Jacobians are made at a time: the leaves of more would not stay in the cache, nor thousands in memory.
-_POINTS = 512
+# Points computed at a time: the leaves of more would not stay in the cache, nor thousands in memory.
+_POINTS = 128
+# Steps after delay 1 for which memories are followed.
+_LASTS = 400
 
 
 def jacobian(step: Callable[[Tensor], Tensor], r: Tensor) -> Tensor:
@@ -29,6 +34,8 @@ def jacobian(step: Callable[[Tensor], Tensor], r: Tensor) -> Tensor:
 
 
 def _jacobian(step: Callable[[Tensor], Tensor], r: Tensor) -> Tensor:
+    if isinstance(step, Step) and step.is_tree:
+        return step.tree_jacobian(r)
     r = r.detach().requires_grad_(True)
     with torch.enable_grad():
         reached = step(r)
@@ -36,6 +43,39 @@ def _jacobian(step: Callable[[Tensor], Tensor], r: Tensor) -> Tensor:
             torch.autograd.grad(reached[k].sum(), r, retain_graph=k + 1 < len(reached))[0] for k in range(len(reached))
         ]
     return torch.stack(rows).permute(2, 0, 1)  # [unit out, unit in, point] → point first
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """One step without noise of states [unit, point]: r ← (1 - alpha) r + alpha F(r, drive, biases), with one drive
+    [1, D] for all points and one row of biases for each layer."""
+
+    network: Network
+    drive: Tensor | None
+    biases: tuple[Tensor, ...]
+
+    def __call__(self, r: Tensor) -> Tensor:
+        parts = [self.network.F(part[:, None], self.drive, self.biases)[:, 0] for part in r.split(_POINTS, dim=1)]
+        return (1 - self.network.alpha) * r + self.network.alpha * torch.cat(parts, 1)
+
+    @property
+    def is_tree(self) -> bool:
+        """Whether every leaf belongs to one unit, so that one backward pass to the leaves gives all of the Jacobian."""
+        return isinstance(self.network, DendriticTree) and type(self.network).F is DendriticTree.F
+
+    def tree_jacobian(self, r: Tensor) -> Tensor:
+        """dF_k/dr_j is the sum over the leaves of unit k of dF_k/dleaf, by autograd, times the weight of j there."""
+        tree = cast(DendriticTree, self.network)
+        leaves = r.new_zeros(len(tree.leaf_weight), r.shape[1])
+        if self.drive is not None:
+            leaves += self.drive.T
+        leaves.requires_grad_(True)
+        with torch.enable_grad():
+            F = tree.F(r.detach()[:, :, None], leaves.T, self.biases)
+            slope = torch.autograd.grad(F.sum(), leaves)[0]
+        own = slope.view(tree.units, -1, r.shape[1]).mT  # leaves lie unit by unit
+        rows = own @ tree.leaf_weight.view(tree.units, -1, tree.units)  # [unit out, point, unit in]
+        return (1 - tree.alpha) * torch.eye(tree.units, dtype=r.dtype) + tree.alpha * rows.transpose(0, 1)
 
 
 def find_slow_points(
@@ -71,20 +111,6 @@ def find_slow_points(
     return r, residual.norm(dim=0)
 
 
-def _map(network: Network, drive: Tensor | None, biases: tuple[Tensor, ...], row: int) -> Callable[[Tensor], Tensor]:
-    """One step without noise of states [unit, point]; drive [1, D], the same for all points, or [point, D]."""
-    tables = tuple(table[row] for table in biases)
-
-    def step(r: Tensor) -> Tensor:
-        if drive is None or len(drive) == 1:
-            F = network.F(r[:, None], drive, tables)[:, 0]
-        else:
-            F = network.F(r[:, :, None], drive, tables)[:, :, 0]
-        return (1 - network.alpha) * r + network.alpha * F
-
-    return step
-
-
 def dynamics(
     model: Model,
     *,
@@ -108,7 +134,7 @@ def dynamics(
     _, ends = decision_steps(model)
     delay = model.task.epochs["delay"]
     biases = tuple(table.double() for table in task.biases)
-    free = _map(network, None, biases, 0)
+    free = Step(network, None, _row(biases, 0))
     rng = np.random.default_rng(seed)
     when = torch.as_tensor(rng.integers(ends["delay"] - delay, ends["delay"] + 1, starts))
     visited = path[when, :, torch.arange(starts), 0].T.double()  # [unit, point]
@@ -123,7 +149,7 @@ def dynamics(
     certain = analysis.distinct_points(points[:, fixed].T.numpy(), 1e-3 * scale)
     cue_modes, cue_constants = [], []
     for c in range(cues):
-        on = _map(network, task.drives[-1, c : c + 1].double(), biases, 0)
+        on = Step(network, task.drives[-1, c : c + 1].double(), _row(biases, 0))
         few = path[ends["cue"]][:, : min(256, starts), 0].double()
         reached, quick = find_slow_points(on, few, tolerance=1e-7 * usual)
         settled = quick * model.task.epochs["cue"] < usual
@@ -131,7 +157,7 @@ def dynamics(
             here = analysis.time_constants(jacobian(on, reached[:, settled]).numpy())
             cue_constants.append(np.median(here, axis=0))
             cue_modes.append(float(np.median((here > delay).sum(-1))))
-    memories, lifetime = _memories(model, network, task, biases, ends, min(starts, 1024))
+    memories, lifetime = _memories(model, task, ends, min(starts, 1024), threads)
     parted = _divergence(model, network, biases, trajectories, probe_distance, seed, threads)
     half = crossing(parted.times, parted.predicted)
     agreement = float("nan")
@@ -159,24 +185,25 @@ def dynamics(
     )
 
 
+@torch.no_grad()
 def _memories(
-    model: Model, network: Network, task: Replay, biases: tuple[Tensor, ...], ends: dict[str, int], count: int
+    model: Model, task: Replay, ends: dict[str, int], count: int, threads: int | None
 ) -> tuple[np.ndarray, float]:
     """Noise-free states of `count` conditions at the cue [condition, unit], and how long their spread lasts."""
-    line = model.timeline
-    drives = task.drives[:, :count].double()
-    r = torch.zeros(network.units, count, dtype=torch.float64)
-    spreads, at_cue = [], r
-    for s in range(ends["delay"] + 400):
-        shown = line.drive_index[s] if s < ends["delay"] else -1
-        r = _map(network, None if shown < 0 else drives[shown], biases, 0)(r)
-        if s + 1 >= ends["stimulus"]:
-            spreads.append(float(r.var(1).sum().sqrt()))
-        if s + 1 == ends["delay"]:
-            at_cue = r
-    spread = np.array(spreads)
+    steps = ends["delay"] + _LASTS
+    shown = [*model.timeline.drive_index[: ends["delay"]], *[-1] * _LASTS]
+    r = torch.zeros(model.network.units, count, 1)
+    still = Timeline(shown, [0] * steps, [0.0] * steps, 0)
+    noise = torch.zeros(steps, *r.shape)
+    path = rollout(model.network, r, task.drives[:, :count].contiguous(), task.biases, still, noise, threads=threads)
+    spread = path[ends["stimulus"] :, :, :, 0].double().var(2).sum(1).sqrt().numpy()
     below = np.flatnonzero(spread < spread[0] / np.e)
-    return at_cue.T.numpy().copy(), float(below[0]) if len(below) else float("inf")
+    at_cue = path[ends["delay"], :, :, 0].double().T.numpy().copy()
+    return at_cue, float(below[0]) if len(below) else float("inf")
+
+
+def _row(biases: tuple[Tensor, ...], row: int) -> tuple[Tensor, ...]:
+    return tuple(table[row] for table in biases)
 
 
 def _divergence(
@@ -196,7 +223,7 @@ def _divergence(
     line = model.timeline
     steps = range(ends["cue"], ends["denoise"])
     states = path[:, :, :, 0].double()
-    maps = [partial(_map, network, None, biases)(line.time_index[s]) for s in steps]
+    maps = [Step(network, None, _row(biases, line.time_index[s])) for s in steps]
     local = torch.stack([jacobian(step, states[s]) for s, step in zip(steps, maps)], 1).numpy()
     own = given["cued"].long()[:, None]
     target, other = (embed(given["report"].gather(1, index)[:, 0]) for index in (own, 1 - own))

@@ -6,12 +6,14 @@ from typing import Any
 
 import torch
 
-from lapsus import circular, streams
+from lapsus import streams
+from lapsus.behaviour.responsibilities import nearest_item
 from lapsus.diffusion import reverse_sample
 from lapsus.engine import normal
 from lapsus.errors import LapsusError
 from lapsus.library import Run, Shipped, load
 from lapsus.protocols import HasMixture
+from lapsus.statistics.intervals import Z95
 from lapsus.training.model import Model
 from lapsus.training.objectives import denoising_loss, exact_loss
 
@@ -43,8 +45,7 @@ def respond(model: Model, conditions: dict, trials: int, seed: int, **options: A
 def scatter(model: Model, conditions: int, trials: int) -> float:
     """Robust s.d. of the responses around the nearest item, in radians."""
     drawn = model.task.sample(conditions, streams.generator("memory variance"))
-    response = circular.angle(respond(model, drawn, trials, 0).permute(1, 2, 0))
-    gap = circular.distance(response[:, None], drawn["report"][:, :, None]).amin(1)
+    _, gap = nearest_item(drawn, respond(model, drawn, trials, 0))
     return 1.4826 * float(gap.median())
 
 
@@ -66,7 +67,7 @@ def excess(model: Model, conditions: dict, trials: int, seed: int, **options: An
     result: dict[str, Any] = {"loss": float(loss.mean())}
     if floor:
         over = loss - torch.cat(floor).double()
-        error = 1.959964 * float(over.std()) / math.sqrt(len(over)) if len(over) > 1 else math.nan
+        error = Z95 * float(over.std()) / math.sqrt(len(over)) if len(over) > 1 else math.nan
         mean = float(over.mean())
         result |= {
             "loss_exact": float(torch.cat(floor).mean()),

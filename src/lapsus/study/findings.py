@@ -31,7 +31,8 @@ class Check:
 @dataclass(frozen=True)
 class NetworkFindings:
     """One network: how far its training came (updates, minutes in `seconds`), how close it is to its target, how it
-    does it; `match` only where it was trained for a subject."""
+    does it; `match` only where it was trained for a subject; settled: it was left early, as nothing was to be gained.
+    """
 
     name: str
     experiment: Experiment
@@ -42,6 +43,7 @@ class NetworkFindings:
     mechanism: Mechanism
     arrays: Arrays
     match: Match | None = None
+    settled: bool = False
 
     @property
     def updates(self) -> int:

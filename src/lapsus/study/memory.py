@@ -8,11 +8,12 @@ import numpy as np
 import torch
 from scipy.optimize import nnls
 
-from lapsus import circular, streams
+from lapsus import streams
+from lapsus.behaviour.responsibilities import nearest_item
 from lapsus.study.evaluation import evaluate, respond
 from lapsus.training.model import Model
 
-__all__ = ["DELAYS", "Growth", "evaluate_delays", "growth", "noiseless_error", "norm_course", "norm_ratio"]
+__all__ = ["DELAYS", "Growth", "evaluate_delays", "growth", "noiseless_error", "norm_course", "norm_ratio", "rms_rate"]
 
 # Where the memory of a network is measured that was trained on delays of 3 to 40 steps, so never on the last of these.
 DELAYS = (5, 10, 15, 20, 30, 40, 80)
@@ -36,17 +37,28 @@ def evaluate_delays(
     return rows
 
 
-@torch.no_grad()
 def norm_course(
     model: Model, delay: int = 40, conditions: int = 256, trials: int = 8, seed: int = 0, **options: Any
 ) -> np.ndarray:
     """Norm of the rates from stimulus offset to the end of a delay, mean over trials: [delay + 1]."""
     model = model.at(delay=delay)
+    rates = _rates(model, conditions, trials, seed, **options)
+    start = model.task.epochs["prestimulus"] + model.task.epochs["stimulus"]
+    return rates[start : start + delay + 1].norm(dim=1).mean((1, 2)).numpy()
+
+
+def rms_rate(model: Model, conditions: int = 256, trials: int = 8, seed: int = 0, **options: Any) -> float:
+    """Root mean square of the rates over units, steps and trials, as the rate budget counts it."""
+    return float(_rates(model, conditions, trials, seed, **options).square().mean().sqrt())
+
+
+@torch.no_grad()
+def _rates(model: Model, conditions: int, trials: int, seed: int, **options: Any) -> torch.Tensor:
+    """Of free-running trials on fresh conditions: [step + 1, unit, condition, trial]."""
     drawn = model.task.sample(conditions, streams.generator(seed, "evaluation"))
     placeholder = torch.zeros(model.behaviour.response_size, conditions, trials)
     batch = model.batch(drawn, model.inputs(drawn), placeholder, range(conditions), seed, forced=False, **options)
-    start = model.task.epochs["prestimulus"] + model.task.epochs["stimulus"]
-    return batch.trajectory[start : start + delay + 1].norm(dim=1).mean((1, 2)).numpy()
+    return batch.trajectory
 
 
 def norm_ratio(model: Model, delay: int = 40, **options: Any) -> float:
@@ -71,7 +83,7 @@ def noiseless_error(
         here = model.at(delay=delay)
         drawn = here.task.sample(conditions, streams.generator(seed, "evaluation"))
         x_T = respond(here, drawn, trials, seed, noise_scale=0.0, **options)
-        error = circular.distance(circular.angle(x_T.permute(1, 2, 0))[:, None], drawn["report"][:, :, None]).amin(1)
+        _, error = nearest_item(drawn, x_T)
         rows.append({"delay": delay, "median_error": float(error.median())})
     return rows
 

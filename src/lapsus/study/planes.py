@@ -20,6 +20,7 @@ from lapsus.analysis.alignment import (
 from lapsus.analysis.trialwise import AlignmentTest, alignment_predicts_swaps, trial_alignment
 from lapsus.circular import distance
 from lapsus.errors import LapsusError
+from lapsus.statistics.intervals import limits
 from lapsus.study.designs import alignment_grid
 from lapsus.study.simulation import Simulated, simulate_design
 from lapsus.study.sizes import FULL, Sizes
@@ -115,7 +116,7 @@ def _planes(datasets: dict[int, xr.Dataset], groups: str | None, shuffles: int, 
         times=time,
         curve=mean,
         sd=np.stack([curve.std("group").to_numpy() for curve in curves]),
-        shuffled=np.quantile(null.to_numpy(), (0.025, 0.975), axis=0),
+        shuffled=limits(null.to_numpy()),
     )
 
 

@@ -6,7 +6,7 @@ import pandas as pd
 from lapsus.analysis.activity import behaviour, items
 from lapsus.analysis.modes import averaging, two_modes
 from lapsus.circular import embed, wrap
-from lapsus.statistics.intervals import rate_interval
+from lapsus.statistics.intervals import Interval, rate_interval
 from lapsus.statistics.swaps import rate_by_distance, swap_curve
 from lapsus.study.designs import MARGIN
 from lapsus.study.simulation import Simulated
@@ -46,9 +46,7 @@ def swap_residuals(responded: Simulated, conditions: int, trials: int) -> tuple[
     return rate - dataset["probability"].to_numpy()[first], found.probe_distance[first]
 
 
-def swap_share(
-    responded: Simulated, conditions: int, trials: int, noise_scale: float = 1.0
-) -> tuple[float, float, float]:
+def swap_share(responded: Simulated, conditions: int, trials: int, noise_scale: float = 1.0) -> Interval:
     """Share of swaps with its 95 % interval over conditions; noise_scale multiplies the noise's s.d.
 
     Never narrower than Wilson's over trials: with a swap or two the normal interval over conditions is too short."""

@@ -55,7 +55,7 @@ class Normals:
 def _ring_pair(m: np.ndarray, free: np.ndarray, recalled: np.ndarray) -> RingPair | None:
     if min(recalled.sum(), (~recalled).sum()) < LEAST:
         return None
-    return fit_ring_pair(m, free, recalled, count=False)
+    return fit_ring_pair(m, free, recalled)
 
 
 def normals(simulated: Simulated, colours: int, rotations: int, trials: int) -> Normals:

@@ -106,7 +106,7 @@ def _axes(m: np.ndarray, free: np.ndarray, own: np.ndarray, swap: np.ndarray, co
     """Three axes [3, unit], the point [unit] at which they meet, and what they are called."""
     used = np.flatnonzero(own & (swap | correct))
     try:
-        rings = fit_ring_pair(m[used], free[used], correct[used], count=False)
+        rings = fit_ring_pair(m[used], free[used], correct[used])
         first, second = rings.recalled, rings.other
         plane = (second if second.radii.sum() > first.radii.sum() else first).plane
         return np.concatenate([plane, rings.normal[None]]), (first.centre + second.centre) / 2, "rings"

@@ -125,8 +125,10 @@ class FigureSizes:
     # Memory at other delays: conditions and trials of each.
     delay_conditions: int = 1024
     delay_trials: int = 8
-    # Cue combination: pairs of cues (a square grid of so many a side), samples of each, visual cues along a line.
+    # Cue combination: pairs of cues (a square grid of so many a side), of a finer grid for the test of modes (an eighth
+    # of whose pairs have two), samples of each, visual cues along a line.
     cue_grid: int = 20
+    cue_modes_grid: int = 32
     cue_samples: int = 2000
     cue_points: int = 61
     # Resamplings behind the interval of a claim.
@@ -151,6 +153,7 @@ QUICK_FIGURES = FigureSizes(
     commitment_every=6,
     delay_conditions=16,
     cue_grid=7,
+    cue_modes_grid=14,
     cue_samples=800,
     cue_points=13,
     claim_repeats=60,

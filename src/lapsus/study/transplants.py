@@ -27,7 +27,7 @@ def transplants(
     conditions: int = 48,
     trials: int = 192,
     pairs: int = 8,
-    replays: int = 8,
+    replays: int = 4,
     probe_distance: float | None = None,
     every: int = 4,
     seed: int = 0,
@@ -138,14 +138,15 @@ def pushes(
     states = path[step]
     p = {}
 
+    def swapped(r: torch.Tensor) -> np.ndarray:
+        return task.swaps(task.run(r, seed + 3, start=step, threads=threads)[0]).probability.mean(1)
+
+    left_alone = swapped(states)  # the same for all directions, for all share their noise
+
     def pushed(direction: torch.Tensor) -> np.ndarray:
         direction = direction / direction.norm(dim=1, keepdim=True).clamp(min=1e-12)
-        found = []
-        for size in sizes:
-            r = states + (unit * size * direction.T)[:, :, None]
-            reached, _ = task.run(r, seed + 3, start=step, threads=threads)
-            found.append(task.swaps(reached).probability.mean(1))
-        return np.stack(found, 1)
+        moves = [(unit * size * direction.T)[:, :, None] for size in sizes]
+        return np.stack([swapped(states + move) if size else left_alone for size, move in zip(sizes, moves)], 1)
 
     for name, direction in directions.items():
         p[name] = pushed(direction)

@@ -1,6 +1,5 @@
 """All members of a sweep as one table: what varied, what was measured, and what is so over networks."""
 
-import hashlib
 import io
 import json
 import math
@@ -12,11 +11,11 @@ import numpy as np
 import pandas as pd
 
 from lapsus.errors import LapsusError
-from lapsus.files import inside, make_folder, read_json, subfolder, understood, write_bytes, write_json, write_text
-from lapsus.library.runs import Checkpoint, Run
+from lapsus.files import inside, make_folder, read_json, subfolder, understood, write_bytes, write_text
+from lapsus.library.runs import Checkpoint
 from lapsus.paper.claims import evaluate_claims
-from lapsus.paper.roles import Networks
-from lapsus.paper.verdicts import Claim
+from lapsus.paper.roles import Networks, finished_runs
+from lapsus.statistics.intervals import Z95
 from lapsus.statistics.random_effects import ensemble_mean, outliers
 from lapsus.sweep.folder import Sweep
 from lapsus.sweep.sweep_file import Measure
@@ -25,7 +24,6 @@ __all__ = ["Collected", "collect", "sweep_claims"]
 
 # Settings of a measure, not results of it.
 _SETTINGS = {"conditions", "trials", "seed", "probe_distance"}
-_Z95 = 1.959964
 # What is said beside a statistic: where it was taken, and its interval.
 _BESIDE = {"low", "high", "distance", "responses", "target", "onset", "rotations"}
 # No measure is beyond this, and what draws or sums such numbers overflows.
@@ -171,7 +169,7 @@ def _statistics(members: pd.DataFrame, measured: list[str]) -> pd.DataFrame:
             if not np.isfinite(values).any():
                 continue
             low, high = _interval_of(key, group)
-            errors = None if low is None else ((group[high] - group[low]) / (2 * _Z95)).to_numpy()
+            errors = None if low is None else ((group[high] - group[low]) / (2 * Z95)).to_numpy()
             apart = names[outliers(values)]
             rows.append(
                 {"setting": setting, "statistic": key}
@@ -195,7 +193,8 @@ def _interval_of(key: str, table: pd.DataFrame) -> tuple[str, str] | tuple[None,
 def sweep_claims(sweep: Sweep, trust: bool = False, told: Callable[[str], None] = lambda line: None) -> pd.DataFrame:
     """The paper's claims in every set of networks: members that share their seed and what varied, each playing a role.
 
-    A set that was looked at before is not looked at again, unless its networks are others now.
+    Values are kept in collected/values.json as they come, so that none is computed again unless its networks are others
+    now; `benchmarks/study.py --values` takes that file.
     """
     sets: dict[str, list[str]] = {}
     for name, member in sweep.plan.members.items():
@@ -203,31 +202,22 @@ def sweep_claims(sweep: Sweep, trust: bool = False, told: Callable[[str], None] 
         if sweep.done(name):
             label = json.dumps([member.seed, setting.subject, setting.varied], sort_keys=True)
             sets.setdefault(label, []).append(name)
+    # By the names under which their values are recorded: those of finished runs, not those of members.
+    finished = {run.path: (name, run) for name, run in finished_runs(sweep.path, trust).items()} if sets else {}
     folder = subfolder(sweep.path, "collected")
     rows = []
-    for label, names in sets.items():
-        runs = {name: Run(sweep.run_folder(name), trust) for name in names}
-        networks = Networks.of_runs(runs)
+    for label, members in sets.items():
+        paths = [sweep.run_folder(member) for member in members]
+        networks = Networks.of_runs(dict(finished[path] for path in paths if path in finished))
         if not networks.loaders:
             continue
         seed, subject, varied = json.loads(label)
-        file = inside(folder, f"claims-{_key(sweep, label, names)}.json")
-        if not file.is_file():
-            told(f"claims of seed {seed}, {len(networks.loaders)} networks")
-            write_json(file, {"claims": evaluate_claims(networks)})
-        for claim in read_json(file, dict[str, list[Claim]]).get("claims", []):
+        told(f"claims of seed {seed}, {len(networks.loaders)} networks")
+        for claim in evaluate_claims(networks, values=inside(folder, "values.json")):
             if claim.value is not None:
                 shown = {key: value for key, value in claim.as_dict().items() if key != "each"}
                 rows.append({"seed": seed, "subject": subject, "varied": json.dumps(varied)} | shown)
     return pd.DataFrame(rows)
-
-
-def _key(sweep: Sweep, label: str, names: list[str]) -> str:
-    """Of a set and of the weights in it."""
-    digest = hashlib.sha256(label.encode())
-    for name in names:
-        digest.update(f"{name} {_checkpoint(sweep, name).sha256}\n".encode())
-    return digest.hexdigest()[:12]
 
 
 def claims_over_networks(claims: pd.DataFrame) -> pd.DataFrame:
@@ -237,7 +227,7 @@ def claims_over_networks(claims: pd.DataFrame) -> pd.DataFrame:
         raise LapsusError("No member plays a part in a claim of the paper.")
     rows = []
     for (varied, id), group in claims.groupby(["varied", "id"], sort=False):
-        found = ensemble_mean(group["value"].to_numpy(), ((group["high"] - group["low"]) / (2 * _Z95)).to_numpy())
+        found = ensemble_mean(group["value"].to_numpy(), ((group["high"] - group["low"]) / (2 * Z95)).to_numpy())
         holds = (group["verdict"] == "holds").mean()
         rows.append({"varied": varied, "id": id} | asdict(found) | {"share_that_holds": holds})
     return pd.DataFrame(rows)

@@ -32,7 +32,7 @@ from lapsus.files import (
     write_json,
 )
 from lapsus.library.runs import Run
-from lapsus.sweep.claims import live
+from lapsus.sweep.holders import live
 from lapsus.sweep.plan import Plan
 
 __all__ = ["FORMAT", "States", "Sweep"]
@@ -64,7 +64,7 @@ class Sweep:
         file = self.path / "manifest.json"
         if not file.is_file():
             what = "is not the folder of a sweep" if self.path.is_dir() else "does not exist"
-            raise LapsusError(f"{self.path} {what}. `lapsus sweep FILE -o {self.path.name or self.path}` makes one.")
+            raise LapsusError(f"{self.path} {what}. `lapsus sweep` makes one.")
         try:
             table = read_json(file)
             if table.get("format") != FORMAT:
@@ -82,7 +82,7 @@ class Sweep:
         """The folder of this plan: new, or the one that is there if the plan only adds to it."""
         path = Path(path)
         if path.exists() and not path.is_dir():
-            raise LapsusError(f"{path} is not a folder; -o names another one.")
+            raise LapsusError(f"{path} is not a folder; name another one.")
         table = {"format": FORMAT, "hash": plan.hash} | plan.as_dict()
         if (path / "manifest.json").is_file():
             try:
@@ -96,7 +96,7 @@ class Sweep:
         elif path.is_dir() and any(
             entry.name not in ("members", "targets") for entry in path.iterdir() if not entry.name.endswith(".partial")
         ):
-            raise LapsusError(f"{path} is there already and is not a sweep; -o names another folder.")
+            raise LapsusError(f"{path} is there already and is not a sweep; name another folder.")
         write_json(make_folder(path) / "manifest.json", table)
         return cls(path)
 
@@ -238,11 +238,11 @@ def _check_adds(before: Sweep, plan: Plan) -> None:
         keys = sorted(key for key in old | new if old.get(key) != new.get(key)) or ["what varied"]
         raise LapsusError(
             f"{before.path} holds this sweep with another description of {changed[0]} (it differs in"
-            f" {', '.join(keys)}); -o names another folder."
+            f" {', '.join(keys)}); name another folder."
         )
     gone = [name for name in before.plan.members if name not in plan.members]
     if gone:
         raise LapsusError(
             f"{before.path} holds a sweep with {len(gone)} members that this file does not have, such as {gone[0]};"
-            " -o names another folder."
+            " name another folder."
         )

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from lapsus.engine.threads import torch_threads
 from lapsus.errors import LapsusError
 from lapsus.files import write_json
-from lapsus.sweep.claims import Busy, claim
 from lapsus.sweep.folder import Sweep
+from lapsus.sweep.holders import Busy, claim
 from lapsus.sweep.measures import measure
 from lapsus.training.trainer import train
 

@@ -190,6 +190,8 @@ def _text(path: Path, separator: str | None) -> pd.DataFrame:
             if separator == "," and len(header) == 1 and ";" in header[0]:
                 # What Excel calls CSV where a comma is the decimal point.
                 return _read_csv(path, sep=";", decimal=",")
+            if separator == "," and len(header) == 1 and "\t" in header[0]:
+                return _read_csv(path, sep="\t")
             return _read_csv(path, **options)
         except UnicodeDecodeError as error:
             raise LapsusError(f"{path}: is not a text file in UTF-8; save the table as CSV (UTF-8).") from error

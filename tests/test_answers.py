@@ -1,0 +1,291 @@
+"""What is said of a mechanism, and what networks and recordings are asked, on systems with known answers."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from made_networks import cells
+
+from lapsus.analysis import commitment as commitment_analysis
+from lapsus.analysis.activity import items
+from lapsus.analysis.decoding import decoding
+from lapsus.analysis.kind import KINDS, kind_of_swaps
+from lapsus.analysis.swap_axis import swap_axis
+from lapsus.analysis.synthetic import synthetic_population
+from lapsus.analysis.transplants import transplant_curves
+from lapsus.circular import wrap
+from lapsus.errors import LapsusError
+
+pytestmark = pytest.mark.filterwarnings("ignore:The torch reference runs")
+
+
+def _mechanism(**parts):
+    from lapsus.study.mechanism import Mechanism
+
+    return Mechanism(**parts)
+
+
+def _curve(shares):
+    times, ends = np.array([-28.0, -5.0, 0.0, 20.0, 40.0]), {"delay": -5.0, "cue": 0.0, "denoise": 40.0}
+    rng = np.random.default_rng(0)
+    latent = rng.standard_normal((20, 60, 1))
+    walks = [np.sqrt(s) * latent + np.sqrt(1 - s) * rng.standard_normal((20, 60, 4)) > 0 for s in shares]
+    return commitment_analysis.commitment_curve(np.stack(walks, 1).astype(float), times, ends)
+
+
+def test_words_say_when_and_do_not_overstate():
+    from lapsus.report.mechanism import answers, carried, decided
+
+    late = decided(_mechanism(commitment=_curve([0, 0, 0, 0.7, 1])))
+    assert "after the cue" in late and "throws the dice" in late
+    early = decided(_mechanism(commitment=_curve([0.5, 0.6, 0.6, 0.8, 1])))
+    assert "decided before the cue" in early and "dice" not in early
+    assert "cannot be said: no swap trials" in carried(_mechanism(left_out={"transplant": "no swap trials"}))
+    assert len(answers(_mechanism(left_out={}))) == 5
+
+
+@pytest.mark.parametrize("name", [*KINDS, "cannot tell"])
+def test_words_name_the_kind_that_was_built_in(name):
+    from lapsus.report.mechanism import kind
+
+    if name == "cannot tell":
+        data = synthetic_population("misselection", trials=1000, after=0.0, cue_code=0.0)
+    else:
+        data = synthetic_population(name, trials=1000)
+    text = kind(_mechanism(kind=kind_of_swaps(data, every=30, repeats=60)))
+    assert (f"its swaps are {name}s" in text) or (name == "cannot tell" and "cannot be told" in text)
+
+
+def test_words_do_not_call_a_colour_an_axis():
+    from types import SimpleNamespace
+
+    from lapsus.report.mechanism import axis
+    from lapsus.study.geometry import Geometry
+
+    def of(found, **parts):
+        return _mechanism(swap_axis=Geometry(swap_axis(*found), [], np.zeros((1, 2)), np.zeros(1)), **parts)
+
+    assert "finds the colour" in axis(of(cells(0.0, 2.0)))
+    assert "one axis for all places" in axis(of(cells(2.0, 1.0)))
+    # A decoder that may use the colour tells swaps in the same memory: that is said, and by what.
+    read = SimpleNamespace(at_response=0.98)
+    assert "(area 0.98) by the colour that is reported" in axis(of(cells(0.0, 2.0), decoding=read))
+
+
+@pytest.mark.slow
+def test_a_recording_is_asked_what_it_can_answer():
+    import json
+
+    from lapsus.report.mechanism import answers
+    from lapsus.study import analyse
+    from lapsus.study.sizes import QUICK
+
+    found = analyse(synthetic_population("misselection", trials=600), sizes=QUICK)
+    assert found.kind.decision == "misselection" and set(found.left_out) >= {"commitment", "transplant", "dynamics"}
+    read = found.decoding
+    assert (
+        read.auc[-1] > 0.95 and abs(read.auc[read.times < -6].mean() - 0.5) < 0.1 and abs(read.null.mean() - 0.5) < 0.1
+    )
+    assert "decoded" in answers(found)[0] and set(json.loads(json.dumps(found.to_dict()))) >= {"kind", "left_out"}
+
+
+@pytest.mark.slow
+def test_every_analysis_of_a_recording_is_made_or_left_out_with_a_reason():
+    from lapsus.study import analyse
+    from lapsus.study.mechanism import ALL
+    from lapsus.study.sizes import QUICK
+
+    fixed = synthetic_population("misselection", trials=600)
+    found = analyse(fixed, only=("alignment", "prediction", "pushes"), sizes=QUICK)
+    assert found.alignment.trials == 600 and found.alignment.shuffled.shape[0] == 2 and found.prediction.swaps > 20
+    assert set(found.left_out) == {"pushes"} and found.kind is None and found.decoding is None
+    places = np.random.default_rng(0).uniform(-np.pi, np.pi, 600)
+    moved = fixed.assign(probe_1=("trial", places), probe_2=("trial", wrap(places + 2)))
+    seen = []
+    found = analyse(moved, sizes=QUICK, progress=seen.append)
+    assert {name for name in ALL if getattr(found, name) is not None} | set(found.left_out) == set(ALL)
+    assert all("places" in found.left_out[name] for name in ("alignment", "prediction")) and "kind" in seen
+    # With places that have a name: each distance is a curve.
+    named = moved.assign(
+        probe_1=("trial", 0 * places),
+        probe_2=("trial", np.where(places > 0, 1.0, 2.0)),
+        configuration=("trial", (places > 0).astype(int)),
+    )
+    assert analyse(named, only=("alignment",), sizes=QUICK).alignment.degrees == (57, 115)
+    with pytest.raises(LapsusError, match="is for networks"):
+        analyse(fixed, probe_distance=1.0)
+    with pytest.raises(LapsusError, match="There is no question"):
+        analyse(fixed, only=("why",))
+
+
+def _unmarked(seed=100):
+    """A population whose swaps leave no mark in memory, and the same with a shift on swap trials along a direction that
+    none of the three kinds predicts."""
+    data = synthetic_population(trials=1200, swap_probability=0.0)
+    found, rng = items(data), np.random.default_rng(seed)
+    swap = rng.random(1200) < 0.2
+    response = wrap(np.where(swap, found.distractor, found.target) + 0.1 * rng.standard_normal(1200))
+    data = data.assign(response=("trial", response))
+    late = (data["time"] > 20).to_numpy()[None, :, None] & swap[:, None, None]
+    direction = rng.standard_normal(data.sizes["unit"])
+    moved = data["activity"] + late * 2.0 * direction / np.linalg.norm(direction)
+    return data, data.assign(activity=data["activity"].copy(data=moved))
+
+
+def test_nothing_is_said_that_a_held_out_decoder_contradicts():
+    from lapsus.report.mechanism import first_answer, kind
+    from lapsus.study.mechanism import table_row
+
+    same, moved = (
+        _mechanism(kind=kind_of_swaps(data, every=30, repeats=60), decoding=decoding(data, every=12))
+        for data in _unmarked()
+    )
+    assert same.kind.decision == "no mark" and not same.contradicted and "look like correct ones" in kind(same)
+    assert abs(same.decoding.at_response - 0.5) < 0.1 and "no trace" in first_answer([same])
+    # The regression on the three kinds sees nothing, the decoder does: the sentence must not be printed.
+    assert moved.decoding.at_response > 0.9 and moved.decoding.before_cue < 0.6
+    assert moved.kind.decision == "no mark" and "kind" in moved.contradicted and moved.error is None
+    assert "look like correct ones" not in kind(moved) and "no trace" not in first_answer([moved])
+    assert table_row(same)["kind"] == "no mark" and table_row(moved)["kind"] == "not known"
+
+
+def test_memory_before_the_cue_is_not_called_right_where_the_coming_swap_is_read_in_it():
+    """The cue is misread, and a mark of that, in no direction in which colours are held, is there before it."""
+    from lapsus.report.mechanism import answers, first_answer
+    from lapsus.study import analyse
+
+    data = synthetic_population("misinterpretation", trials=1000)
+    found, rng = items(data), np.random.default_rng(0)
+    early = (data["time"] < -5).to_numpy()[None, :, None] & found.swap[:, None, None]
+    mark = 2.0 * rng.standard_normal(data.sizes["unit"])
+    marked = data.assign(activity=data["activity"].copy(data=data["activity"] + early * mark))
+    one = analyse(marked, only=("kind", "decoding"))
+    assert one.decoding.before_cue > 0.9 and one.error == "misinterpretation"
+    assert "area of 1.00 before the cue" in answers(one)[0]
+    said = first_answer([one])
+    assert "colours are in their places" in said and "Memory before the cue" not in said
+
+
+def test_the_first_answer_names_when_what_and_which():
+    from lapsus.report.mechanism import asked, first_answer, unasked
+
+    late, early = (_curve(shares) for shares in ([0, 0, 0, 0.7, 1], [0.5, 0.6, 0.6, 0.8, 1]))
+    carried = transplant_curves(
+        np.arange(3.0),
+        {name: np.full((6, 3), p) for name, p in (("swap", 0.9), ("correct", 0.1), ("x_from_swap", 0.9))}
+        | {name: np.full((6, 3), 0.1) for name in ("m_from_swap", "null")},
+        np.ones(6),
+    )
+    kinds = {
+        name: kind_of_swaps(synthetic_population(name, trials=1000), every=30, repeats=60)
+        for name in ("misselection", "misbinding")
+    }
+    one = _mechanism(commitment=late, transplant=carried, kind=kinds["misselection"])
+    said = first_answer([one])
+    assert "decided after the cue" in said and "response that is forming" in said and "wrong colour is selected" in said
+    assert "one network" in said and list(asked(one)) == ["when", "what", "kind"] and len(unasked(one)) == 1
+    other = _mechanism(commitment=early, transplant=carried, kind=kinds["misbinding"])
+    assert "before the cue" in first_answer([other]) and "change places" in first_answer([other])
+    both = first_answer([one, other])
+    assert "misselection, misbinding" in both and "when, relative to the cue" in both and "2 networks" in both
+    none = _mechanism(left_out={"commitment": "no swap trials: every outcome is the same", "kind": "no swap trials"})
+    assert first_answer([none]) == "This network makes no swaps to explain."
+
+
+@pytest.mark.slow
+def test_networks_that_cannot_tell_do_not_agree():
+    from types import SimpleNamespace
+
+    from lapsus.study.checks import _agreement
+
+    def checks(*kinds):
+        made = []
+        for name in kinds:
+            options = {"after": 0.0, "cue_code": 0.0} if name == "cannot tell" else {}
+            data = synthetic_population("misselection" if options else name, trials=600, **options)
+            made.append(SimpleNamespace(mechanism=_mechanism(kind=kind_of_swaps(data, every=40, repeats=40))))
+        return {check.name: check.status for check in _agreement(made)}["Networks agree on the kind of error"]
+
+    assert checks("cannot tell", "cannot tell") == "not checked" == checks("cannot tell", "misselection")
+    assert checks("misselection", "misselection") == "passed"
+    assert checks("misselection", "misbinding") == "failed"
+
+
+@pytest.mark.slow
+def test_analyse_command_prints_what_it_promises(tmp_path):
+    import json
+
+    from typer.testing import CliRunner
+
+    from lapsus.cli import app
+    from lapsus.library import load
+    from lapsus.study.mechanism import analyse
+    from lapsus.study.sizes import QUICK
+
+    only = ("commitment", "transplant", "swap_axis", "kind", "dynamics")
+    sizes = replace(QUICK, donors=48, single_trials=800)
+    found = analyse(load("index-swap-10"), only=only, sizes=sizes).to_dict()
+    assert set(found["commitment"]) >= {"times", "share", "low", "high", "half_time", "by_epoch"}
+    assert set(found["transplant"]) >= {"times", "swap", "correct", "x_from_swap", "m_from_swap"}
+    assert set(found["swap_axis"]) >= {"auc", "shared", "shared_null"}
+    assert set(found["kind"]) >= {"decision", "weights", "onset"}
+    assert set(found["dynamics"]) >= {"fixed_points", "manifold_dimension", "time_constants"}
+    path = tmp_path / "recording.nc"
+    synthetic_population(trials=400).to_netcdf(path, engine="h5netcdf")
+    result = CliRunner().invoke(app, ["analyse", str(path), "--json", "-o", str(tmp_path / "out")])
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["kind"]["decision"] == "misselection"
+    assert (tmp_path / "out" / "recording-when.png").exists() and (tmp_path / "out" / "mechanism.csv").exists()
+
+
+def test_analyse_goes_on_where_it_was_cut(tmp_path, monkeypatch):
+    """Networks whose answers are in the folder are not asked again, unless told to or with another seed."""
+    import pandas as pd
+    from typer.testing import CliRunner
+
+    from lapsus.cli import analyse as cli, app
+
+    asked = []
+
+    def answered(name, opened, steps, seed, threads):
+        asked.append(name if steps is None else (name, steps))
+        if len(asked) == 2:
+            raise KeyboardInterrupt
+        return _mechanism(commitment=_curve([0, 0, 0, 0.7, 1]), left_out={})
+
+    monkeypatch.setattr(cli, "_analyse", answered)
+    monkeypatch.setattr(cli, "_draw", lambda found, path: None)
+    call = ["analyse", "index-swap-10", "index-swap-5", "-o", str(tmp_path / "out")]
+    assert CliRunner().invoke(app, call).exit_code != 0
+    done = CliRunner().invoke(app, call)
+    assert done.exit_code == 0 and asked == ["index-swap-10", "index-swap-5", "index-swap-5"]
+    assert "index-swap-10:" in done.stdout and "throws the dice" in done.stdout
+    rows = pd.read_csv(tmp_path / "out" / "mechanism.csv")
+    assert list(rows["network"]) == ["index-swap-10", "index-swap-5"] and rows["half_time"].notna().all()
+    CliRunner().invoke(app, [*call, "--again"])
+    CliRunner().invoke(app, [*call, "--seed", "1"])
+    assert len(asked) == 7
+    # Another delay is another question, with a file of its own.
+    at = ["analyse", "index-swap-10", "--delay", "5,20", "-o", str(tmp_path / "out")]
+    assert CliRunner().invoke(app, at).exit_code == 0 and asked[7:] == [("index-swap-10", 5), ("index-swap-10", 20)]
+    assert "delay of 20 steps" in CliRunner().invoke(app, at).stdout and len(asked) == 9
+    assert list(pd.read_csv(tmp_path / "out" / "mechanism.csv")["delay"]) == [5, 20]
+    wrong = CliRunner().invoke(app, ["analyse", "recording.nc", "--delay", "5"])
+    assert wrong.exit_code == 2 and "a recording has the delays" in wrong.output
+
+
+def test_trials_part_where_a_held_out_decoder_can_tell_them_too():
+    """The regression's onset alone may follow the odds of a display, which are there before the cue."""
+    from types import SimpleNamespace
+
+    from lapsus.report.mechanism import _parting
+
+    times = np.arange(-20.0, 41.0)
+    read = SimpleNamespace(times=times, auc=np.where(times < 12, 0.5, 0.95))
+    early, late = SimpleNamespace(onset=-6.0), SimpleNamespace(onset=15.0)
+    assert _parting(SimpleNamespace(kind=late, decoding=read)) == " They part from correct trials at step 15."
+    said = _parting(SimpleNamespace(kind=early, decoding=read))
+    assert "held-out decoder" in said and "step 12" in said and "-6" not in said
+    blind = SimpleNamespace(times=times, auc=np.full(len(times), 0.5))
+    assert _parting(SimpleNamespace(kind=early, decoding=blind)) == ""
+    assert "step -6" in _parting(SimpleNamespace(kind=early, decoding=None))

@@ -1,0 +1,131 @@
+"""What a discovery's network is trained on: the task and the behaviour of the fit, and where it starts."""
+
+from unittest import mock
+
+import numpy as np
+import pytest
+import torch
+from made_discovery import tiny_start
+
+from lapsus import check_task, streams
+from lapsus.behaviour import BNS, ConstantSwap, NoSwap, SmoothSwap, TabulatedSwap
+from lapsus.circular import distance, embed
+from lapsus.discovery.target import experiment, starts, task_like
+from lapsus.errors import LapsusError
+from lapsus.tasks import FeatureCuedLike
+from lapsus.training.build import build, describe
+from lapsus.training.experiment import set_of
+from lapsus.trials import read_trials
+from lapsus.trials.observer import observer_path
+
+
+def test_the_task_has_the_distances_of_the_data():
+    trials = read_trials(observer_path())
+    task = build("task", task_like(trials, "feature"))
+    check_task(task)
+    drawn = task.sample(20_000, streams.generator("test"))
+    for name in ("probe", "report"):
+        mine, own = np.sort(distance(*drawn[name].numpy().T)), np.sort(np.abs(trials.distance(name)[:, 1]))
+        levels = np.linspace(0.05, 0.95, 7)
+        assert np.quantile(mine, levels) == pytest.approx(np.quantile(own, levels), abs=0.14)
+    assert isinstance(task, FeatureCuedLike)
+    with pytest.raises(LapsusError, match=r"task\.items must be 2"):
+        FeatureCuedLike(items=3)
+
+
+@pytest.mark.parametrize(
+    "behaviour",
+    [
+        BNS(NoSwap()),
+        BNS(SmoothSwap(), pi_correct=1.5),
+        BNS(ConstantSwap(0.2), uniform=0.1),
+        BNS(TabulatedSwap((-3.0, 0.0, 1.0), (-1.0, 0.5, -2.0)), spread=0.3),
+        BNS(TabulatedSwap((-2.0, 1.0), ((-1.0, 0.0), (0.5, -3.0))), feature="both"),
+    ],
+)
+def test_a_behaviour_survives_the_experiment_file(behaviour, tmp_path):
+    import tomllib
+
+    from lapsus.training.experiment import to_toml
+
+    read = build("behaviour", tomllib.loads(to_toml({"behaviour": describe("behaviour", behaviour)}))["behaviour"])
+    conditions = FeatureCuedLike(probe_distances=(0.5, 2.0), report_distances=(1.0, 3.0)).sample(
+        50, streams.generator("test")
+    )
+    assert torch.equal(read.weights(conditions), behaviour.weights(conditions)) and read.spread == behaviour.spread
+
+
+def test_a_plain_function_is_refused_when_an_experiment_is_written():
+    from lapsus.training.experiment import to_toml
+
+    plain = lambda gap: 0 * gap  # noqa: E731
+    with pytest.raises(LapsusError, match=r"behaviour\.swap is a plain function"):
+        describe("behaviour", BNS(plain))
+    with pytest.raises(LapsusError, match="plain function"):
+        to_toml({"behaviour": {"kind": "bns", "swap": plain}})
+
+
+def test_networks_start_where_none_swaps():
+    def facts(kind, swap, objective="diffusion"):
+        target = {"kind": "bns", "swap": swap}
+        stage = {"objective": {"kind": objective}, "task": {"delay": {"from": 3, "to": 40}}, "rate_budget": 15.0}
+        network = {"kind": "dendritic"}
+        return {"config": {"task": {"kind": kind}, "network": network, "behaviour": target, "stage": [stage]}}
+
+    never, often = {"kind": "none"}, {"kind": "smooth"}
+    zoo = {
+        "index": facts("index-cued", never),
+        "smooth-2": facts("feature-cued", often),
+        "persistent-none": facts("feature-cued", never),
+        "persistent-none@2": facts("feature-cued", never),
+        "persistent-smooth-2": facts("feature-cued", often),
+        "persistent-optimal": facts("feature-cued", never, "task-optimal"),
+    }
+
+    def shipped(which):
+        return {name: one for name, one in zoo.items() if set_of(name) == which}
+
+    task, target = task_like(read_trials(observer_path()), "feature"), BNS(SmoothSwap(), pi_correct=2.0)
+    with mock.patch("lapsus.discovery.target.shipped", shipped):
+        found = starts(target, task, "feature")
+        assert [start.name for start in found] == ["persistent-none", "persistent-none@2"]
+        assert found[0].distance > 0.03
+        assert [start.name for start in starts(target, task, "index")] == ["index"]  # of the paper's set
+        del zoo["index"]
+        assert starts(target, task, "index") == []
+    assert [start.name for start in starts(target, task, "feature", "feature-smooth-2")] == ["feature-smooth-2"]
+    with pytest.raises(LapsusError, match="cannot be the start"):
+        starts(BNS(NoSwap()), task, "feature", "index-no-swap")
+    # A network that holds its memory goes on with the delays and the budget that made it do so.
+    made_for = experiment(target, task, found[0], 1, "x", 1200)
+    assert made_for.updates == 1200 and len(made_for.stage) == 2
+    assert made_for.stage[-1].task == {"delay": {"from": 3, "to": 40}} and made_for.stage[-1].rate_budget == 15.0
+
+
+def test_a_start_that_names_classes_of_others_needs_trust(tmp_path):
+    start = tiny_start(tmp_path, "feature-cued")
+    config = start / "config.toml"
+    config.write_text(config.read_text().replace('kind = "dendritic"', 'kind = "others:Tree"'))
+    task, target = task_like(read_trials(observer_path()), "feature"), BNS(SmoothSwap(), pi_correct=2.0)
+    with pytest.raises(LapsusError, match=r"others.*`trust=True`"):
+        starts(target, task, "feature", str(start))
+    (found,) = starts(target, task, "feature", str(start), trust=True)
+    assert found.config["network"]["kind"] == "others:Tree"
+
+
+def test_the_planar_target_scatters_as_the_circle_does():
+    from lapsus.inference.network_target import planar_scatter
+
+    rng = np.random.default_rng(3)
+    for sd in (0.08, 0.3, 0.8):
+        x = embed(0.0) + planar_scatter(sd) * rng.standard_normal((200_000, 2))
+        resultant = np.hypot(*(x / np.linalg.norm(x, axis=1, keepdims=True)).mean(0))
+        assert np.sqrt(-2 * np.log(resultant)) == pytest.approx(sd, rel=0.01)
+
+
+def test_from_scratch_an_index_cued_network_starts_as_the_shipped_ones():
+    from lapsus import read_experiment
+    from lapsus.discovery.target import experiment
+
+    made = experiment(BNS(NoSwap()), {"kind": "index-cued"}, None, seed=1, name="made", updates=200)
+    assert made.network == read_experiment("index-preamble").network
