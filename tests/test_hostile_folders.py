@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from sweep_members import write_sweep
 from torture.child import run as fork
-from torture.jobs import cli
+from torture.made import cli
 
 from lapsus.analysis.activity import activity_dataset
 from lapsus.errors import LapsusError
@@ -255,6 +255,7 @@ def recording():
     [
         lambda d: d.drop_vars("activity"),
         lambda d: d.drop_vars("epoch"),
+        lambda d: d.isel(trial=slice(0, 0)),
         lambda d: d.assign(activity=(("trial", "time"), np.zeros((30, 4)))),
         lambda d: d.assign(activity=(d.activity.dims, np.full(d.activity.shape, np.nan))),
         lambda d: d.assign(activity=(d.activity.dims, np.full(d.activity.shape, "x", object))),

@@ -17,7 +17,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save
 from torture.child import run as fork, start
-from torture.jobs import TINY, cli
+from torture.made import MADE, TINY, cli
 
 from lapsus import files
 from lapsus.errors import LapsusError, LapsusWarning
@@ -266,7 +266,7 @@ def test_a_fit_that_finds_the_disk_full_leaves_the_earlier_one_and_can_be_made_a
 
     from lapsus.inference.files import check_folder
 
-    jobs.MADE.setdefault("table", _few_trials(tmp_path / "trials.csv"))
+    MADE.setdefault("table", _few_trials(tmp_path / "trials.csv"))
     folder = tmp_path / "place"
     folder.mkdir()
     jobs._earlier_fit(folder)
@@ -315,6 +315,17 @@ def test_ctrl_c_outside_of_training_says_so(copy):
     assert ended.code == 130 and "stopped" in ended.text and not (copy / "activity.nc").exists()
 
 
+def test_ctrl_c_before_a_command_begins_says_so(monkeypatch, tmp_path):
+    """While its options are put together, which takes a moment."""
+    from command import lapsus
+
+    def interrupted(**options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("lapsus.cli.app", interrupted)
+    assert "stopped" in lapsus("zoo", cwd=tmp_path, code=130)
+
+
 def test_answers_are_kept_when_their_pictures_are_there(copy, monkeypatch, tmp_path):
     """Else a disk that is full at a picture would have cost it for good: answers that are there are not asked again."""
     from command import lapsus
@@ -324,7 +335,7 @@ def test_answers_are_kept_when_their_pictures_are_there(copy, monkeypatch, tmp_p
     asked = []
     found = SimpleNamespace(to_dict=lambda: asked.append("once more") or {})
     monkeypatch.setattr(analyse, "_analyse", lambda *_: found)
-    monkeypatch.setattr(analyse, "_beside", lambda found: {"said": ["so"], "row": {}})
+    monkeypatch.setattr(analyse, "_beside", lambda *_: {"said": ["so"], "row": {}})
     for draws in (False, True, True):
 
         def draw(found, path, draws=draws):

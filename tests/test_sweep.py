@@ -309,6 +309,17 @@ def test_mistakes_on_the_command_line(tmp_path, capsys, monkeypatch):
         assert message in capsys.readouterr().err
 
 
+def test_a_sweep_that_slurm_never_had_is_cancelled_without_asking_it(tmp_path, monkeypatch):
+    """Its commands may be installed on a machine that belongs to no cluster, and refuse."""
+    from lapsus.sweep import slurm
+
+    def refuse(*command, **_):
+        raise LapsusError(f"{command[0]} refused: no configuration")
+
+    monkeypatch.setattr(slurm, "_call", refuse)
+    assert slurm.cancel_jobs(made(tmp_path)) == 0
+
+
 @pytest.mark.long
 def test_forty_members_interrupted_ten_times_give_the_same_table(tmp_path):
     """Interrupted politely and by SIGKILL of the whole command, in turn, at random moments."""

@@ -68,7 +68,7 @@ def test_a_short_campaign_loses_nothing():
         "from torture import campaign, hostile\n"
         "hostile.BATCH = 6\n"
         "least = campaign.Least(faults=12, signals=3, tables=20, inputs=1)\n"
-        "found = campaign.campaign(0, 1, ('train', 'simulate --force', 'reproduce'), least)\n"
+        "found = campaign.campaign(0, 1, ('train', 'simulate --force', 'sweep collect'), least)\n"
         "print(found.table())\n"
         "assert not found.losses and sum(found.tried.values()) > 100\n"
     )

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from torture import hostile, jobs, tables
+from torture import hostile, jobs, made, tables
 from torture.child import deadline, run
 from torture.faults import SIGNALS, Fault
 from torture.sites import missed
@@ -114,7 +114,7 @@ def campaign(minutes: float, seed: int = 0, names: tuple[str, ...] = (), least: 
         folder = Path(place)
         jobs.prepare()
         (folder / "made").mkdir()
-        jobs.make(folder / "made")
+        made.make(folder / "made")
         found = None
         for number, job in enumerate(jobs.JOBS):
             own = folder / f"undisturbed-{number}"
@@ -152,6 +152,8 @@ def _faults(tally: Tally, folder: Path, seed: int, seconds: float, least: int) -
             one_each = {place(fault): fault for fault in (reversed(due) if turn == "first" else due)}
             now = due if turn == "others" else list(one_each.values())
             share = (began + seconds - time.monotonic()) / (len(jobs.JOBS) - number)
+            if seconds and share <= 0:
+                continue
             missed = walked[job.name].walk(now, deadline(share) if seconds else lambda: False) if now else []
             left[job.name] = sorted({*due} - {*now} | {*missed}, key=lambda fault: fault.at)
             print(
@@ -201,7 +203,7 @@ def _tables(tally: Tally, folder: Path, seed: int, seconds: float, least: int) -
 def _hostile(tally: Tally, folder: Path, found: Path | None, seed: int, seconds: float, inputs: int) -> None:
     source = folder / "valid"
     source.mkdir()
-    hostile.make(source, jobs.MADE["run"], found)
+    hostile.make(source, made.MADE["run"], found)
     over, number, tried = deadline(seconds), 0, 0
     readers = [reader for reader in hostile.READERS if (source / reader.folder).is_dir()]
     while not over() or tried < inputs:

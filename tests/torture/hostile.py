@@ -6,11 +6,9 @@ gigabyte, a file outside of the folder) is lost. Inputs are read in forks with a
 
 import contextlib
 import hashlib
-import io
 import json
 import os
 import random
-import re
 import shutil
 import signal
 import warnings
@@ -18,11 +16,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
 from lapsus.errors import LapsusError
+from torture import valid
 from torture.child import memory_limit, run
-from torture.jobs import TINY, make_sweep
 from torture.mutations import (
     mutate_assignments,
     mutate_bytes,
@@ -202,34 +198,6 @@ def _json(folder: Path) -> object:
     return read_json(folder / "checkpoint-00000003.json", Checkpoint)
 
 
-RICH = (
-    TINY
-    + """
-[[stage]]
-name = "second"
-updates = 2
-task = { denoise = [2, 3], delay = 2 }
-behaviour = { kind = "bns", swap = { kind = "smooth" } }
-objective = { kind = "task-optimal" }
-[noise]
-first = 0.3
-"""
-)
-CHANGES = "stage.0.updates=4\nnetwork.units=5\nstage.*.trials=8\nnetwork.branching=[2, 2]\nnoise.last=0.02\n"
-SWEEP = """
-name = "small"
-experiment = "tiny.toml"
-seeds = 2
-tries = 2
-[vary]
-"network.units" = [4, 6]
-stage.0.updates = [2, 3]
-[measure]
-mechanism = false
-"""
-# What a sweep measures of a member is in a file whose name says how.
-MEASURES = "members/tiny-1/measures-6c028167.json"
-BIDS = "sub-01/beh/sub-01_task-x_beh.tsv"
 TEXT = (mutate_cells, mutate_cells, mutate_bytes)
 READERS = (
     Reader("CSV", "tables", "t.csv", TEXT, lambda f: _trials(f, "t.csv")),
@@ -254,10 +222,10 @@ READERS = (
     Reader("activity: analyse", "activity", "activity.nc", (mutate_variables,), _analysed, slow=True),
     Reader("values of claims", "tables", "values.json", (mutate_json, mutate_bytes), _values),
     Reader("sweep: manifest", "sweep", "manifest.json", (mutate_json, mutate_bytes), _swept, _fix_manifest),
-    Reader("sweep: measures", "sweep", MEASURES, (mutate_json, mutate_bytes), _collected, slow=True),
+    Reader("sweep: measures", "sweep", valid.MEASURES, (mutate_json, mutate_bytes), _collected, slow=True),
     Reader("sweep: failures", "sweep", "failures/tiny-2.jsonl", (mutate_lines, mutate_bytes), _swept),
     Reader("sweep: who works", "sweep", "working/tiny-2.json", (mutate_json, mutate_bytes), _swept),
-    Reader("BIDS: table", "bids", BIDS, (mutate_tsv, mutate_bytes), _bids),
+    Reader("BIDS: table", "bids", valid.BIDS, (mutate_tsv, mutate_bytes), _bids),
     Reader("BIDS: JSON", "bids", "task-x_beh.json", (mutate_json, mutate_bytes), _bids),
     Reader("R data, .rds", "R", "t.rds", (mutate_packed, mutate_bytes), lambda f: _trials(f, "t.rds")),
     Reader("R data, .rda", "R", "t.rda", (mutate_packed, mutate_bytes), lambda f: _trials(f, "t.rda")),
@@ -270,93 +238,11 @@ READERS = (
 
 
 def make(folder: Path, run_folder: Path, found: Path | None) -> None:
-    """Valid files of every kind below `folder`."""
-    from scipy.io import savemat
-
-    from lapsus.inference import fit
-    from lapsus.library import load
-    from lapsus.study import simulate
-    from lapsus.trials import read_trials
-    from torture.jobs import MADE
-
-    tables = folder / "tables"
-    tables.mkdir()
-    trials = read_trials(MADE["table"])
-    text = "\n".join(MADE["table"].read_text().splitlines()[:13]) + "\n"
-    (tables / "t.csv").write_text(text)
-    (tables / "t.txt").write_text(text)
-    (tables / "t.tsv").write_text(text.replace(",", "\t"))
-    (tables / "tiny.toml").write_text(RICH)
-    (tables / "changes.txt").write_text(CHANGES)
-    (tables / "sweep.toml").write_text(SWEEP)
-    known = {f"index-rise-only: {name}": {"value": [0.1, None, 0.2], "made_of": "ab"} for name in ("one", "two")}
-    (tables / "values.json").write_text(json.dumps(known))
-    trials.table.head(12).to_parquet(tables / "t.parquet")
-    numbers = trials.table.head(12).select_dtypes("number")
-    savemat(tables / "t.mat", {name: values.to_numpy() for name, values in numbers.items()})
-    rng = np.random.default_rng(0)
-    angles = lambda *shape: rng.uniform(-3, 3, shape)  # noqa: E731
-    bays = {"n_items": np.full(6, 3), "target": angles(6), "response": angles(6), "nontarget": angles(6, 2)}
-    bays |= {"target_pos": angles(6), "nontarget_pos": angles(6, 2), "delay": np.ones(6)}
-    savemat(tables / "bays.mat", bays)
-    colours = np.zeros((8, 5))
-    colours[:2] = rng.integers(1, 181, (2, 5))
-    recording = {"set_size": np.full(5, 2), "c_array": colours, "test": np.ones(5), "RT": np.ones(5)}
-    savemat(tables / "berg.mat", {"recording1": recording | {"sub_picked": rng.integers(1, 181, 5)}})
-    with contextlib.redirect_stderr(io.StringIO()):
-        simulate(load(run_folder), 2, 2).to_netcdf(tables / "activity.nc", engine="h5netcdf")
-        (folder / "activity").mkdir()
-        simulate(load(run_folder), 8, 4).to_netcdf(folder / "activity" / "activity.nc", engine="h5netcdf")
-        fit(trials, "constant", seed=1).save(folder / "fit")
-    _make_sweep(folder / "sweep")
-    _make_bids(folder / "bids", text)
-    _make_r(folder / "R", numbers.reset_index(drop=True))
-    shutil.copytree(run_folder, folder / "run")
-    _without_place(folder / "run")
-    if found is not None:
-        shutil.copytree(found, folder / "found")
-    # The control: as they are, all of them are read.
+    """Valid files of every kind below `folder`; as they are, all of them are read."""
+    valid.make(folder, run_folder, found)
     for reader in READERS:
         if (folder / reader.folder).is_dir():
             reader.read(folder / reader.folder)
-
-
-def _make_sweep(folder: Path) -> None:
-    """With one that works on the member that failed."""
-    from lapsus.files import write_json
-
-    make_sweep(folder)
-    _without_place(folder / "members" / "tiny-1")
-    assert (folder / MEASURES).is_file(), [*folder.rglob("measures*")]
-    (folder / "working").mkdir()
-    write_json(folder / "working" / "tiny-2.json", {"host": "elsewhere", "pid": 7, "began": "5", "token": "ab"})
-
-
-def _make_bids(folder: Path, text: str) -> None:
-    (folder / BIDS).parent.mkdir(parents=True)
-    (folder / BIDS).write_text(text.replace(",", "\t"))
-    about = {"target": {"Units": "degrees", "LongName": "colour"}, "response": {"Units": "degrees"}}
-    (folder / "task-x_beh.json").write_text(json.dumps(about))
-
-
-def _make_r(folder: Path, table: object) -> None:
-    """Where rdata is installed (lapsus[r])."""
-    try:
-        import rdata
-    except ImportError:
-        return
-    folder.mkdir()
-    rdata.write_rds(folder / "t.rds", table)
-    rdata.write_rda(folder / "t.rda", {"trials": table})
-
-
-def _without_place(folder: Path) -> None:
-    """Versions and times of a run made the same everywhere, so that a seed makes the same input on every machine."""
-    config, facts = folder / "config.toml", folder / "checkpoint-00000003.json"
-    config.write_text(re.sub(r"(?s)\[versions\].*?(?=\n\[|\Z)", '[versions]\nlapsus = "0.0.0"\n', config.read_text()))
-    facts.write_text(re.sub(r'("\w*seconds": )[\d.e+-]+', r"\g<1>1.0", facts.read_text()))
-    metrics = folder / "metrics.jsonl"
-    metrics.write_text(re.sub(r'("\w*seconds?": )[\d.e+-]+', r"\g<1>1.0", metrics.read_text()))
 
 
 def _attempt(reader: Reader, source: Path, work: Path, seed: str) -> tuple[str, str]:

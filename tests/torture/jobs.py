@@ -8,7 +8,6 @@ import importlib
 import json
 import re
 import shutil
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,30 +15,8 @@ from pathlib import Path
 import numpy as np
 
 from lapsus.errors import LapsusError
+from torture.made import MADE, TINY, cli, make_sweep
 
-TINY = """
-name = "tiny"
-[task]
-kind = "index-cued"
-prestimulus = 1
-stimulus = 1
-delay = 1
-cue = 1
-denoise = 3
-[network]
-kind = "dendritic"
-units = 6
-branching = [2]
-[behaviour]
-kind = "bns"
-swap = { kind = "constant", p = 0.3 }
-[[stage]]
-updates = 3
-conditions = 4
-trials = 4
-average = 0.9
-hard = 0.25
-"""
 # Says that a job is done whose own files do not.
 DONE = "done"
 # The folder in which members of a sweep say who works on them, which means nothing after a crash; it and that mark are
@@ -75,18 +52,6 @@ def prepare() -> None:
     trainer.train.__kwdefaults__["checkpoint_seconds"] = 0.0
     importlib.import_module("lapsus.cli.train")._JUDGED = (8, 4)
     importlib.import_module("lapsus.files.netcdf")._CPU_SECONDS = 5
-
-
-def cli(*arguments: str | Path) -> Callable[[], None]:
-    """A command line, to be run in a fork."""
-
-    def work() -> None:
-        from lapsus.cli import main
-
-        sys.argv = ["lapsus", *map(str, arguments)]
-        main()
-
-    return work
 
 
 def timeless(value: object) -> object:
@@ -154,8 +119,19 @@ def _bytes(*names: str) -> Callable[[Path], dict]:
 
 
 def _placeless(found: Path, folder: Path) -> dict:
-    """Of every file that was made, without the name of the folder in which it was."""
-    return {path.name: digest(path.read_bytes().replace(bytes(folder), b"")) for path in found.iterdir()}
+    """Of every file that was made, without the name of the folder in which it was, and without times."""
+    import pandas as pd
+
+    bits = {}
+    for path in found.iterdir():
+        data = path.read_bytes().replace(bytes(folder), b"")
+        if path.suffix == ".json":
+            data = json.dumps(timeless(json.loads(data))).encode()
+        elif path.suffix == ".csv":
+            data = pd.read_csv(path).drop(columns=list(TIMES), errors="ignore").to_csv().encode()
+            data = data.replace(bytes(folder), b"")
+        bits[path.name] = digest(data)
+    return bits
 
 
 def _again(folder: Path) -> None:
@@ -274,20 +250,6 @@ def _collected_bits(folder: Path) -> dict:
     return _placeless(folder / "sweep" / "collected", folder)
 
 
-def make_sweep(folder: Path) -> None:
-    """Two members, of which one is done and one has failed."""
-    from lapsus.files import write_json
-    from lapsus.sweep import Sweep, plan_sweep, read_sweep
-
-    described = read_sweep({"name": "small", "experiment": str(MADE["run"].parent / "tiny.toml"), "seeds": 2})
-    sweep = Sweep.make(folder, plan_sweep(described, folder))
-    shutil.copytree(MADE["run"], sweep.run_folder("tiny-1"))
-    curve = [{"distance": 0.1 * k, "rate": 0.1, "low": 0.05, "high": 0.2, "target": 0.1} for k in range(3)]
-    evaluation = {"excess": 0.05, "excess_interval": [0.04, 0.06], "swap_curve": curve, "away": None, "word": "x"}
-    write_json(sweep.measures_file("tiny-1"), {"evaluation": evaluation})
-    sweep.note_failure("tiny-2", "it diverged", ["Traceback", "ValueError"])
-
-
 def _analyse(folder: Path):
     if (folder / "answers" / "mechanism.csv").exists():
         return None
@@ -385,9 +347,6 @@ def _discovery_bits(folder: Path) -> dict:
     return parts | {"weights": weights, "arrays": arrays, "update": run.update}
 
 
-# Made once, before the campaign: a trained run and a trial table that several jobs start from.
-MADE: dict[str, Path] = {}
-
 JOBS = (
     Job("train", _nothing, _train, _run_bits),
     Job("simulate", _trained, _simulate, _bytes("activity.nc")),
@@ -401,16 +360,3 @@ JOBS = (
     Job("sweep collect", _swept, _collect, _collected_bits),
     Job("discover", _table, _discover, _discovery_bits),
 )
-
-
-def make(folder: Path) -> None:
-    """The run and the table."""
-    from lapsus.trials.observer import observer_path
-    from torture.child import run
-
-    (folder / "tiny.toml").write_text(TINY)
-    ended = run(cli("train", folder / "tiny.toml", "-o", folder / "run"))
-    assert ended.code == 0, ended.text
-    lines = observer_path().read_text().splitlines()
-    (folder / "trials.csv").write_text("\n".join(lines[:81]) + "\n")
-    MADE.update(run=folder / "run", table=folder / "trials.csv")

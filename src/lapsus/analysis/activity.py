@@ -129,6 +129,8 @@ def check_activity(dataset: xr.Dataset) -> None:
     for name, dims in (("activity", ("trial", "time", "unit")), ("time", ("time",)), ("epoch", ("time",))):
         if name not in dataset.variables or set(dataset[name].dims) != set(dims):
             raise LapsusError(f"The dataset needs a variable {name!r} over {', '.join(dims)}.")
+    if empty := [name for name, size in dataset["activity"].sizes.items() if size == 0]:
+        raise LapsusError(f"The dataset is empty: it has no {empty[0]}.")
     for name in ("activity", "time", *(["readout"] if "readout" in dataset else [])):
         if dataset[name].dtype.kind not in "fiu" or not np.isfinite(dataset[name].to_numpy()).all():
             raise LapsusError(f"Variable {name} has values that are not finite numbers; drop or fill them first.")

@@ -8,7 +8,7 @@ import sys
 import warnings
 from contextlib import suppress
 from importlib import import_module
-from typing import Any
+from typing import Any, NoReturn
 
 import typer
 from typer.core import TyperGroup
@@ -30,8 +30,7 @@ class _Commands(TyperGroup):
             _say(str(error))
             sys.exit(2)
         except KeyboardInterrupt:
-            _say("stopped. What was saved before is whole; the same command starts again.")
-            sys.exit(130)
+            _stopped()
         except BrokenPipeError:
             sys.exit(_leave())
         except OSError as error:
@@ -123,6 +122,13 @@ def main() -> None:
     except LapsusError as error:  # from the callbacks of options
         _say(str(error))
         sys.exit(2)
+    except KeyboardInterrupt:  # while the commands are put together
+        _stopped()
+
+
+def _stopped() -> NoReturn:
+    _say("stopped. What was saved before is whole; the same command starts again.")
+    sys.exit(130)
 
 
 def _say(text: str) -> None:

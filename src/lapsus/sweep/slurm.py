@@ -171,8 +171,9 @@ def _sbatch(
 
 
 def cancel_jobs(sweep: Sweep) -> int:
-    """Cancel everything of this sweep that SLURM has; how many tasks that were."""
-    if shutil.which("squeue") is None:
+    """Cancel everything of this sweep that SLURM has; how many tasks that were. A sweep that was never submitted has
+    nothing there, and SLURM is not asked: its commands may be on a machine that belongs to no cluster."""
+    if not Submission.all(sweep):
         return 0
     queued = _queued(sweep)
     if queued:
