@@ -35,10 +35,10 @@ def main(path: Path) -> None:
         axes[1].plot(x, [p["rate"] for p in curve], color=VERMILION, marker="s", ms=4, label="network")
         axes[1].plot(x, [p["target"] for p in curve], color=BLUE, ls=":", lw=1.6, label="wanted")
         axes[1].set(xlabel="distance of the items (°)", ylabel="swap rate", ylim=(0, None), xlim=(0, 184))
-        axes[1].set_title("Close items are\nswapped more often", pad=22)
+        axes[1].set_title("Close items are\nswapped more often", pad=28)
         legend_above(axes[1])
         commitment_panel(axes[2], found.commitment)
-        axes[2].set_title("Whether a trial will be a swap\nis decided only after the cue", pad=14)
+        axes[2].set_title("Whether a trial will be a swap\nis decided only after the cue", pad=14, color="black")
         figure.savefig(path, metadata={"Date": None, "Creator": None})
     plt.close(figure)
 
