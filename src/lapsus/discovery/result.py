@@ -118,7 +118,8 @@ class Discovery:
     def settled(self, run: Run) -> bool:
         """Whether a network was left early: it matched with a margin and its excess no longer fell."""
         with understood(self.path / f"networks/{run.path.name}.json"):
-            return bool(self.looks(run) and self.looks(run)[-1]["settled"])
+            looks = self.looks(run)
+            return bool(looks and looks[-1]["settled"])
 
     @cached_property
     def models(self) -> list[Model]:
