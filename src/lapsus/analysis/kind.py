@@ -13,14 +13,20 @@ swapped more often than others, these would pass for a mark of the coming swap; 
 
 Where two predictions lie almost in one direction, their weights cannot be told apart. That is a finding about the
 network; it comes with the angle between the predictions and the number of swap trials that would be needed.
+
+Misselection and misinterpretation are errors at the cue: swap trials differ from correct ones when it has been shown. A
+trial whose cue was read as it was given and that goes over to the other item later in the delay is neither, whatever
+its memory looks like in the end: a *late switch*. It is called so where, at cue offset, swap trials have come less than
+half of the way and a decoder of the cue (cue_reading.py) reads the one that was given.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import xarray as xr
 
 from lapsus.analysis.activity import Items, cue_onset, memory, require_trials, two_items
+from lapsus.analysis.cue_reading import READABLE, read_other_cue, share_misread
 from lapsus.analysis.outcomes import outcomes
 from lapsus.errors import LapsusError
 from lapsus.statistics.intervals import Interval, resampled_interval
@@ -43,6 +49,9 @@ WINDOW = 5
 # Total weight below which swap trials look like correct ones, and how many standard errors two kinds must be from the
 # middle between them to be told apart.
 MARK, SHARP = 0.25, 4.0
+# Share of the way to an error, and of swap trials, from which on it is most of it.
+MOST = 0.5
+UNKNOWN = (float("nan"),) * 3
 
 
 def periodic_spline(angle: np.ndarray, knots: int = 5) -> np.ndarray:
@@ -123,15 +132,17 @@ def without_conjunctions(m: np.ndarray, given: tuple[np.ndarray, ...], known: np
 class Kind:
     """Which kind of error swap trials are.
 
-    decision: one of KINDS; "no mark" where swap trials look like correct ones in memory; "cannot tell" where two kinds
-    predict too nearly the same. weights: kind → (value, low, high) at the end of delay 2, swap minus correct trials.
+    decision: one of KINDS; "late switch" where the cue is read as it was given and trials go over later; "no mark" where
+    swap trials look like correct ones in memory; "cannot tell" where two kinds predict too nearly the same. weights: kind → (value, low, high) at the end of delay 2, swap minus correct trials.
     over_time: kind → [time], with `correct` → kind → [time]; times [time]. onset: first time (from the stimuli on) from
     which the weight of any error stays above 0 (steps from cue offset; NaN if never). total: weights of misselection
     and misinterpretation together; contrast: misselection minus misinterpretation; both (value, low, high).
     angle: degrees between the predictions of misselection and misinterpretation; apart: their distance; both in units
     of the noise of single trials and without the bias of predictions that are estimated. needed: swap trials that would
     tell them apart, None where they predict the same; swaps, correct, unclear: trials used and left out.
-    cue_onset: on the clock of `times`.
+    cue_onset: on the clock of `times`. at_offset: all weights together at cue offset. misread: share of swap trials in
+    which a decoder of the cue reads the other one at cue offset, and misread_over_time [time] (NaN before the cue);
+    misread_error: the share of correct trials in which that decoder is wrong.
     """
 
     decision: str
@@ -149,6 +160,18 @@ class Kind:
     correct: int
     unclear: int
     cue_onset: float = float("nan")
+    at_offset: Interval = UNKNOWN
+    misread: Interval = UNKNOWN
+    misread_over_time: np.ndarray = field(default_factory=lambda: np.empty(0))
+    misread_error: float = float("nan")
+
+    @property
+    def cue_read(self) -> bool | None:
+        """Whether the cue is surely read as it was given on most swap trials; None where it cannot be read at all, or
+        that is open."""
+        if not self.misread_error <= READABLE:
+            return None
+        return True if self.misread[2] < MOST else False if self.misread[1] > MOST else None
 
 
 @dataclass(frozen=True)
@@ -210,7 +233,7 @@ def kind_of_swaps(dataset: xr.Dataset, *, folds: int = 5, every: int = 2, repeat
     """Regress held-out activity of swap and of correct trials on what each kind of error predicts.
 
     Models and noise come from the correct trials of the other folds; item 1 is the upper, item 2 the lower one. Every
-    `every`-th time from the stimuli on is looked at, and the end of delay 2 as the mean of its last five.
+    `every`-th time from the stimuli on is looked at, and cue offset and the end of delay 2 as the means of five.
     """
     items = two_items(dataset)
     outcome = outcomes(items.response, items.report, items.cued)
@@ -226,7 +249,7 @@ def kind_of_swaps(dataset: xr.Dataset, *, folds: int = 5, every: int = 2, repeat
     if len(before) == 0 or len(after) == 0:
         raise LapsusError("the recording needs time bins before the cue and from it on")
     m = memory(dataset)
-    early, late = m[:, before[-WINDOW:]].mean(1), m[:, after[-WINDOW:]].mean(1)
+    delayed, late = m[:, before[-WINDOW:]].mean(1), m[:, after[-WINDOW:]].mean(1)
     rng = np.random.default_rng(seed)
     fold = np.empty(len(m), dtype=int)
     for rows in (swap, correct, np.setdiff1d(np.arange(len(m)), np.concatenate([swap, correct]))):
@@ -237,13 +260,12 @@ def kind_of_swaps(dataset: xr.Dataset, *, folds: int = 5, every: int = 2, repeat
     times = np.stack([np.bincount(rows, minlength=len(swap)) for rows in drawn_rows]).astype(float)
     looked_before, looked_after = (sorted({*steps[::every], *steps[-1:]}) for steps in (before, after))
     *ahead, end_of_delay = error_equations(
-        np.concatenate([m[:, looked_before], early[:, None]], 1), (items.report,), is_correct, fold
+        np.concatenate([m[:, looked_before], delayed[:, None]], 1), (items.report,), is_correct, fold
     )
-    *behind, end = (
-        one.beside(end_of_delay)
-        for one in error_equations(
-            np.concatenate([m[:, looked_after], late[:, None]], 1), (items.report, items.cued), is_correct, fold
-        )
+    loaded = m[:, after[time[after] >= 0][:WINDOW] if time[after[-1]] >= 0 else after[-WINDOW:]].mean(1)
+    seen = np.concatenate([m[:, looked_after], loaded[:, None], late[:, None]], 1)
+    *behind, at_offset, end = (
+        one.beside(end_of_delay) for one in error_equations(seen, (items.report, items.cued), is_correct, fold)
     )
     looked = [*looked_before, *looked_after]
     curves = {group: {kind: np.full(len(looked), np.nan) for kind in KINDS} for group in ("swap", "correct")}
@@ -263,8 +285,16 @@ def kind_of_swaps(dataset: xr.Dataset, *, folds: int = 5, every: int = 2, repeat
     # A trial of either kind lies half of `apart` from the middle, with a noise of 1.
     needed = int(np.ceil((2 * SHARP / apart) ** 2)) if apart > 0 else None
     lasting = np.flatnonzero(np.logical_and.accumulate(lows[::-1] > 0)[::-1])
-    return Kind(
-        decision=_decide(weights, whole, contrast, needed is not None and needed <= len(swap)),
+    base = at_offset.solve(correct).sum()
+    early, early_drawn = at_offset.solve(swap).sum() - base, at_offset.solve(swap, times).sum(-1) - base
+    # How much of the way at cue offset is more than half of that in the end.
+    ahead_of_half = resampled_interval(early - MOST * value.sum(), early_drawn - MOST * drawn.sum(1))
+    other = read_other_cue(seen[:, :-1], items.cued, is_correct, fold)
+    wrong = other[correct].mean(0)
+    misread = share_misread(other[swap].mean(0), wrong)
+    misread_drawn = share_misread(times @ other[swap, -1] / len(swap), wrong[-1])
+    found = Kind(
+        decision="",
         weights=weights,
         times=time[looked],
         over_time=curves["swap"],
@@ -279,7 +309,12 @@ def kind_of_swaps(dataset: xr.Dataset, *, folds: int = 5, every: int = 2, repeat
         correct=len(correct),
         unclear=outcome.unclear,
         cue_onset=float(onset),
+        at_offset=resampled_interval(early, early_drawn),
+        misread=resampled_interval(misread[-1], misread_drawn),
+        misread_over_time=np.concatenate([np.full(len(looked_before), np.nan), misread[:-1]]),
+        misread_error=float(wrong[-1]),
     )
+    return replace(found, decision=_decide(found, whole, late=ahead_of_half[2] < 0))
 
 
 def _separation(
@@ -311,13 +346,19 @@ def _separation(
     return float(np.degrees(np.arccos(np.clip(cosine, -1, 1)))), float(apart)
 
 
-def _decide(weights: dict, whole: tuple, contrast: tuple, sharp: bool) -> str:
-    """Misbinding if more than half of the way to it; no mark if all weights together are small; else the one of the
-    other two that the interval of their difference names, provided that there are trials enough to mean it."""
-    if weights["misbinding"][1] > 0.5:
+def _decide(found: Kind, whole: Interval, *, late: bool) -> str:
+    """Misbinding if more than half of the way to it; no mark if all weights together are small; a late switch if swap
+    trials surely go most of their way after the cue and it was read as given; else the one of the other two that the
+    interval of their difference names, provided that there are trials enough to mean it and the cue was not surely read
+    the other way."""
+    if found.weights["misbinding"][1] > MOST:
         return "misbinding"
     if whole[2] < MARK:
         return "no mark"
-    if not sharp or contrast[1] <= 0 <= contrast[2] or whole[1] <= 0:
+    if late and found.cue_read and found.weights["misbinding"][2] < MOST:
+        return "late switch"
+    sharp = found.needed is not None and found.needed <= found.swaps
+    if not sharp or found.contrast[1] <= 0 <= found.contrast[2] or whole[1] <= 0:
         return "cannot tell"
-    return "misselection" if contrast[1] > 0 else "misinterpretation"
+    said = "misselection" if found.contrast[1] > 0 else "misinterpretation"
+    return "cannot tell" if found.cue_read is (said == "misinterpretation") else said

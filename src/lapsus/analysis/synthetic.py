@@ -3,8 +3,9 @@ like.
 
 Before the cue the population holds the colour of the upper item (item 1) in one plane and that of the lower one in
 another. From the cue on it holds the target's colour and the distractor's, each at the place it came from. A swap comes
-about by *misbinding* (colours exchanged from the stimulus on), by *misselection* (colours exchanged from the cue on) or
-by *misinterpretation* (the other item is taken for the cued one from the cue on).
+about by *misbinding* (colours exchanged from the stimulus on), by *misselection* (colours exchanged from the cue on), by
+*misinterpretation* (the other item is taken for the cued one from the cue on) or by a *late switch* (to the state of the
+other cue, in the middle of the second delay).
 """
 
 import numpy as np
@@ -12,13 +13,17 @@ import pandas as pd
 import xarray as xr
 
 from lapsus.analysis.activity import activity_dataset
+from lapsus.analysis.kind import KINDS
 from lapsus.circular import embed, wrap
 from lapsus.errors import LapsusError
 
-__all__ = ["EPOCHS", "planes", "synthetic_population"]
+__all__ = ["EPOCHS", "MECHANISMS", "planes", "synthetic_population"]
 
 # Steps of each epoch, as in the paper's task.
 EPOCHS = {"prestimulus": 3, "stimulus": 5, "delay": 15, "cue": 5, "denoise": 40}
+MECHANISMS = (*KINDS, "late switch")
+# Steps after the cue at which a late switch begins, and how many it takes.
+SWITCH, SWITCHING = 18, 5
 
 
 def planes(angle: float, units: int, rng: np.random.Generator) -> np.ndarray:
@@ -49,8 +54,9 @@ def synthetic_population(
     distance between the population's two states of having heard one cue or the other; noise: s.d. of each unit at each
     step (planes have unit radius).
     """
-    if mechanism not in ("misbinding", "misselection", "misinterpretation"):
-        raise LapsusError(f"mechanism is 'misbinding', 'misselection' or 'misinterpretation', not {mechanism!r}.")
+    if mechanism not in MECHANISMS:
+        *others, last = map(repr, MECHANISMS)
+        raise LapsusError(f"mechanism is {', '.join(others)} or {last}, not {mechanism!r}.")
     rng = np.random.default_rng(seed)
     first = rng.uniform(-np.pi, np.pi, trials)
     colours = np.stack([first, wrap(first + rng.uniform(margin, 2 * np.pi - margin, trials))], 1)
@@ -59,21 +65,30 @@ def synthetic_population(
     exchanged = np.where(swap[:, None], colours[:, ::-1], colours)
     stored = exchanged if mechanism == "misbinding" else colours
     loaded = exchanged if mechanism in ("misbinding", "misselection") else colours
-    heard = np.where(swap, 1 - cued, cued) if mechanism == "misinterpretation" else cued
-    target, distractor = (np.take_along_axis(loaded, index[:, None], 1)[:, 0] for index in (heard, 1 - heard))
+    other = np.where(swap, 1 - cued, cued)
+    heard = other if mechanism == "misinterpretation" else cued
+    followed = other if mechanism == "late switch" else heard
 
     spatial = np.einsum("tix,ixu->tu", embed(stored), planes(before, units, rng))
     as_target, as_distractor = planes(after, units, rng), planes(after, units, rng)
-    role = np.einsum("tx,txu->tu", embed(target), as_target[heard])
-    role += 0.7 * np.einsum("tx,txu->tu", embed(distractor), as_distractor[1 - heard])
     direction = rng.standard_normal(units)
-    role += cue_code * (heard[:, None] - 0.5) * direction / np.linalg.norm(direction)
+
+    def after_cue(cue: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The target's colour and the state of having heard this cue."""
+        target, distractor = (np.take_along_axis(loaded, index[:, None], 1)[:, 0] for index in (cue, 1 - cue))
+        role = np.einsum("tx,txu->tu", embed(target), as_target[cue])
+        role += 0.7 * np.einsum("tx,txu->tu", embed(distractor), as_distractor[1 - cue])
+        return target, role + cue_code * (cue[:, None] - 0.5) * direction / np.linalg.norm(direction)
+
+    (_, role), (target, final) = after_cue(heard), after_cue(followed)
 
     time = np.arange(sum(EPOCHS.values())) - sum(EPOCHS.values()) + EPOCHS["denoise"]
     epoch = np.repeat(list(EPOCHS), list(EPOCHS.values()))
     shown = (epoch != "prestimulus").astype(float)
     loading = np.clip((time + EPOCHS["cue"] + 1) / EPOCHS["cue"], 0, 1)
-    activity = (shown * (1 - loading))[:, None] * spatial[:, None] + loading[:, None] * role[:, None]
+    switched = np.clip((time - SWITCH) / SWITCHING, 0, 1)[:, None]
+    activity = (shown * (1 - loading))[:, None] * spatial[:, None]
+    activity = activity + loading[:, None] * ((1 - switched) * role[:, None] + switched * final[:, None])
     activity = activity + noise * rng.standard_normal(activity.shape)
     response = wrap(target + response_noise * rng.standard_normal(trials))
     table = pd.DataFrame({"cued": cued + 1, "report_1": colours[:, 0], "report_2": colours[:, 1]})
