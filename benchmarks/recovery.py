@@ -6,14 +6,16 @@
 
 *Populations* are linear and have swaps of a known kind (lapsus.analysis.synthetic). *Trained* networks are
 index-cued ones without swaps; in a share of trials they are shown exchanged colours (misbinding), have their state at
-the cue exchanged for that of such a trial (misselection), hear the other cue (cue-time noise), or their response alone
-is exchanged (response-time noise). *Written* networks throw a die at a known moment (benchmarks/written_networks.py)
+the cue exchanged for that of such a trial (misselection), hear the other cue (cue-time noise), have their state
+exchanged for that of a trial with the other cue in the middle of delay 2 (late switch), or their response alone is
+exchanged (response-time noise). *Written* networks throw a die at a known moment (benchmarks/written_networks.py)
 and can be asked all that `lapsus discover` asks: when swaps are decided, what carries them, which kind they are. What
 is right was written down before any was looked at:
 
     misbinding           "misbinding"         decided before the cue   carried by memory
     misselection         "misselection"       decided at the cue       carried by memory
     cue-time noise       "misinterpretation"  decided at the cue       carried by memory
+    late switch          "late switch"        (not among the written ones)
     response-time noise  "no mark"            decided after the cue    carried by the response
 
 "cannot tell" is no error, but no answer either, and is counted by itself. `noise` is the s.d. of each unit at each step
@@ -34,7 +36,7 @@ from written_networks import written_network
 from lapsus import load, simulate
 from lapsus.analysis.activity import cue_onset, two_items
 from lapsus.analysis.kind import kind_of_swaps
-from lapsus.analysis.synthetic import synthetic_population
+from lapsus.analysis.synthetic import MECHANISMS, synthetic_population
 from lapsus.circular import wrap
 from lapsus.errors import LapsusError
 from lapsus.study.mechanism import analyse
@@ -45,11 +47,13 @@ RIGHT = {
     "misbinding": "misbinding",
     "misselection": "misselection",
     "cue-time noise": "misinterpretation",
+    "late switch": "late switch",
     "response-time noise": "no mark",
 }
-WHEN = dict(zip(RIGHT, ("before the cue", "at the cue", "at the cue", "after the cue")))
-WHAT = dict(zip(RIGHT, ("m", "m", "m", "x")))
-ANSWERS = ("misbinding", "misselection", "misinterpretation", "no mark", "cannot tell", "no answer")
+WRITTEN = tuple(mechanism for mechanism in RIGHT if mechanism != "late switch")
+WHEN = dict(zip(WRITTEN, ("before the cue", "at the cue", "at the cue", "after the cue")))
+WHAT = dict(zip(WRITTEN, ("m", "m", "m", "x")))
+ANSWERS = (*MECHANISMS, "no mark", "cannot tell", "no answer")
 RATES, NOISES = (0.01, 0.03, 0.1, 0.3), (0.5, 2.0, 4.0, 8.0)
 TRAINED, SCALES = ("index-no-swap", "persistent-index-no-swap"), (1.0, 2.0)
 # Of written networks, fewer: each is asked three questions.
@@ -103,9 +107,9 @@ def imposed(name: str, scale: float, trials: int, seed: int) -> dict[str, xr.Dat
 
 def swapped(mechanism: str, found: dict[str, xr.Dataset], rate: float, seed: int) -> xr.Dataset:
     """Swaps of this kind in a share `rate` of the trials."""
-    own, source = found["own"], found["other cue" if mechanism == "cue-time noise" else "exchanged"]
+    own, source = found["own"], found["other cue" if mechanism in ("cue-time noise", "late switch") else "exchanged"]
     swap = np.random.default_rng([seed, 2]).random(own.sizes["trial"]) < rate
-    began = {"misbinding": own["time"].to_numpy()[0], "response-time noise": np.inf}
+    began = {"misbinding": own["time"].to_numpy()[0], "late switch": 20, "response-time noise": np.inf}
     later = own["time"].to_numpy() >= began.get(mechanism, cue_onset(own))
     activity = np.where((swap[:, None] & later)[..., None], source["activity"], own["activity"])
     response = np.where(swap, source["response"], own["response"])
@@ -126,7 +130,7 @@ def trained(seeds: int, trials: int) -> Iterator[dict]:
 
 def written(seeds: int, trials: int) -> Iterator[dict]:
     sizes = Sizes(replay_conditions=16, groups=32, replays=4, donors=64, single_trials=trials, every=8)
-    for mechanism, rate, radius, seed in itertools.product(RIGHT, WRITTEN_RATES, RADII, range(seeds)):
+    for mechanism, rate, radius, seed in itertools.product(WRITTEN, WRITTEN_RATES, RADII, range(seeds)):
         model = written_network(mechanism, rate, radius)
         found = analyse(model, only=("commitment", "transplant", "kind"), sizes=sizes, seed=seed, threads=1)
         when = "no answer"

@@ -9,9 +9,9 @@ from made_networks import cells
 from lapsus.analysis import commitment as commitment_analysis
 from lapsus.analysis.activity import items
 from lapsus.analysis.decoding import decoding
-from lapsus.analysis.kind import KINDS, kind_of_swaps
+from lapsus.analysis.kind import kind_of_swaps
 from lapsus.analysis.swap_axis import swap_axis
-from lapsus.analysis.synthetic import synthetic_population
+from lapsus.analysis.synthetic import MECHANISMS, synthetic_population
 from lapsus.analysis.transplants import transplant_curves
 from lapsus.circular import wrap
 from lapsus.errors import LapsusError
@@ -44,7 +44,7 @@ def test_words_say_when_and_do_not_overstate():
     assert len(answers(_mechanism(left_out={}))) == 5
 
 
-@pytest.mark.parametrize("name", [*KINDS, "cannot tell"])
+@pytest.mark.parametrize("name", [*MECHANISMS, "cannot tell"])
 def test_words_name_the_kind_that_was_built_in(name):
     from lapsus.report.mechanism import kind
 
@@ -53,7 +53,11 @@ def test_words_name_the_kind_that_was_built_in(name):
     else:
         data = synthetic_population(name, trials=1000)
     text = kind(_mechanism(kind=kind_of_swaps(data, every=30, repeats=60)))
-    assert (f"its swaps are {name}s" in text) or (name == "cannot tell" and "cannot be told" in text)
+    said = {"cannot tell": "cannot be told", "late switch": "its swaps are late switches"}
+    assert said.get(name, f"its swaps are {name}s") in text
+    # Only of a late switch is it said that the cue was read, with the decoder's number; never that it was mistaken.
+    assert ("decoder of the cue" in text) == (name == "late switch")
+    assert ("taken for the other one" in text) == (name == "misinterpretation")
 
 
 def test_words_do_not_call_a_colour_an_axis():

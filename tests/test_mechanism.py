@@ -8,12 +8,13 @@ from scipy import stats
 
 from lapsus.analysis import commitment as commitment_analysis, dynamics as dynamics_analysis
 from lapsus.analysis.activity import items
+from lapsus.analysis.cue_reading import READABLE, share_misread
 from lapsus.analysis.decoding import decoding
-from lapsus.analysis.kind import KINDS, kind_of_swaps, prediction_model
+from lapsus.analysis.kind import kind_of_swaps, prediction_model
 from lapsus.analysis.outcomes import guess_of, outcomes, responsibilities
 from lapsus.analysis.ring_fit import fit_ring, fit_ring_pair
 from lapsus.analysis.swap_axis import discriminant_scores, random_cosine, roc_area, swap_axis
-from lapsus.analysis.synthetic import synthetic_population
+from lapsus.analysis.synthetic import MECHANISMS, synthetic_population
 from lapsus.analysis.transplants import push_effects
 from lapsus.circular import embed, wrap
 from lapsus.errors import LapsusError
@@ -207,13 +208,38 @@ def test_rings_are_fitted_directly():
 # --- Which kind ---
 
 
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("name", MECHANISMS)
 def test_each_kind_is_recognised(name):
     found = kind_of_swaps(synthetic_population(name, trials=1000, seed=1), every=12, repeats=100)
     assert found.decision == name
+    looks_like = "misinterpretation" if name == "late switch" else name
     for kind, (value, low, high) in found.weights.items():
-        assert value == pytest.approx(float(kind == name), abs=0.1) and low <= value <= high
-    assert (found.onset < -5) == (name == "misbinding")
+        assert value == pytest.approx(float(kind == looks_like), abs=0.1) and low <= value <= high
+    assert (found.onset < -5) == (name == "misbinding") and (found.onset > 5) == (name == "late switch")
+    # How far swap trials have come at cue offset, and whether the cue was read as the other one.
+    assert found.at_offset[0] == pytest.approx(float(name != "late switch"), abs=0.1)
+    assert found.misread[0] == pytest.approx(float(name == "misinterpretation"), abs=0.1)
+    assert found.cue_read is (name != "misinterpretation") and found.misread_error < 0.1
+    over_time = found.misread_over_time[found.times > 30]
+    assert over_time == pytest.approx(np.full(len(over_time), float(looks_like == "misinterpretation")), abs=0.2)
+    assert np.isnan(found.misread_over_time[found.times < -5]).all()
+
+
+def test_a_cue_that_memory_does_not_hold_decides_nothing():
+    """Memory in which roles have no place and the cue no code: trials that go over late are not called late switches,
+    because nothing says that their cue was read; and the decoder's own errors are no misread cues."""
+    late = synthetic_population("late switch", trials=1000, after=0.0, cue_code=0.0)
+    found = kind_of_swaps(late, every=30, repeats=60)
+    assert found.misread_error > READABLE and found.cue_read is None and found.decision != "late switch"
+    weak = kind_of_swaps(synthetic_population("misselection", trials=2000, cue_code=0.3), every=60, repeats=60)
+    assert 0.1 < weak.misread_error < READABLE and abs(weak.misread[0]) < 0.25 and weak.decision == "misselection"
+
+
+def test_the_share_of_misread_cues_is_corrected_for_the_decoder():
+    """By brute force: a decoder that errs in a quarter of trials, swaps of which 60 % were shown the other cue."""
+    rng = np.random.default_rng(0)
+    errs, misread = rng.random(200_000) < 0.25, rng.random(200_000) < 0.6
+    assert share_misread(np.mean(errs ^ misread), np.mean(errs)) == pytest.approx(0.6, abs=0.01)
 
 
 def test_kinds_that_predict_the_same_cannot_be_told_apart():

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from lapsus.analysis.synthetic import MECHANISMS
 from lapsus.paper.verdicts import criteria
 from lapsus.statistics.random_effects import ensemble_mean
 from lapsus.training.experiment import set_of
@@ -122,7 +123,7 @@ def over_networks(rows: pd.DataFrame) -> str:
             line += [f"{values.min():{form}} to {values.max():{form}}"]
         lines.append([cell.replace("%", " %") for cell in line])
     kinds = [own["kind"].value_counts() for own in sets.values()]
-    for kind in ("misbinding", "misselection", "misinterpretation", "no mark", "cannot tell"):
+    for kind in (*MECHANISMS, "no mark", "cannot tell"):
         lines.append([f"kind: {kind}", *(cell for count in kinds for cell in (str(count.get(kind, 0)), ""))])
     header = ["over networks"]
     for name, own in sets.items():

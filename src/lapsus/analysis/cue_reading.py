@@ -1,4 +1,4 @@
-"""Was the cue read as it was given? A decoder of the cue from memory, fitted to correct trials and asked on swap trials.
+"""Was the cue read as it was given? A decoder of the cue from memory, fitted to correct trials, asked on swap trials.
 
 Where the cue is taken for the other one, memory is that of the other cue as soon as it has been shown, and the decoder
 reads the other cue. Where a trial goes over to the other item later, or the wrong colour is selected, it reads the cue

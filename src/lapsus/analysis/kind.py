@@ -132,17 +132,18 @@ def without_conjunctions(m: np.ndarray, given: tuple[np.ndarray, ...], known: np
 class Kind:
     """Which kind of error swap trials are.
 
-    decision: one of KINDS; "late switch" where the cue is read as it was given and trials go over later; "no mark" where
-    swap trials look like correct ones in memory; "cannot tell" where two kinds predict too nearly the same. weights: kind → (value, low, high) at the end of delay 2, swap minus correct trials.
-    over_time: kind → [time], with `correct` → kind → [time]; times [time]. onset: first time (from the stimuli on) from
-    which the weight of any error stays above 0 (steps from cue offset; NaN if never). total: weights of misselection
-    and misinterpretation together; contrast: misselection minus misinterpretation; both (value, low, high).
-    angle: degrees between the predictions of misselection and misinterpretation; apart: their distance; both in units
-    of the noise of single trials and without the bias of predictions that are estimated. needed: swap trials that would
-    tell them apart, None where they predict the same; swaps, correct, unclear: trials used and left out.
-    cue_onset: on the clock of `times`. at_offset: all weights together at cue offset. misread: share of swap trials in
-    which a decoder of the cue reads the other one at cue offset, and misread_over_time [time] (NaN before the cue);
-    misread_error: the share of correct trials in which that decoder is wrong.
+    decision: one of KINDS; "late switch" where the cue is read as it was given and trials go over later; "no mark"
+    where swap trials look like correct ones in memory; "cannot tell" where two kinds predict too nearly the same.
+    weights: kind → (value, low, high) at the end of delay 2, swap minus correct trials. over_time: kind → [time], with
+    `correct` → kind → [time]; times [time]. onset: first time (from the stimuli on) from which the weight of any error
+    stays above 0 (steps from cue offset; NaN if never). total: weights of misselection and misinterpretation together;
+    contrast: misselection minus misinterpretation; both (value, low, high). angle: degrees between the predictions of
+    misselection and misinterpretation; apart: their distance; both in units of the noise of single trials and without
+    the bias of predictions that are estimated. needed: swap trials that would tell them apart, None where they predict
+    the same; swaps, correct, unclear: trials used and left out. cue_onset: on the clock of `times`. at_offset: all
+    weights together at cue offset. misread: share of swap trials in which a decoder of the cue reads the other one at
+    cue offset, and misread_over_time [time] (NaN before the cue and where it reads nothing); misread_error: the share
+    of correct trials in which that decoder is wrong.
     """
 
     decision: str
@@ -291,7 +292,7 @@ def kind_of_swaps(dataset: xr.Dataset, *, folds: int = 5, every: int = 2, repeat
     ahead_of_half = resampled_interval(early - MOST * value.sum(), early_drawn - MOST * drawn.sum(1))
     other = read_other_cue(seen[:, :-1], items.cued, is_correct, fold)
     wrong = other[correct].mean(0)
-    misread = share_misread(other[swap].mean(0), wrong)
+    misread = np.where(wrong <= READABLE, share_misread(other[swap].mean(0), wrong), np.nan)
     misread_drawn = share_misread(times @ other[swap, -1] / len(swap), wrong[-1])
     found = Kind(
         decision="",

@@ -3,9 +3,9 @@ like.
 
 Before the cue the population holds the colour of the upper item (item 1) in one plane and that of the lower one in
 another. From the cue on it holds the target's colour and the distractor's, each at the place it came from. A swap comes
-about by *misbinding* (colours exchanged from the stimulus on), by *misselection* (colours exchanged from the cue on), by
-*misinterpretation* (the other item is taken for the cued one from the cue on) or by a *late switch* (to the state of the
-other cue, in the middle of the second delay).
+about by *misbinding* (colours exchanged from the stimulus on), by *misselection* (colours exchanged from the cue on),
+by *misinterpretation* (the other item is taken for the cued one from the cue on) or by a *late switch* (to the state of
+the other cue, in the middle of the second delay).
 """
 
 import numpy as np

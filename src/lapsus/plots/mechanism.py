@@ -163,8 +163,8 @@ def rings_panel(ax: Axes, found: Geometry) -> Axes:
 
 
 def kind_panel(ax: Axes, found: Kind, apart: float | None = None) -> Axes:
-    """Weights of the three predictions in held-out swap trials (thick) and correct trials (thin) over time; apart: from
-    which step on they differ."""
+    """Weights of the three predictions in held-out swap trials (thick) and correct trials (thin) over time, and the
+    share of swap trials whose cue is decoded as the other one; apart: from which step on trials differ."""
     for name in KINDS:
         ax.plot(found.times, found.over_time_correct[name], color=SHADES[name], lw=0.5)
         ax.plot(found.times, found.over_time[name], color=SHADES[name], label=name)
@@ -174,6 +174,9 @@ def kind_panel(ax: Axes, found: Kind, apart: float | None = None) -> Axes:
         ax.axvline(apart, color="0.4", lw=0.7, ls=(0, (1, 1)), zorder=0)
         ax.text(apart, -0.5, " trials part", fontsize=SMALL, color="0.35", va="center")
     ax.plot([], [], color="0.3", lw=0.5, label="thin: correct trials")
+    if np.isfinite(found.misread_over_time).any():
+        style = {"color": "0.3", "lw": 0.9, "ls": (0, (2, 1))}
+        ax.plot(found.times, found.misread_over_time, **style, label="swaps whose cue is decoded as the other")
     ax.legend(loc="lower left", bbox_to_anchor=(-0.12, 1.06), fontsize=SMALL, handlelength=1.2, labelspacing=0.3)
     ax.set_xlim(right=found.times[-1] + 1)
     return _time(ax, "weight of the prediction", found.cue_onset, top=1.5, bottom=-0.6)

@@ -30,6 +30,8 @@ KINDS = {
     "misbinding": "its swaps are misbindings: the colours are exchanged before the cue",
     "misselection": "its swaps are misselections: the cue is read, and the wrong colour is selected after it",
     "misinterpretation": "its swaps are misinterpretations: the cue is taken for the other one",
+    "late switch": "its swaps are late switches: the cue is read as it was given, and only later does memory go over to"
+    " the other item",
 }
 
 
@@ -84,6 +86,8 @@ _WHICH = {
     "misbinding": "The colours change places in memory before the cue.",
     "misselection": "Before the cue the colours are in their places; the wrong colour is selected after it.",
     "misinterpretation": "Before the cue the colours are in their places; the cue is taken for the other one.",
+    "late switch": "Before the cue the colours are in their places, and the cue is read as it was given; only later"
+    " does memory go over to the other item.",
     "no mark": "Memory shows no trace of it up to the response.",
 }
 
@@ -289,7 +293,14 @@ def kind(found: Mechanism) -> str:
             f"Kind: not misbinding; which of the other two cannot be told: {_told_apart(part)} ({weights};"
             f" {trials}).{when}"
         )
-    return f"Kind: {KINDS[part.decision]} (weights at the end of delay 2: {weights}; {trials}).{when}"
+    text = f"Kind: {KINDS[part.decision]} (weights at the end of delay 2: {weights}; {trials}).{when}"
+    if part.decision != "late switch":
+        return text
+    return (
+        f"{text} At cue offset all weights together are {_interval(part.at_offset)}, and a held-out decoder of the cue"
+        f" takes it for the other one in {_interval(part.misread, True)} of swap trials. What memory looks like in the"
+        " end is not how it got there."
+    )
 
 
 def dynamics(found: Mechanism) -> str:

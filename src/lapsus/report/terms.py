@@ -42,8 +42,8 @@ TERMS = (
     ),
     Term(
         "misselection",
-        "memory is right and the cue is read, but the wrong colour is brought to the response.",
-        "Before the cue swap trials look like correct ones; in the delay after it they move to the other item's code.",
+        "memory is right and the cue is read, but it selects the wrong colour.",
+        "Before the cue swap trials look like correct ones; once it has been shown, the colours have changed roles.",
         Markup(_ITEMS + _PLACES + _arrow(20, 12, 74, 12) + '<path d="M20 36L74 36" stroke-dasharray="2 4"/>'),
     ),
     Term(
@@ -51,6 +51,13 @@ TERMS = (
         "memory is right, but the cue is taken for that of the other item.",
         "On swap trials the cue itself is decoded as the other item's, as soon as it is shown.",
         Markup(_ITEMS + '<path d="M48 6v36" stroke-dasharray="2 4"/>' + _arrow(90, 36, 56, 12)),
+    ),
+    Term(
+        "late switch",
+        "memory is right and the cue is read as it was given; later, in the delay, memory goes over to the other item.",
+        "When the cue ends, swap trials look like correct ones and the cue that was given is decoded; they part later.",
+        Markup(_ITEMS + _PLACES + '<path d="M20 12L46 12"/>' + _arrow(46, 12, 74, 36)),
+        r"late switch",
     ),
     Term(
         "plane alignment",

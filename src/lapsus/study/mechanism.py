@@ -20,7 +20,7 @@ from lapsus.analysis.activity import two_items
 from lapsus.analysis.commitment import Commitment
 from lapsus.analysis.decoding import Decoding, decoding
 from lapsus.analysis.dynamics import Dynamics
-from lapsus.analysis.kind import Kind, kind_of_swaps
+from lapsus.analysis.kind import MOST, Kind, kind_of_swaps
 from lapsus.analysis.transplants import Push, Transplant
 from lapsus.analysis.trialwise import AlignmentTest, alignment_predicts_swaps, trial_alignment
 from lapsus.errors import LapsusError
@@ -57,8 +57,6 @@ ALL = (*QUESTIONS, "alignment", "prediction")
 TELLS = 0.6
 # Share of the outcome from which on the time before the cue is said to decide part of it.
 EARLY = 0.1
-# Weight of misbinding, or share of the difference between trials, from which on it is most of it.
-MOST = 0.5
 # Steps in which memories fade to 1/e, from which on they are said to stay.
 STAYS = 200
 
@@ -362,6 +360,7 @@ def table_row(found: Mechanism) -> dict:
         said = "not known" if "kind" in found.contradicted else kind.decision
         row |= {"kind": said, "misselection": kind.weights["misselection"][0]}
         row |= {"misinterpretation": kind.weights["misinterpretation"][0], "misbinding": kind.weights["misbinding"][0]}
+        row |= {"way_at_cue_offset": kind.at_offset[0], "cue_misread": kind.misread[0]}
         row |= {"angle": kind.angle, "needed": kind.needed, "swaps": kind.swaps, "onset": kind.onset}
         apart = parting(kind, found.decoding)
         row["parting"] = None if apart is None else apart[0]
