@@ -19,7 +19,6 @@ from lapsus.tasks.durations import Duration, check_durations, steps_of
 
 __all__ = ["FeatureCued", "FeatureCuedLike", "IndexCued", "sample_features"]
 
-_EPOCHS = ("prestimulus", "stimulus", "delay", "cue", "denoise")
 _MOST_ITEMS, _MOST_CHANNELS = 64, 256
 
 
@@ -61,6 +60,7 @@ class _DelayedEstimation:
     denoise: Duration = field(default=40, kw_only=True)
     response_size = 2
     _margins: ClassVar[tuple[str, ...]] = ("report_margin",)
+    _epochs: ClassVar[tuple[str, ...]] = ("prestimulus", "stimulus", "delay", "cue", "denoise")
 
     def __post_init__(self) -> None:
         if self.items < 1:
@@ -69,12 +69,12 @@ class _DelayedEstimation:
             raise LapsusError(f"task.items must be at most {_MOST_ITEMS} (it is {self.items}).")
         for name in self._margins:
             _check_margin(name, getattr(self, name), self.items)
-        check_durations(self, _EPOCHS)
+        check_durations(self, self._epochs)
 
     @property
     def epochs(self) -> dict[str, int]:
         """Steps of each epoch, in their order; the middle of the range of one that varies."""
-        return {name: steps_of(getattr(self, name)) for name in _EPOCHS}
+        return {name: steps_of(getattr(self, name)) for name in self._epochs}
 
     def table(self, conditions: dict[str, Tensor]) -> pd.DataFrame:
         """The trial table of conditions: cued (1, 2, …), target, report_1 …, probe_1 …"""
