@@ -7,7 +7,7 @@ import pytest
 from made_networks import cells
 
 from lapsus.analysis import commitment as commitment_analysis
-from lapsus.analysis.activity import items
+from lapsus.analysis.activity import NO_SWAPS, NO_SWAPS_IN_DATA, items, require_trials
 from lapsus.analysis.decoding import decoding
 from lapsus.analysis.kind import KINDS, kind_of_swaps
 from lapsus.analysis.swap_axis import swap_axis
@@ -190,6 +190,10 @@ def test_the_first_answer_names_when_what_and_which():
     assert "misselection, misbinding" in both and "when, relative to the cue" in both and "2 networks" in both
     none = _mechanism(left_out={"commitment": "no swap trials: every outcome is the same", "kind": "no swap trials"})
     assert first_answer([none]) == "This network makes no swaps to explain."
+    none = _mechanism(left_out={"commitment": NO_SWAPS_IN_DATA})
+    assert first_answer([none]) == "This network makes no swaps to explain."
+    with pytest.raises(LapsusError, match=f"^{NO_SWAPS}$"):
+        require_trials(0, 20, "swap trials")
 
 
 @pytest.mark.slow

@@ -326,6 +326,8 @@ def test_data_without_swaps_have_none_explained(tmp_path):
     for name in ("commitment", "transplant", "pushes", "swap_axis", "kind", "decoding", "prediction"):
         assert getattr(mechanism, name) is None and "no swaps in these data" in mechanism.left_out[name]
     assert mechanism.alignment is not None
+    asked = [check["status"] for check in found.checks if check["name"].startswith("Analysis: ")]
+    assert asked == ["not checked"]  # nothing failed
     page = found.report.read_text()
     assert "there are none to explain" in page and page.count("<figcaption>Share of the outcome") == 0
 

@@ -16,7 +16,7 @@ from lapsus.inference.network_target import fitted_behaviour
 from lapsus.library import Run
 from lapsus.report import DiscoveryContent, discovery_page
 from lapsus.report.words import Facts, five_sentences
-from lapsus.study.checks import Truth, fit_checks, in_order, match_checks, network_checks
+from lapsus.study.checks import EARLIER_VERSION, Truth, fit_checks, in_order, match_checks, network_checks
 from lapsus.study.findings import NetworkFindings, seconds_trained
 from lapsus.study.match import Match
 from lapsus.study.mechanism import QUESTIONS, Mechanism
@@ -258,10 +258,7 @@ def _mechanism(plain: dict) -> Mechanism:
     if not _REPLACED & set(plain):
         return from_plain(Mechanism, plain)
     kept = {name: part for name, part in plain.items() if name not in _REPLACED}
-    left_out = dict.fromkeys(
-        QUESTIONS,
-        "this discovery was made by an earlier version, which did not ask it; `lapsus analyse` asks its network",
-    )
+    left_out = dict.fromkeys(QUESTIONS, EARLIER_VERSION)
     for name in ("alignment", "prediction"):
         if set(kept.get(name) or ()) == {"reason"}:
             left_out[name] = kept.pop(name)["reason"]

@@ -14,6 +14,7 @@ import torch
 from tqdm import tqdm
 
 from lapsus import streams
+from lapsus.analysis.activity import NO_SWAPS_IN_DATA
 from lapsus.behaviour import BNS
 from lapsus.behaviour.measures import swap_probability
 from lapsus.discovery.folder import STAGES, Folder, fingerprint
@@ -369,8 +370,7 @@ class _Work:
             asked = ALL if swaps else _WITHOUT_SWAPS
             mechanism = analyse(model, only=asked, probe_distance=apart, seed=seed, sizes=sizes)
             if not swaps:
-                reason = "the fit found no swaps in these data, so there are none to explain"
-                left_out = {name: reason for name in ALL if name not in _WITHOUT_SWAPS}
+                left_out = {name: NO_SWAPS_IN_DATA for name in ALL if name not in _WITHOUT_SWAPS}
                 mechanism = replace(mechanism, left_out=mechanism.left_out | left_out)
             write_arrays(place / f"network-{number}.npz", shown_trials(model, mechanism.probe_distance, seed, sizes))
             mechanisms.append(mechanism.without_points)

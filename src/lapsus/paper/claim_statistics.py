@@ -6,7 +6,7 @@ import numpy as np
 import xarray as xr
 from scipy import stats
 
-from lapsus.analysis.activity import cue_onset
+from lapsus.analysis.activity import NO_SWAPS, cue_onset
 from lapsus.analysis.alignment import pre_and_post_cue
 from lapsus.analysis.swap_axis import random_cosine
 from lapsus.circular import distance
@@ -198,7 +198,7 @@ def _cells(values: np.ndarray, networks: Networks) -> Interval:
     """Mean over location pairs and colours [configuration, colour], by resampling location pairs."""
     mean = np.array([row[np.isfinite(row)].mean() for row in values if np.isfinite(row).any()])
     if len(mean) == 0:
-        raise LapsusError("no swap trials")
+        raise LapsusError(NO_SWAPS)
     return _resampled_mean(mean, networks)
 
 
@@ -212,7 +212,7 @@ def _resampled_configurations(
     """
     vectors = vectors[np.isfinite(vectors).all((1, 2))]
     if len(vectors) < 2:
-        raise LapsusError("no swap trials")
+        raise LapsusError(NO_SWAPS)
     return _resampled_pairs(np.abs(np.einsum("acu,bdu->abcd", vectors, vectors)), statistic, networks)
 
 
@@ -276,7 +276,7 @@ def components_shared(networks: Networks) -> Interval:
 def _mean_area(area: np.ndarray, networks: Networks) -> Interval:
     area = area[np.isfinite(area)]
     if len(area) == 0:
-        raise LapsusError("no swap trials")
+        raise LapsusError(NO_SWAPS)
     return _resampled_mean(area, networks)
 
 
