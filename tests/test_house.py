@@ -11,6 +11,7 @@ from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
+import conftest
 import pytest
 
 import lapsus
@@ -72,6 +73,12 @@ def test_a_wrong_type_is_refused(copy):
     assert code == 1 and "Incompatible return value type" in said
 
 
+def test_imports_of_the_tree_as_it_is_go_down(monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", str(PACKAGE.parent))
+    code, said = run("lint-imports", "--no-cache", cwd=ROOT)
+    assert code == 0, said
+
+
 @pytest.mark.parametrize(
     "where, line, message",
     [
@@ -97,7 +104,18 @@ def test_make_check_runs_every_tool_and_what_runs_before_a_change_runs_it():
     for tool in ("ruff check .", "ruff format --check .", "lint-imports", "mypy"):
         assert f"$(BIN)/{tool}\n" in recipe, tool
     assert "\nmake check\n" in (ROOT / ".ci" / "run").read_text()
+    assert "run: make check\n" in (ROOT / ".github" / "workflows" / "test.yml").read_text()
     assert SETTINGS["tool"]["mypy"]["packages"] == ["lapsus"]
+
+
+def test_what_is_long_is_slow_too(request):
+    """So that `-m "not slow"` runs neither."""
+    item = pytest.Function.from_parent(request.node.parent, name="test_made", callobj=lambda: None)
+    conftest.pytest_collection_modifyitems([item])
+    assert not item.get_closest_marker("slow")
+    item.add_marker("long")
+    conftest.pytest_collection_modifyitems([item])
+    assert item.get_closest_marker("slow")
 
 
 def rooms():
