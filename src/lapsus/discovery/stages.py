@@ -30,7 +30,7 @@ from lapsus.discovery.target import (
     updates_within,
 )
 from lapsus.errors import LapsusError
-from lapsus.files import locked, subfolder, write_arrays, write_json, write_text
+from lapsus.files import holds, locked, subfolder, write_arrays, write_json, write_text
 from lapsus.inference import Fit, fit as fit_trials
 from lapsus.inference.examine import LEAST_TRIALS, examine
 from lapsus.inference.network_target import fitted_behaviour
@@ -295,7 +295,7 @@ class _Work:
             describe = partial(experiment, fitted, task, start, settings["seed"] + k, name, memory=memory)
             described = describe(updates_within(describe(1000), share))
             path = subfolder(self.folder.path, "networks") / name
-            if not (path / "config.toml").is_file():
+            if not holds(path, "run"):
                 Run.create(path, described, trust)
             names.append(name)
         start = family[0]
