@@ -247,22 +247,23 @@ def test_analyse_goes_on_where_it_was_cut(tmp_path, monkeypatch):
     import pandas as pd
     from typer.testing import CliRunner
 
-    from lapsus.cli import analyse as cli, app
+    from lapsus.cli import app
+    from lapsus.report import analyses
 
     asked = []
 
-    def answered(name, opened, steps, seed, threads):
-        asked.append(name if steps is None else (name, steps))
+    def answered(model, progress, **options):
+        asked.append((progress.args[0], model.task.delay))
         if len(asked) == 2:
             raise KeyboardInterrupt
         return _mechanism(commitment=_curve([0, 0, 0, 0.7, 1]), left_out={})
 
-    monkeypatch.setattr(cli, "_analyse", answered)
-    monkeypatch.setattr(cli, "_draw", lambda found, path: None)
+    monkeypatch.setattr(analyses, "analyse", answered)
+    monkeypatch.setattr(analyses, "_draw", lambda found, path: None)
     call = ["analyse", "index-swap-10", "index-swap-5", "-o", str(tmp_path / "out")]
     assert CliRunner().invoke(app, call).exit_code != 0
     done = CliRunner().invoke(app, call)
-    assert done.exit_code == 0 and asked == ["index-swap-10", "index-swap-5", "index-swap-5"]
+    assert done.exit_code == 0 and [name for name, _ in asked] == ["index-swap-10", "index-swap-5", "index-swap-5"]
     assert "index-swap-10:" in done.stdout and "throws the dice" in done.stdout
     rows = pd.read_csv(tmp_path / "out" / "mechanism.csv")
     assert list(rows["network"]) == ["index-swap-10", "index-swap-5"] and rows["half_time"].notna().all()

@@ -19,7 +19,7 @@ from lapsus.trials import Trials
 __all__ = ["STAGES", "Folder", "fingerprint"]
 
 FORMAT = "lapsus discovery 1"
-# name → what the user reads while it runs, and its usual share of the time that is not training.
+# name → what the user reads while it runs.
 STAGES = {
     "trials": "reading the trials",
     "fit": "fitting and comparing behaviour models",

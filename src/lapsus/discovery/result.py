@@ -34,7 +34,7 @@ class Discovery:
     fit         the Fit, with its model comparison
     fitted      the behaviour (BNS) that the fit describes for two items
     runs        the Run of each network, models their trained Models
-    matches     comparison of each network with the fit and the data (matching.py)
+    matches     comparison of each network with the fit and the data (lapsus.study.match)
     mechanisms  answers of each network to the five questions (lapsus.study.mechanism)
     sentences   what was found, in five sentences
     checks      what was checked, failures first
