@@ -202,23 +202,35 @@ def test_everything_that_is_offered_is_there():
         lapsus.nothing
 
 
+def silent_names(tree):
+    """Functions, classes and their members without a docstring that are offered: in `__all__`, or public in a module
+    that has none; of overloads, what they are overloads of says it."""
+    lists = [
+        node.value for node in tree.body if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"
+    ]
+    offered = ast.literal_eval(lists[0]) if lists and isinstance(lists[0], ast.List) else None
+    named = (ast.FunctionDef, ast.ClassDef)
+    for node in (node for node in tree.body if isinstance(node, named)):
+        if node.name.startswith("_") if offered is None else node.name not in offered:
+            continue
+        members = node.body if isinstance(node, ast.ClassDef) else []
+        shown = [one for one in members if isinstance(one, named) and one.name[0] != "_"]
+        yield from [node.name] * (not ast.get_docstring(node))
+        for one in shown:
+            overload = any(ast.unparse(decorator) == "overload" for decorator in one.decorator_list)
+            yield from [f"{node.name}.{one.name}"] * (not overload and not ast.get_docstring(one))
+
+
 def test_every_public_function_and_class_says_what_it_does():
-    silent = []
-    for path in sorted(PACKAGE.rglob("*.py")):
-        tree = tree_of(path)
-        offered = next(
-            (
-                ast.literal_eval(node.value)
-                for node in tree.body
-                if isinstance(node, ast.Assign) and node.targets[0].id == "__all__" and isinstance(node.value, ast.List)
-            ),
-            [],
-        )
-        for node in tree.body:
-            public = isinstance(node, (ast.FunctionDef, ast.ClassDef)) and node.name in offered
-            if public and not ast.get_docstring(node):
-                silent.append(f"{path.relative_to(PACKAGE)}: {node.name}")
+    silent = [
+        f"{path.relative_to(PACKAGE)}: {name}"
+        for path in sorted(PACKAGE.rglob("*.py"))
+        for name in silent_names(tree_of(path))
+    ]
     assert not silent
+    made = "def f(): ...\ndef _g(): ...\nclass A:\n  'It.'\n  def b(self): ...\n  def _c(self): ..."
+    assert list(silent_names(ast.parse(made))) == ["f", "A.b"]
+    assert list(silent_names(ast.parse(f"__all__ = ['_g']\n{made}"))) == ["_g"]
 
 
 def test_modules_do_not_share_names_with_what_they_offer():

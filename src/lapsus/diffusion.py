@@ -34,6 +34,7 @@ class Schedule:
 
     @property
     def T(self) -> int:
+        """Denoising steps."""
         return len(self.beta)
 
     @cached_property
@@ -101,6 +102,7 @@ class Mixture:
 
     @property
     def response_size(self) -> int:
+        """Dimensions d of a response."""
         return self.means.shape[-1]
 
     def sample(self, trials: int, generator: torch.Generator) -> Tensor:

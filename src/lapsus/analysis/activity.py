@@ -52,6 +52,7 @@ class Items:
 
     @property
     def swap(self) -> np.ndarray:
+        """Whether the nearest item is not the cued one, [trial]."""
         return self.recalled != self.cued
 
     @property

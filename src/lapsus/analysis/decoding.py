@@ -48,6 +48,7 @@ class Decoding:
 
     @property
     def at_response(self) -> float:
+        """Area at the last time."""
         return float(self.auc[-1])
 
 

@@ -70,10 +70,12 @@ class Outcomes:
 
     @property
     def swap(self) -> np.ndarray:
+        """Trials that are surely swaps."""
         return self.probability > SURE
 
     @property
     def correct(self) -> np.ndarray:
+        """Trials that are surely correct."""
         return self.correct_probability > SURE
 
     @property

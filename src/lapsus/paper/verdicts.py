@@ -36,6 +36,7 @@ class Claim:
     each: dict[str, Interval] = field(default_factory=dict)
 
     def as_dict(self) -> dict:
+        """Its fields as a dictionary."""
         return asdict(self)
 
 

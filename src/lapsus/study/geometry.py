@@ -33,6 +33,7 @@ class Geometry:
 
     @property
     def fitted(self) -> list[RingPair]:
+        """Pairs of rings that could be fitted."""
         return [pair for row in self.rings for pair in row if pair is not None]
 
 

@@ -55,6 +55,7 @@ class States:
     blocked: list[str]
 
     def counts(self) -> dict[str, int]:
+        """How many members are in each state."""
         return {name: len(names) for name, names in vars(self).items()}
 
 
@@ -99,6 +100,7 @@ class Sweep:
     # --- Where things are; no link leads out of the folder ---
 
     def run_folder(self, member: str) -> Path:
+        """Where the run of a member is."""
         return inside(self.path, "members", member)
 
     def measures_file(self, member: str) -> Path:
@@ -107,20 +109,25 @@ class Sweep:
 
     @property
     def measures_hash(self) -> str:
+        """Eight hexadecimal digits of how is measured."""
         text = json.dumps(self.plan.measure.model_dump(), sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:8]
 
     def claim_file(self, member: str) -> Path:
+        """Where a process says that it works on a member."""
         return inside(self.path, "working", f"{member}.json")
 
     def failures_file(self, member: str) -> Path:
+        """Where failures of a member are written down."""
         return inside(self.path, "failures", f"{member}.jsonl")
 
     def log_file(self, member: str) -> Path:
+        """What a member printed."""
         return inside(self.path, "logs", f"{member}.txt")
 
     @property
     def stop_file(self) -> Path:
+        """A file that asks all workers to stop."""
         return inside(self.path, "stop")
 
     # --- What they say ---
@@ -134,6 +141,7 @@ class Sweep:
         return Run.of(folder, self.plan.experiment(member), trust=True)
 
     def done(self, member: str) -> bool:
+        """Whether a member is trained and measured."""
         return self.measures_file(member).is_file()
 
     def update(self, member: str) -> int:

@@ -24,6 +24,7 @@ class Job:
 
     @property
     def name(self) -> str:
+        """As it is said while it runs."""
         return f"{self.experiment.name}, seed {self.experiment.seed}"
 
     def update(self) -> int:
@@ -31,6 +32,7 @@ class Job:
         return Run.of(self.path, self.experiment).update if holds(self.path, "run") else 0
 
     def done(self) -> bool:
+        """Whether all its updates are made."""
         return self.update() >= self.experiment.updates
 
 

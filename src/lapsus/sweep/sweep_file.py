@@ -85,6 +85,7 @@ class SweepFile(_Section):
 
     @property
     def experiments(self) -> list[str]:
+        """The experiments it names, as a list."""
         return [self.experiment] if isinstance(self.experiment, str) else list(self.experiment)
 
 

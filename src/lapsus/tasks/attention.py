@@ -54,6 +54,7 @@ class AttendedIndexCued(IndexCued):
             raise LapsusError(f"task.evidence_noise is a standard deviation, not {self.evidence_noise}.")
 
     def sample(self, count: int, generator: torch.Generator) -> dict[str, Tensor]:
+        """Conditions with `attended [C]` and `evidence [C]`."""
         return self.with_latent(super().sample(count, generator), generator)
 
     def with_latent(self, conditions: dict[str, Tensor], generator: torch.Generator) -> dict[str, Tensor]:
@@ -64,13 +65,16 @@ class AttendedIndexCued(IndexCued):
         return conditions | {"attended": attended, "evidence": 2.0 * attended - 1 + noise}
 
     def stimuli(self, conditions: dict[str, Tensor]) -> dict[str, Tensor]:
+        """What is shown, with the `evidence [C]` in the epoch `attention`; 0 where nothing says."""
         neutral = torch.zeros(len(conditions["cued"]))
         return super().stimuli(conditions) | {"attention": conditions.get("evidence", neutral)}
 
     def encoder(self, generator: torch.Generator) -> nn.Module:
+        """The learned vectors of the cues, which show the evidence too."""
         return _WithAttention(self._channels, self.items, self.cue_size, generator)
 
     def table(self, conditions: dict[str, Tensor]) -> pd.DataFrame:
+        """The trial table, with attended (1, 2) and evidence."""
         found = super().table(conditions)
         if "attended" in conditions:
             found = found.assign(attended=conditions["attended"].numpy() + 1, evidence=conditions["evidence"].numpy())

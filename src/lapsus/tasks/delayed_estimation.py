@@ -123,6 +123,7 @@ class IndexCued(_DelayedEstimation):
 
     @property
     def stimulus_size(self) -> int:
+        """Channels of the colours and of the cue."""
         return self._channels + self.cue_size
 
     @property
@@ -130,6 +131,7 @@ class IndexCued(_DelayedEstimation):
         return self.items * (2 if self.encoding == "circular" else 1)
 
     def sample(self, count: int, generator: torch.Generator) -> dict[str, Tensor]:
+        """`report [C, N]` and `probe [C, N]` in radians, `cued [C]`."""
         # Items have fixed places, evenly spaced around a ring (two items: opposite), which the network is not told.
         places = torch.arange(self.items) * (2 * math.pi / self.items) - math.pi
         return {
@@ -139,11 +141,13 @@ class IndexCued(_DelayedEstimation):
         }
 
     def stimuli(self, conditions: dict[str, Tensor]) -> dict[str, Tensor]:
+        """Colours [C, channel] while the items are shown, and the index of the cued one [C]."""
         report = conditions["report"]
         shown = torch.cat([torch.cos(report), torch.sin(report)], 1) if self.encoding == "circular" else report
         return {"stimulus": shown, "cue": conditions["cued"].long()}
 
     def encoder(self, generator: torch.Generator) -> nn.Module:
+        """A learned vector for each cue."""
         return _Concatenate(self._channels, self.items, self.cue_size, generator)
 
 
@@ -216,9 +220,11 @@ class FeatureCued(_DelayedEstimation):
 
     @property
     def stimulus_size(self) -> int:
+        """Entries of the projected palimpsest."""
         return self.projection**2
 
     def sample(self, count: int, generator: torch.Generator) -> dict[str, Tensor]:
+        """`report [C, N]` and `probe [C, N]` in radians, `cued [C]`."""
         return {
             "report": sample_features(count, self.items, self.report_margin, generator),
             "probe": sample_features(count, self.items, self.probe_margin, generator),
@@ -238,6 +244,7 @@ class FeatureCued(_DelayedEstimation):
         return {"stimulus": torch.einsum("cnp,cnr->cpr", probe, report), "cue": stripe}
 
     def encoder(self, generator: torch.Generator) -> nn.Module:
+        """Learned projections of both features of the palimpsest."""
         return _Palimpsest(self.tuning_curves, self.projection, generator, self.first_weights)
 
 
@@ -257,6 +264,7 @@ class FeatureCuedLike(FeatureCued):
                 raise LapsusError(f"task.{name} must be a list of distances between 0 and 2 pi.")
 
     def sample(self, count: int, generator: torch.Generator) -> dict[str, Tensor]:
+        """`report [C, 2]` and `probe [C, 2]` in radians, at distances of the lists, and `cued [C]`."""
         pairs = {}
         for name, distances in (("report", self.report_distances), ("probe", self.probe_distances)):
             gap = torch.tensor(distances)[torch.randint(len(distances), (count,), generator=generator)]
