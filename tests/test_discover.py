@@ -236,7 +236,7 @@ def test_other_tables_run_to_a_report(case, tmp_path):
     trials = (
         three_items() if case == "three items" else table(120, "S").drop(columns=["target_probe", "non_target_probe_1"])
     )
-    quick = lambda used, seed: fit(used, "constant", seed=seed)  # noqa: E731
+    quick = lambda used, seed: fit(used, "constant", seed=seed)
     with mock.patch("lapsus.discovery.stages.fit_trials", quick):
         start = str(tiny_start(tmp_path, task))
         found = discover(trials, minutes=MINUTES, output=tmp_path / "out", start_from=start, sizes=QUICK)
@@ -318,7 +318,7 @@ def test_data_without_swaps_have_none_explained(tmp_path):
     rows = table(subject="S")
     rows["response"] = (rows["target"] + np.random.default_rng(0).normal(0, 12, len(rows)) + 180) % 360 - 180
     start = str(tiny_start(tmp_path))
-    quick = lambda used, seed: fit_trials(used, "auto", models=("none", "constant"), seed=seed)  # noqa: E731
+    quick = lambda used, seed: fit_trials(used, "auto", models=("none", "constant"), seed=seed)
     with mock.patch("lapsus.discovery.stages.fit_trials", quick):
         found = discover(rows, minutes=MINUTES, output=tmp_path / "found", start_from=start, sizes=QUICK)
     assert found.fit.name == "none"

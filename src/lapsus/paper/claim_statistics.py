@@ -76,7 +76,7 @@ def one_mode(networks: Networks) -> Interval:
     """Spread of the place between the modes within conditions, relative to the target's, by resampling conditions."""
     table = appendix.averaging_by_condition(networks)
     p, variance = table["probability"].to_numpy(), table["sd"].to_numpy() ** 2
-    statistic = lambda rows: np.sqrt(variance[rows].mean(-1) / (p * (1 - p))[rows].mean(-1))  # noqa: E731
+    statistic = lambda rows: np.sqrt(variance[rows].mean(-1) / (p * (1 - p))[rows].mean(-1))
     return _over_conditions(len(p), statistic, networks.sizes.claim_repeats)
 
 
@@ -115,7 +115,7 @@ def _window(curves: xr.DataArray, when: str) -> np.ndarray:
 def _change(networks: Networks, role: str, first: str, last: str) -> tuple[float, np.ndarray]:
     """Change of alignment between two windows and its bootstrap samples."""
     found = fig3.index_alignment(networks, role)
-    change = lambda curves: _window(curves, last) - _window(curves, first)  # noqa: E731
+    change = lambda curves: _window(curves, last) - _window(curves, first)
     return float(change(found["alignment"])), change(found["resampled"])
 
 
@@ -147,7 +147,7 @@ def index_rise_only(networks: Networks) -> Interval:
 def _sigmoid_gain(networks: Networks, role: str) -> tuple[float, np.ndarray]:
     """Flat minus sigmoid error, negative for a falling sigmoid, and its bootstrap samples over rotations."""
     _, _, fit, resampled = appendix.sigmoid_fits(networks, role)
-    signed = lambda one: one.difference * np.sign(one.y_scale)  # noqa: E731
+    signed = lambda one: one.difference * np.sign(one.y_scale)
     return float(signed(fit)), np.array([signed(one) for one in resampled])
 
 
@@ -168,7 +168,7 @@ def close_more_aligned(networks: Networks) -> Interval:
     curves = fig3.feature_alignment(networks, "feature-smooth-2")
     near, far = (pre_and_post_cue(curves.sel(distance=degrees, drop=True))[0] for degrees in (45, 165))
     rng, repeats = np.random.default_rng(0), networks.sizes.claim_repeats
-    pick = lambda values: values[rng.integers(len(values), size=(repeats, len(values)))].mean(1)  # noqa: E731
+    pick = lambda values: values[rng.integers(len(values), size=(repeats, len(values)))].mean(1)
     return _quantiles(near.mean() - far.mean(), pick(near) - pick(far))
 
 
@@ -330,7 +330,7 @@ def alignment_follows_swaps(networks: Networks, role: str) -> Interval:
     rates = fig2.swap_function(networks, role)
     rate = np.interp(np.radians(curves["distance"].to_numpy()), rates["distance"], rates["rate"])
     rows = np.random.default_rng(0).integers(before.shape[1], size=(networks.sizes.claim_repeats, before.shape[1]))
-    rank = lambda values: stats.spearmanr(values, rate).statistic  # noqa: E731
+    rank = lambda values: stats.spearmanr(values, rate).statistic
     drawn = np.array([rank(before[:, one].mean(1)) for one in rows])
     return resampled_interval(rank(before.mean(1)), drawn)
 

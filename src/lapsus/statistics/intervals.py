@@ -77,5 +77,5 @@ def median_interval(values: np.ndarray) -> Interval:
     median = float(flat[(len(flat) - 1) // 2])
     below = (values <= median).mean(1)
     error = float(below.std(ddof=1)) / np.sqrt(len(below)) if len(below) > 1 else 0.5
-    at = lambda level: float(flat[round(float(np.clip(level, 0, 1)) * (len(flat) - 1))])  # noqa: E731
+    at = lambda level: float(flat[round(float(np.clip(level, 0, 1)) * (len(flat) - 1))])
     return median, at(0.5 - Z95 * error), at(0.5 + Z95 * error)

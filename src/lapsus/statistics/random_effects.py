@@ -42,7 +42,7 @@ def _between(y: np.ndarray, within: np.ndarray) -> float:
     due = len(y) - 1
     if not within.any():
         return float(y.var(ddof=1))
-    surplus = lambda tau2: _weighted(y, within + tau2)[1] - due  # noqa: E731
+    surplus = lambda tau2: _weighted(y, within + tau2)[1] - due
     # A unit without error would weigh infinitely much at tau² = 0.
     least = 0.0 if (within > 0).all() else 1e-12 * float(y.var(ddof=1)) + 1e-300
     if surplus(least) <= 0:

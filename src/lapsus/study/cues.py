@@ -62,7 +62,7 @@ def cues_on_grid(model: Model, size: int, samples: int) -> xr.Dataset:
     task, behaviour = task_and_target(model)
     conditions, seed = task.grid(size, LIMIT), 100_000
     x = _responses(model, conditions, samples, seed)
-    on_grid = lambda values: values.reshape(size, size, *values.shape[1:])  # noqa: E731
+    on_grid = lambda values: values.reshape(size, size, *values.shape[1:])
     cues = np.linspace(-LIMIT, LIMIT, size)
     found = ks_over_cues(
         on_grid(x), lambda x: on_grid(of_target(behaviour.cdf, x.reshape(size**2, -1), conditions)), cues, cues

@@ -204,7 +204,7 @@ def compare(
 
     scatter, stray = beside("scatter"), beside("stray")
     of_network_data, of_fit_data = (None if own is None else predictive(one, own.swap) for one in (network, fitted))
-    at = lambda k: f"{degrees * distance[k]:.0f}°"  # noqa: E731
+    at = lambda k: f"{degrees * distance[k]:.0f}°"
     problems, mad = [], float(np.nanmean(off))
     failing = _failing(mad, scatter, stray)
     if "swaps" in failing:

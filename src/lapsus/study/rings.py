@@ -91,7 +91,7 @@ def normals(simulated: Simulated, colours: int, rotations: int, trials: int) -> 
         swaps.append(swap)
         rows.append(row)
     blank = np.full(units, np.nan)
-    of = lambda k, get, other: np.array([[other if c[k] is None else get(c[k]) for c in row] for row in rows])  # noqa: E731
+    of = lambda k, get, other: np.array([[other if c[k] is None else get(c[k]) for c in row] for row in rows])
     return Normals(
         cued=of(0, lambda r: r.normal, blank),
         uncued=of(1, lambda r: r.normal, blank),
