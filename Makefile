@@ -23,7 +23,7 @@ test: install
 	$(BIN)/python -m pytest
 
 fast: install
-	$(BIN)/python -m pytest -m "not slow and not long"
+	$(BIN)/python -m pytest -m "not slow"
 
 long: install
 	$(BIN)/python -m pytest -m long
@@ -75,7 +75,7 @@ wheels:
 lowest:
 	test -x $(VENV)-lowest/bin/python || $(PYTHON) -m venv $(VENV)-lowest
 	$(VENV)-lowest/bin/python -m pip install -q --disable-pip-version-check -c .ci/lowest.txt ".[test]"
-	$(VENV)-lowest/bin/python -m pytest -W default -m "not slow and not long"
+	$(VENV)-lowest/bin/python -m pytest -W default -m "not slow"
 
 # The site in site/: tutorials run, every link checked, no warning, no network.
 docs: install

@@ -84,6 +84,14 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[SECONDS] = {}
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What is long is slow: `-m "not slow"` stands in the place of the settings' `-m "not long"`."""
+    for item in items:
+        if item.get_closest_marker("long"):
+            item.add_marker("slow")
+
+
 def _processor_seconds() -> float:
     """Of this process, of the children that it has waited for, and of the one that is kept warm."""
     return sum(os.times()[:4]) + sum(process.processor_seconds() for process in RUNNING)

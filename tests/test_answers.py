@@ -7,7 +7,7 @@ import pytest
 from made_networks import cells
 
 from lapsus.analysis import commitment as commitment_analysis
-from lapsus.analysis.activity import items
+from lapsus.analysis.activity import NO_SWAPS, NO_SWAPS_IN_DATA, items, require_trials
 from lapsus.analysis.decoding import decoding
 from lapsus.analysis.kind import kind_of_swaps
 from lapsus.analysis.swap_axis import swap_axis
@@ -194,6 +194,10 @@ def test_the_first_answer_names_when_what_and_which():
     assert "misselection, misbinding" in both and "when, relative to the cue" in both and "2 networks" in both
     none = _mechanism(left_out={"commitment": "no swap trials: every outcome is the same", "kind": "no swap trials"})
     assert first_answer([none]) == "This network makes no swaps to explain."
+    none = _mechanism(left_out={"commitment": NO_SWAPS_IN_DATA})
+    assert first_answer([none]) == "This network makes no swaps to explain."
+    with pytest.raises(LapsusError, match=f"^{NO_SWAPS}$"):
+        require_trials(0, 20, "swap trials")
 
 
 @pytest.mark.slow
@@ -247,22 +251,23 @@ def test_analyse_goes_on_where_it_was_cut(tmp_path, monkeypatch):
     import pandas as pd
     from typer.testing import CliRunner
 
-    from lapsus.cli import analyse as cli, app
+    from lapsus.cli import app
+    from lapsus.report import analyses
 
     asked = []
 
-    def answered(name, opened, steps, seed, threads):
-        asked.append(name if steps is None else (name, steps))
+    def answered(model, progress, **options):
+        asked.append((progress.args[0], model.task.delay))
         if len(asked) == 2:
             raise KeyboardInterrupt
         return _mechanism(commitment=_curve([0, 0, 0, 0.7, 1]), left_out={})
 
-    monkeypatch.setattr(cli, "_analyse", answered)
-    monkeypatch.setattr(cli, "_draw", lambda found, path: None)
+    monkeypatch.setattr(analyses, "analyse", answered)
+    monkeypatch.setattr(analyses, "_draw", lambda found, path: None)
     call = ["analyse", "index-swap-10", "index-swap-5", "-o", str(tmp_path / "out")]
     assert CliRunner().invoke(app, call).exit_code != 0
     done = CliRunner().invoke(app, call)
-    assert done.exit_code == 0 and asked == ["index-swap-10", "index-swap-5", "index-swap-5"]
+    assert done.exit_code == 0 and [name for name, _ in asked] == ["index-swap-10", "index-swap-5", "index-swap-5"]
     assert "index-swap-10:" in done.stdout and "throws the dice" in done.stdout
     rows = pd.read_csv(tmp_path / "out" / "mechanism.csv")
     assert list(rows["network"]) == ["index-swap-10", "index-swap-5"] and rows["half_time"].notna().all()

@@ -237,7 +237,7 @@ def test_modes_are_found_where_they_are():
     assert not both_modes(averaged, places[0], 0.2)
     elsewhere = places[0] + 0.5
     assert modes_at_cues(np.stack([samples, averaged, samples]), [*places[[0, 0]], elsewhere]).tolist() == [1, 0, 0]
-    cdf = lambda z: 0.5 * stats.norm.cdf(z, -1, 0.3) + 0.5 * stats.norm.cdf(z, 1.2, 0.3)  # noqa: E731
+    cdf = lambda z: 0.5 * stats.norm.cdf(z, -1, 0.3) + 0.5 * stats.norm.cdf(z, 1.2, 0.3)
     assert mode_mass(samples, places[0], 0.2, cdf) == pytest.approx(1, abs=0.15)
     assert mode_mass(rng.normal(-1, 0.3, 2000), places[0], 0.2, cdf) == 0
 

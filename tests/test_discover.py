@@ -236,7 +236,7 @@ def test_other_tables_run_to_a_report(case, tmp_path):
     trials = (
         three_items() if case == "three items" else table(120, "S").drop(columns=["target_probe", "non_target_probe_1"])
     )
-    quick = lambda used, seed: fit(used, "constant", seed=seed)  # noqa: E731
+    quick = lambda used, seed: fit(used, "constant", seed=seed)
     with mock.patch("lapsus.discovery.stages.fit_trials", quick):
         start = str(tiny_start(tmp_path, task))
         found = discover(trials, minutes=MINUTES, output=tmp_path / "out", start_from=start, sizes=QUICK)
@@ -318,7 +318,7 @@ def test_data_without_swaps_have_none_explained(tmp_path):
     rows = table(subject="S")
     rows["response"] = (rows["target"] + np.random.default_rng(0).normal(0, 12, len(rows)) + 180) % 360 - 180
     start = str(tiny_start(tmp_path))
-    quick = lambda used, seed: fit_trials(used, "auto", models=("none", "constant"), seed=seed)  # noqa: E731
+    quick = lambda used, seed: fit_trials(used, "auto", models=("none", "constant"), seed=seed)
     with mock.patch("lapsus.discovery.stages.fit_trials", quick):
         found = discover(rows, minutes=MINUTES, output=tmp_path / "found", start_from=start, sizes=QUICK)
     assert found.fit.name == "none"
@@ -326,6 +326,8 @@ def test_data_without_swaps_have_none_explained(tmp_path):
     for name in ("commitment", "transplant", "pushes", "swap_axis", "kind", "decoding", "prediction"):
         assert getattr(mechanism, name) is None and "no swaps in these data" in mechanism.left_out[name]
     assert mechanism.alignment is not None
+    asked = [check["status"] for check in found.checks if check["name"].startswith("Analysis: ")]
+    assert asked == ["not checked"]  # nothing failed
     page = found.report.read_text()
     assert "there are none to explain" in page and page.count("<figcaption>Share of the outcome") == 0
 

@@ -388,7 +388,7 @@ def test_threads_are_settable(monkeypatch):
 def test_what_runs_meanwhile_is_started_once_and_before_the_network(engine, monkeypatch):
     chosen, order = Case(), []
     run = fused._Call.native if engine == "fused" else reference.rollout
-    watched = lambda *arguments, **options: (order.append("network"), run(*arguments, **options))[1]  # noqa: E731
+    watched = lambda *arguments, **options: (order.append("network"), run(*arguments, **options))[1]
     monkeypatch.setattr(*((fused._Call, "native") if engine == "fused" else (reference, "rollout")), watched)
     rollout_and_read_out(*chosen.inputs, engine=engine, meanwhile=lambda: order.append("meanwhile"))
     # The kernel's arrays are laid out before the call: nothing of ours is left to do in the interpreter.

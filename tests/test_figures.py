@@ -175,7 +175,7 @@ def test_unknown_figure_is_refused_with_a_hint(networks):
 
 
 def test_command_line(monkeypatch, tmp_path):
-    made = lambda cls, which, folders=(), trust=False: [SyntheticNetworks(("feature-none",))]  # noqa: E731
+    made = lambda cls, which, folders=(), trust=False: [SyntheticNetworks(("feature-none",))]
     monkeypatch.setattr(Networks, "every_seed", classmethod(made))
     result = CliRunner().invoke(app, ["reproduce", "fig2", "--claims-only", "--json"])
     assert result.exit_code == 0, result.output

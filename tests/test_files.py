@@ -151,6 +151,8 @@ def test_leftovers_do_not_occupy_a_folder(tmp_path):
     assert files.check_place(tmp_path, "run") is True
     with pytest.raises(LapsusError, match="holds a run and is not a discovery"):
         files.check_place(tmp_path, "discovery")
+    assert files.holds(tmp_path, "run") and not files.holds(tmp_path, "sweep")
+    assert not files.holds("no\0folder", "run") and not files.holds("x" * 5000, "run")
 
 
 def _hold(folder, held, leave):

@@ -225,8 +225,8 @@ def test_r_data_that_unpacks_to_very_much_is_refused(tmp_path):
 def test_r_sequences_of_any_length_are_not_made(tmp_path):
     """1:n is saved as n, 1 and 1."""
     pytest.importorskip("rdata")
-    integer = lambda *values: b"".join(int(value).to_bytes(4, "big") for value in values)  # noqa: E731
-    name = lambda text: integer(1) + integer(0x40009, len(text)) + text  # noqa: E731
+    integer = lambda *values: b"".join(int(value).to_bytes(4, "big") for value in values)
+    name = lambda text: integer(1) + integer(0x40009, len(text)) + text
     kind = integer(2) + name(b"compact_intseq") + integer(2) + name(b"base") + integer(2, 13, 1, 13, 254)
     ends = integer(14, 3) + np.array([1e9, 1, 1], ">f8").tobytes()
     data = b"X\n" + integer(3, 0x40000, 0x30500, 5) + b"UTF-8" + integer(238) + kind + ends + integer(254)

@@ -11,6 +11,7 @@ from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
+import conftest
 import pytest
 
 import lapsus
@@ -72,6 +73,12 @@ def test_a_wrong_type_is_refused(copy):
     assert code == 1 and "Incompatible return value type" in said
 
 
+def test_imports_of_the_tree_as_it_is_go_down(monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", str(PACKAGE.parent))
+    code, said = run("lint-imports", "--no-cache", cwd=ROOT)
+    assert code == 0, said
+
+
 @pytest.mark.parametrize(
     "where, line, message",
     [
@@ -97,7 +104,18 @@ def test_make_check_runs_every_tool_and_what_runs_before_a_change_runs_it():
     for tool in ("ruff check .", "ruff format --check .", "lint-imports", "mypy"):
         assert f"$(BIN)/{tool}\n" in recipe, tool
     assert "\nmake check\n" in (ROOT / ".ci" / "run").read_text()
+    assert "run: make check\n" in (ROOT / ".github" / "workflows" / "test.yml").read_text()
     assert SETTINGS["tool"]["mypy"]["packages"] == ["lapsus"]
+
+
+def test_what_is_long_is_slow_too(request):
+    """So that `-m "not slow"` runs neither."""
+    item = pytest.Function.from_parent(request.node.parent, name="test_made", callobj=lambda: None)
+    conftest.pytest_collection_modifyitems([item])
+    assert not item.get_closest_marker("slow")
+    item.add_marker("long")
+    conftest.pytest_collection_modifyitems([item])
+    assert item.get_closest_marker("slow")
 
 
 def rooms():
@@ -184,23 +202,35 @@ def test_everything_that_is_offered_is_there():
         lapsus.nothing
 
 
+def silent_names(tree):
+    """Functions, classes and their members without a docstring that are offered: in `__all__`, or public in a module
+    that has none; of overloads, what they are overloads of says it."""
+    lists = [
+        node.value for node in tree.body if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"
+    ]
+    offered = ast.literal_eval(lists[0]) if lists and isinstance(lists[0], ast.List) else None
+    named = (ast.FunctionDef, ast.ClassDef)
+    for node in (node for node in tree.body if isinstance(node, named)):
+        if node.name.startswith("_") if offered is None else node.name not in offered:
+            continue
+        members = node.body if isinstance(node, ast.ClassDef) else []
+        shown = [one for one in members if isinstance(one, named) and one.name[0] != "_"]
+        yield from [node.name] * (not ast.get_docstring(node))
+        for one in shown:
+            overload = any(ast.unparse(decorator) == "overload" for decorator in one.decorator_list)
+            yield from [f"{node.name}.{one.name}"] * (not overload and not ast.get_docstring(one))
+
+
 def test_every_public_function_and_class_says_what_it_does():
-    silent = []
-    for path in sorted(PACKAGE.rglob("*.py")):
-        tree = tree_of(path)
-        offered = next(
-            (
-                ast.literal_eval(node.value)
-                for node in tree.body
-                if isinstance(node, ast.Assign) and node.targets[0].id == "__all__" and isinstance(node.value, ast.List)
-            ),
-            [],
-        )
-        for node in tree.body:
-            public = isinstance(node, (ast.FunctionDef, ast.ClassDef)) and node.name in offered
-            if public and not ast.get_docstring(node):
-                silent.append(f"{path.relative_to(PACKAGE)}: {node.name}")
+    silent = [
+        f"{path.relative_to(PACKAGE)}: {name}"
+        for path in sorted(PACKAGE.rglob("*.py"))
+        for name in silent_names(tree_of(path))
+    ]
     assert not silent
+    made = "def f(): ...\ndef _g(): ...\nclass A:\n  'It.'\n  def b(self): ...\n  def _c(self): ..."
+    assert list(silent_names(ast.parse(made))) == ["f", "A.b"]
+    assert list(silent_names(ast.parse(f"__all__ = ['_g']\n{made}"))) == ["_g"]
 
 
 def test_modules_do_not_share_names_with_what_they_offer():

@@ -139,8 +139,8 @@ def test_transplants_find_what_carries_the_outcome(monkeypatch):
 
 def test_push_effects_recover_a_slope():
     sizes, rng = np.array([-2.0, 0.0, 2.0]), np.random.default_rng(0)
-    chance = lambda slope: 1 / (1 + np.exp(-(-1 + slope * sizes)))  # noqa: E731
-    draw = lambda slope: rng.binomial(200, chance(slope), (60, 3)) / 200  # noqa: E731
+    chance = lambda slope: 1 / (1 + np.exp(-(-1 + slope * sizes)))
+    draw = lambda slope: rng.binomial(200, chance(slope), (60, 3)) / 200
     found = push_effects(0, sizes, {"axis": draw(0.5), "random": draw(0.0)}, 200)
     assert found.slope["axis"][1] < 0.5 < found.slope["axis"][2]
     assert found.slope["random"][1] < 0 < found.slope["random"][2]
@@ -276,7 +276,7 @@ def _starts(count=200, units=3, seed=0):
 
 def test_bistable_switch_has_three_fixed_points():
     gain = torch.tensor([2.0, 0.0, 0.0], dtype=torch.float64)[:, None]
-    step = lambda r: 0.9 * r + 0.1 * torch.tanh(gain * r)  # noqa: E731
+    step = lambda r: 0.9 * r + 0.1 * torch.tanh(gain * r)
     points, speed = find_slow_points(step, _starts())
     found = points[:, speed < 1e-8].T.numpy()
     kept = found[dynamics_analysis.distinct_points(found, 1e-3)]
@@ -291,7 +291,7 @@ def test_bistable_switch_has_three_fixed_points():
 
 def test_line_attractor_has_one_slow_direction():
     decay = torch.tensor([1.0, 0.8, 0.5], dtype=torch.float64)[:, None]
-    step = lambda r: decay * r  # noqa: E731
+    step = lambda r: decay * r
     points, speed = find_slow_points(step, _starts())
     assert (speed < 1e-8).all() and points[1:].abs().max() < 1e-6
     assert dynamics_analysis.manifold_dimension(points.T.numpy()) == pytest.approx(1, abs=0.15)

@@ -32,7 +32,7 @@ def test_the_exponent_of_growing_errors_is_found(exponent):
 def test_a_random_walk_grows_as_diffusion_and_a_drift_does_not():
     rng = np.random.default_rng(1)
     walk = np.cumsum(0.02 * rng.standard_normal((20_000, max(DELAYS))), 1)
-    median = lambda error: [np.median(np.abs(error[:, delay - 1])) for delay in DELAYS]  # noqa: E731
+    median = lambda error: [np.median(np.abs(error[:, delay - 1])) for delay in DELAYS]
     assert growth(DELAYS, median(walk)).exponent == pytest.approx(1, abs=0.15)
     drift = 0.003 * np.arange(1, 81) * rng.choice([-1, 1], (20_000, 1)) + 0.02 * rng.standard_normal((20_000, 1))
     assert growth(DELAYS, median(drift)).exponent > 1.6

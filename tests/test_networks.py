@@ -54,7 +54,7 @@ def test_readouts_of_different_seeds_are_uniform_rotations():
 def _oracle(model, conditions, c, r, noise, path, forced):
     """One trial of condition c, node by node, straight from the paper's equations. Returns r after every step."""
     task, net = model.task, model.network
-    relu = lambda value: max(value, 0.0)  # noqa: E731
+    relu = lambda value: max(value, 0.0)
     value = {name: tensor.detach().double().numpy() for name, tensor in model.state_dict().items()}
     zr, zp = conditions["report"][c].double().numpy(), conditions["probe"][c].double().numpy()
     cued = int(conditions["cued"][c])

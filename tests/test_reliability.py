@@ -330,19 +330,19 @@ def test_answers_are_kept_when_their_pictures_are_there(copy, monkeypatch, tmp_p
     """Else a disk that is full at a picture would have cost it for good: answers that are there are not asked again."""
     from command import lapsus
 
-    from lapsus.cli import analyse
+    from lapsus.report import analyses
 
     asked = []
     found = SimpleNamespace(to_dict=lambda: asked.append("once more") or {})
-    monkeypatch.setattr(analyse, "_analyse", lambda *_: found)
-    monkeypatch.setattr(analyse, "_beside", lambda *_: {"said": ["so"], "row": {}})
+    monkeypatch.setattr(analyses, "analyse", lambda *_, **__: found)
+    monkeypatch.setattr(analyses, "_beside", lambda *_: {"said": ["so"], "row": {}})
     for draws in (False, True, True):
 
         def draw(found, path, draws=draws):
             if not draws:
                 raise LapsusError("Cannot write the picture.")
 
-        monkeypatch.setattr(analyse, "_draw", draw)
+        monkeypatch.setattr(analyses, "_draw", draw)
         lapsus("analyse", copy, "-o", "answers", cwd=tmp_path, code=0 if draws else 2)
     assert len(asked) == 2
 

@@ -73,6 +73,13 @@ def test_averaging_places_modes_at_zero_and_one():
     )
 
 
+def test_a_robust_sd_is_that_of_a_normal_and_bears_strays():
+    away = np.abs(np.random.default_rng(0).normal(0, 2.0, (3, 200_000)))
+    np.testing.assert_allclose(intervals.robust_sd(away), 2.0, rtol=0.01)
+    away[:, ::100] = 1e6
+    np.testing.assert_allclose(intervals.robust_sd(away), 2.0, rtol=0.03)
+
+
 def test_proportion_interval_covers():
     rng = np.random.default_rng(0)
     hits = rng.binomial(50, 0.1, 4000)

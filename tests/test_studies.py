@@ -28,7 +28,7 @@ ID = "normal-separates"
 
 
 def one_claim(monkeypatch, value, role="feature-smooth-0"):
-    compute = lambda networks, role: (networks.model(role), value)[1]  # noqa: E731
+    compute = lambda networks, role: (networks.model(role), value)[1]
     monkeypatch.setattr(claims, "CLAIMS", {ID: claims.Test("fig4", compute, ((role,),))})
     monkeypatch.setattr(claims, "criteria", lambda: {ID: {}})
 

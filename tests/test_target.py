@@ -58,7 +58,7 @@ def test_a_behaviour_survives_the_experiment_file(behaviour, tmp_path):
 def test_a_plain_function_is_refused_when_an_experiment_is_written():
     from lapsus.training.experiment import to_toml
 
-    plain = lambda gap: 0 * gap  # noqa: E731
+    plain = lambda gap: 0 * gap
     with pytest.raises(LapsusError, match=r"behaviour\.swap is a plain function"):
         describe("behaviour", BNS(plain))
     with pytest.raises(LapsusError, match="plain function"):

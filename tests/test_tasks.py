@@ -5,7 +5,7 @@ import pytest
 import torch
 from scipy import stats
 
-from lapsus import FeatureCued, IndexCued, check_task, circular, streams
+from lapsus import AttendedIndexCued, FeatureCued, IndexCued, check_task, circular, streams
 from lapsus.errors import LapsusError
 from lapsus.tasks import CueCombination, Range
 from lapsus.tasks.delayed_estimation import sample_features
@@ -20,6 +20,7 @@ TASKS = [
     FeatureCued(items=1),
     FeatureCued(items=6, probe_margin=0.3, report_margin=0),
     FeatureCued(kappa=5.0, prestimulus=0, delay=0, denoise=1),
+    AttendedIndexCued(attention=Range(2, 6)),
     FeatureCued(delay=Range(3, 40), cue={"from": 2, "to": 8}),
 ]
 
@@ -132,6 +133,7 @@ def test_table_has_the_cued_items_colour_as_target():
     [
         (lambda: FeatureCued(items=8), "task.probe_margin = 0.7854 rad is impossible for 8 items"),
         (lambda: IndexCued(items=10), "task.report_margin"),
+        (lambda: AttendedIndexCued(attention=-3), "task.attention is a number of steps and cannot be negative"),
         (lambda: IndexCued(delay=-1), "task.delay is a number of steps and cannot be negative"),
         (lambda: IndexCued(denoise=0), "task.denoise must be at least one step"),
         (lambda: IndexCued(items=0), "task.items must be at least 1"),
@@ -175,6 +177,9 @@ def test_a_task_that_varies_is_a_family_of_tasks():
     )
     assert drawn(FeatureCued(), streams.generator(0)) == FeatureCued()
     assert drawn(CueCombination(stimulus=Range(2, 3)), streams.generator(0)).stimulus in (2, 3)
+    attended = AttendedIndexCued(stimulus=Range(2, 5), attention={"from": 4, "to": 8})
+    assert attended.epochs == AttendedIndexCued(stimulus=3, attention=6).epochs
+    assert list(varying(attended)) == ["stimulus", "attention"] and list(attended.epochs)[2] == "attention"
 
 
 @pytest.mark.parametrize(

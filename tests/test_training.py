@@ -131,7 +131,7 @@ def test_a_killed_run_ends_with_the_same_bits(tiny, tmp_path, warm):
     Run.create(tmp_path / "killed", experiment)
     script = f"import lapsus; lapsus.train(lapsus.Run({str(tmp_path / 'killed')!r}), checkpoint_seconds=0.05)"
     kills = 0
-    newest = lambda: max((path.name for path in (tmp_path / "killed").glob("checkpoint-*.json")), default="")  # noqa: E731
+    newest = lambda: max((path.name for path in (tmp_path / "killed").glob("checkpoint-*.json")), default="")
     for attempt in range(40):
         before = newest()
         process = warm.start(script, cwd=tmp_path)

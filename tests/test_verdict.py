@@ -1,6 +1,7 @@
 """The verdict on a network, from responses that were made to be of each kind."""
 
 import math
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -8,6 +9,8 @@ import torch
 from lapsus import circular, streams
 from lapsus.behaviour import BNS, ConstantSwap, NoSwap, SmoothSwap
 from lapsus.library.shipped import shipped
+from lapsus.study.checks import network_checks
+from lapsus.study.mechanism import Mechanism
 from lapsus.study.verdict import LIMITS, verdict
 from lapsus.tasks import FeatureCued
 
@@ -98,3 +101,28 @@ def test_an_excess_over_its_limit_is_not_matched():
     found = shipped()["feature-smooth-2"]["evaluation"]
     said = verdict(found | {"excess": 2 * LIMITS["diffusion"]["excess"]})
     assert said.kind == "still learning" and "excess" in said.sentence
+
+
+@pytest.mark.parametrize(
+    "kind, matched_to, excess, status",
+    [
+        ("diffusion", None, LIMITS["diffusion"]["excess"], ["passed"]),
+        ("diffusion", None, 0.1, ["failed"]),  # as the verdict says on the same page
+        ("diffusion", "a subject", 0.1, ["passed"]),  # a discovery has minutes
+        ("diffusion", "a subject", 0.3, ["failed"]),
+        ("task-optimal", None, 1.5, []),  # never asked to denoise
+    ],
+)
+def test_the_check_of_the_excess_has_the_verdicts_limit(kind, matched_to, excess, status):
+    network = SimpleNamespace(
+        update=1,
+        updates=1,
+        settled=False,
+        evaluation={"excess": excess},
+        mechanism=Mechanism(),
+        match=matched_to,
+        experiment=SimpleNamespace(stage=[SimpleNamespace(objective={"kind": kind})]),
+    )
+    assert [check.status for check in network_checks([network]) if check.name == "Denoising"] == status
+    if matched_to is None:
+        assert verdict({"excess": excess}, kind).matched == (status != ["failed"])

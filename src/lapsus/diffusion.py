@@ -34,6 +34,7 @@ class Schedule:
 
     @property
     def T(self) -> int:
+        """Denoising steps."""
         return len(self.beta)
 
     @cached_property
@@ -81,11 +82,9 @@ def _per_step(values: Tensor, like: Tensor) -> Tensor:
     return values.to(like.dtype).view(-1, *[1] * (like.ndim - 1))
 
 
-def posterior_mean(path: Tensor, schedule: Schedule, x_T: Tensor | None = None) -> Tensor:
-    """mu_q(x_t, x_T) for t = 0 … T - 1 as [T, ...], from the states x_0 … (at least T of them; the last of T + 1 is
-    x_T)."""
-    x_T = path[schedule.T] if x_T is None else x_T
-    x_t = path[: schedule.T]
+def posterior_mean(path: Tensor, schedule: Schedule) -> Tensor:
+    """mu_q(x_t, x_T) for t = 0 … T - 1 as [T, ...], from the states x_0 … x_T [T + 1, ...]."""
+    x_t, x_T = path[: schedule.T], path[schedule.T]
     return _per_step(schedule.from_x_t, x_t) * x_t + _per_step(schedule.from_x_T, x_t) * x_T
 
 
@@ -103,6 +102,7 @@ class Mixture:
 
     @property
     def response_size(self) -> int:
+        """Dimensions d of a response."""
         return self.means.shape[-1]
 
     def sample(self, trials: int, generator: torch.Generator) -> Tensor:

@@ -123,7 +123,7 @@ class Chromium:
             self.send("Input.dispatchKeyEvent", type=kind, key=name, code=name)
 
     def drag(self, start: tuple[float, float], end: tuple[float, float]) -> None:
-        mouse = lambda kind, at, **more: self.send("Input.dispatchMouseEvent", type=kind, x=at[0], y=at[1], **more)  # noqa: E731
+        mouse = lambda kind, at, **more: self.send("Input.dispatchMouseEvent", type=kind, x=at[0], y=at[1], **more)
         mouse("mousePressed", start, button="left", buttons=1, clickCount=1)
         mouse("mouseMoved", end, button="left", buttons=1)
         mouse("mouseReleased", end, button="left", buttons=0, clickCount=1)

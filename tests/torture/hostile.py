@@ -145,15 +145,10 @@ def _activity(folder: Path) -> object:
 
 
 def _analysed(folder: Path) -> object:
-    from unittest import mock
-
-    from lapsus.cli import analyse as command
-    from lapsus.study import mechanism
+    from lapsus.report.analyses import answers_of
     from lapsus.study.sizes import QUICK
 
-    with mock.patch.object(mechanism.analyse, "__kwdefaults__", mechanism.analyse.__kwdefaults__ | {"sizes": QUICK}):
-        path = str(folder / "activity.nc")
-        return command._analyse(path, command._open(path, False), None, 0, 1).to_dict()
+    return answers_of(str(folder / "activity.nc"), threads=1, sizes=QUICK)
 
 
 def _values(folder: Path) -> object:

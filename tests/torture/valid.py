@@ -66,7 +66,7 @@ def make(folder: Path, run_folder: Path, found: Path | None) -> None:
     numbers = trials.table.head(12).select_dtypes("number")
     savemat(tables / "t.mat", {name: values.to_numpy() for name, values in numbers.items()})
     rng = np.random.default_rng(0)
-    angles = lambda *shape: rng.uniform(-3, 3, shape)  # noqa: E731
+    angles = lambda *shape: rng.uniform(-3, 3, shape)
     bays = {"n_items": np.full(6, 3), "target": angles(6), "response": angles(6), "nontarget": angles(6, 2)}
     bays |= {"target_pos": angles(6), "nontarget_pos": angles(6, 2), "delay": np.ones(6)}
     savemat(tables / "bays.mat", bays)

@@ -15,6 +15,8 @@ from lapsus.errors import LapsusError
 from lapsus.statistics.swaps import nearest_item
 
 __all__ = [
+    "NO_SWAPS",
+    "NO_SWAPS_IN_DATA",
     "Items",
     "activity_dataset",
     "behaviour",
@@ -24,7 +26,12 @@ __all__ = [
     "memory",
     "require_trials",
     "two_items",
+    "without_swaps",
 ]
+
+# Why a question about swaps has no answer, where nothing failed: none was made, or none is in the data.
+NO_SWAPS = "no swap trials"
+NO_SWAPS_IN_DATA = "the fit found no swaps in these data, so there are none to explain"
 
 
 @dataclass(frozen=True)
@@ -45,6 +52,7 @@ class Items:
 
     @property
     def swap(self) -> np.ndarray:
+        """Whether the nearest item is not the cued one, [trial]."""
         return self.recalled != self.cued
 
     @property
@@ -237,3 +245,8 @@ def require_trials(count: int, needed: int, what: str) -> None:
     """Raise unless there are enough trials of a kind."""
     if count < needed:
         raise LapsusError(f"no {what}" if count == 0 else f"only {count} {what}, and this analysis needs {needed}")
+
+
+def without_swaps(why: str) -> bool:
+    """Whether a question was left out for want of swaps, by the reason that is given."""
+    return why.startswith((NO_SWAPS, NO_SWAPS_IN_DATA))

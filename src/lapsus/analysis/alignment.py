@@ -43,7 +43,7 @@ class _Group:
 
 def _groups(dataset: xr.Dataset, bins: int, groups: str | None) -> Iterator[_Group]:
     items = two_items(dataset)
-    to_bin = lambda angle: np.floor((angle + np.pi) / (2 * np.pi) * bins).astype(int).clip(0, bins - 1)  # noqa: E731
+    to_bin = lambda angle: np.floor((angle + np.pi) / (2 * np.pi) * bins).astype(int).clip(0, bins - 1)
     colour, other = to_bin(items.response), to_bin(items.distractor)
     m = memory(dataset)
     if groups is None:

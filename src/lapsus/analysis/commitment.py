@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from lapsus.analysis.activity import NO_SWAPS
 from lapsus.errors import LapsusError
 from lapsus.statistics.intervals import Interval, limits
 
@@ -85,7 +86,7 @@ def commitment_curve(
     outcome, times = np.asarray(outcome, dtype=float), np.asarray(times, dtype=float)
     between, total = between_share(outcome)  # [condition, time]
     if total.sum() <= 1e-9:
-        raise LapsusError("no swap trials: every outcome is the same, so there is nothing to decide")
+        raise LapsusError(f"{NO_SWAPS}: every outcome is the same, so there is nothing to decide")
     share = between.sum(0) / np.maximum(total.sum(0), 1e-12)
     rng = np.random.default_rng(seed)
     rows = rng.integers(len(between), size=(repeats, len(between)))

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import xarray as xr
 
-from lapsus.analysis.activity import cue_onset, memory, two_items
+from lapsus.analysis.activity import NO_SWAPS, cue_onset, memory, two_items
 from lapsus.analysis.kind import prediction_model, whitener, without_conjunctions
 from lapsus.analysis.outcomes import outcomes
 from lapsus.analysis.swap_axis import discriminant, roc_area
@@ -48,6 +48,7 @@ class Decoding:
 
     @property
     def at_response(self) -> float:
+        """Area at the last time."""
         return float(self.auc[-1])
 
 
@@ -57,7 +58,7 @@ def decoding(dataset: xr.Dataset, *, folds: int = 5, every: int = 2, seed: int =
     outcome = outcomes(items.response, items.report, items.cued)
     sure = outcome.swap | outcome.correct
     if outcome.swap.sum() < 2 * folds:
-        raise LapsusError(f"only {outcome.swap.sum()} swap trials" if outcome.swap.any() else "no swap trials")
+        raise LapsusError(f"only {outcome.swap.sum()} swap trials" if outcome.swap.any() else NO_SWAPS)
     rng = np.random.default_rng(seed)
     fold = np.empty(len(sure), dtype=int)
     for rows in (np.flatnonzero(outcome.swap), np.flatnonzero(~outcome.swap)):

@@ -55,7 +55,7 @@ def unimodality(angles: np.ndarray, *, repeats: int = 200, seed: int = 0) -> Mod
     angles = np.asarray(angles, dtype=float)
     require_trials(len(angles), 20, "trials")
     rng = np.random.default_rng(seed)
-    to_cell = lambda a: np.floor((a + np.pi) / (2 * np.pi) * _GRID).astype(int) % _GRID  # noqa: E731
+    to_cell = lambda a: np.floor((a + np.pi) / (2 * np.pi) * _GRID).astype(int) % _GRID
     histogram = np.bincount(to_cell(angles), minlength=_GRID).astype(float)
     critical = _critical_bandwidth(histogram)
     drawn = angles[rng.integers(len(angles), size=(repeats, len(angles)))] + critical * rng.standard_normal(

@@ -12,6 +12,7 @@ import numpy as np
 from scipy.special import i0e
 
 from lapsus.circular import difference, distance
+from lapsus.statistics.intervals import robust_sd
 from lapsus.statistics.swaps import nearest_item
 
 __all__ = ["SURE", "Outcomes", "guess_of", "outcomes", "responsibilities", "scatter_of"]
@@ -22,7 +23,7 @@ SURE = 0.9
 
 def scatter_of(response: np.ndarray, report: np.ndarray) -> float:
     """S.d. in radians of responses [trial] about the nearest of the items [trial, item]; the median resists strays."""
-    return float(np.median(nearest_item(response, report)[1]) / 0.6745)
+    return float(robust_sd(nearest_item(response, report)[1]))
 
 
 def guess_of(response: np.ndarray, report: np.ndarray, scatter: float) -> float:
@@ -69,10 +70,12 @@ class Outcomes:
 
     @property
     def swap(self) -> np.ndarray:
+        """Trials that are surely swaps."""
         return self.probability > SURE
 
     @property
     def correct(self) -> np.ndarray:
+        """Trials that are surely correct."""
         return self.correct_probability > SURE
 
     @property

@@ -209,7 +209,7 @@ def swap_axis(
         [roc_area(discriminant_scores(path[:, k], swapped, free, seed=seed), swapped) for k in range(len(times))]
     )
     dimension = effective_dimension(np.concatenate([cell.m for row in cells for cell in row]))
-    mean = lambda values: float(np.mean(values)) if len(values) else float("nan")  # noqa: E731
+    mean = lambda values: float(np.mean(values)) if len(values) else float("nan")
     return SwapAxis(
         auc=float(areas.mean()),
         low=float(low),

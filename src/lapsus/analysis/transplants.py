@@ -52,7 +52,7 @@ def transplant_curves(
     if count == 0:
         raise LapsusError("no condition has both a swap and a correct trial")
     rows = _resampled(count, repeats, seed)
-    mean = lambda values, rows: (values[rows] * pairs[rows][..., None]).sum(-2) / pairs[rows].sum(-1)[..., None]  # noqa: E731
+    mean = lambda values, rows: (values[rows] * pairs[rows][..., None]).sum(-2) / pairs[rows].sum(-1)[..., None]
     whole = np.arange(count)
     curve = {name: mean(values, whole) for name, values in p.items()}
     drawn = {name: mean(values, rows) for name, values in p.items()}

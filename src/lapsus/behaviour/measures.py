@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from lapsus import circular
+from lapsus.behaviour.responsibilities import nearest_item
 from lapsus.protocols import Conditions, HasWeights
 from lapsus.statistics.intervals import median_interval, rate_interval
 from lapsus.statistics.swaps import AWAY, distance_edges, swap_curve as curve_of
@@ -34,7 +35,7 @@ def swap_measures(behaviour: _Reports, conditions: dict[str, Tensor], x_T: Tenso
     K]."""
     response = circular.angle(x_T.permute(1, 2, 0))  # [C, K]
     gap = circular.difference(response[:, None], conditions["report"][:, :, None])  # [C, N, K]
-    nearest, reported = gap.abs().min(1)
+    reported, nearest = nearest_item(conditions, x_T)
     radius = x_T.norm(dim=0)
     curve = swap_curve(behaviour, conditions, gap, reported)
     deviations = [abs(point["rate"] - point["target"]) for point in curve]
@@ -94,7 +95,7 @@ def swap_curve(behaviour: _Reports, conditions: dict[str, Tensor], gap: Tensor, 
     return curve
 
 
-def _responsibilities(gap: Tensor, place: Tensor, bins: int, iterations: int = 80) -> Tensor:
+def _responsibilities(gap: Tensor, place: Tensor, bins: int) -> Tensor:
     """Probability that each item was the one reported, [C, N, K], by EM for a von Mises mixture.
 
     An item competes with odds that depend on its bin (`place` [C, N]; the cued item is in bin `bins`); one
@@ -104,7 +105,7 @@ def _responsibilities(gap: Tensor, place: Tensor, bins: int, iterations: int = 8
     odds = torch.full((bins + 1,), 0.2, dtype=torch.float64)
     odds[bins], uniform = 1.0, 0.02
     kappa = 1 / float(gap.abs().amin(1).square().mean().clamp(1e-4, 4))
-    for _ in range(iterations):
+    for _ in range(80):
         weight = odds[place]
         total = weight.sum(1, keepdim=True)
         i0e = float(torch.special.i0e(torch.tensor(kappa, dtype=torch.float64)))

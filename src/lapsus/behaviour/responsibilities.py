@@ -9,6 +9,7 @@ from torch import Tensor
 
 from lapsus import circular
 from lapsus.protocols import HasMixture
+from lapsus.statistics.swaps import nearest_item as nearest_of
 
 __all__ = ["item_responsibilities", "nearest_item", "swap_probability"]
 
@@ -26,9 +27,8 @@ def item_responsibilities(behaviour: HasMixture, conditions: dict[str, Tensor], 
 def nearest_item(conditions: dict[str, Tensor], x_T: Tensor) -> tuple[Tensor, Tensor]:
     """The item that is nearest to each response x_T [2, C, K], and how near (radians): both [C, K]. Guesses count as
     the item that they happen to be near."""
-    response = circular.angle(x_T.permute(1, 2, 0))
-    gap, item = circular.distance(response[:, None], conditions["report"][:, :, None]).min(1)
-    return item, gap
+    item, gap = nearest_of(circular.angle(x_T.permute(2, 1, 0)).numpy(), conditions["report"].numpy())
+    return torch.from_numpy(item.T), torch.from_numpy(gap.T)
 
 
 def swap_probability(behaviour: HasMixture, conditions: dict[str, Tensor], x_T: Tensor) -> Tensor:

@@ -82,6 +82,7 @@ def run(
 
 def _made(file: Path, output: Path | None, trust: bool) -> "Sweep":
     """The sweep's folder; what cannot be trained is said before it is made."""
+    from lapsus.files import holds
     from lapsus.sweep import Sweep, plan_sweep, read_sweep
     from lapsus.sweep.rehearsal import try_settings
     from lapsus.sweep.subjects import fitted_targets
@@ -93,7 +94,7 @@ def _made(file: Path, output: Path | None, trust: bool) -> "Sweep":
     plan = plan_sweep(described, output, targets)
     for setting in plan.settings.values():
         check_trust(setting.table, file, trust, own=True)
-    if not (output / "manifest.json").is_file():
+    if not holds(output, "sweep"):
         try_settings(plan)
     sweep = Sweep.make(output, plan)
     starts = len({plan.start(name) for name in plan.members} - {None})

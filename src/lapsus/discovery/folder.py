@@ -19,7 +19,7 @@ from lapsus.trials import Trials
 __all__ = ["STAGES", "Folder", "fingerprint"]
 
 FORMAT = "lapsus discovery 1"
-# name → what the user reads while it runs, and its usual share of the time that is not training.
+# name → what the user reads while it runs.
 STAGES = {
     "trials": "reading the trials",
     "fit": "fitting and comparing behaviour models",
@@ -62,6 +62,7 @@ class Folder:
 
     @classmethod
     def open(cls, path: str | Path, identity: str, settings: dict) -> "Folder":
+        """The folder of a discovery of these trials and settings (`identity`); one of others is an error."""
         path = Path(path)
         if check_place(path, "discovery"):
             table = cls.read(path)
@@ -112,6 +113,7 @@ class Folder:
 
     @property
     def settings(self) -> dict:
+        """What the discovery was asked for."""
         return self._table["settings"]
 
     @property

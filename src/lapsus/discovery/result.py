@@ -16,7 +16,7 @@ from lapsus.inference.network_target import fitted_behaviour
 from lapsus.library import Run
 from lapsus.report import DiscoveryContent, discovery_page
 from lapsus.report.words import Facts, five_sentences
-from lapsus.study.checks import Truth, fit_checks, in_order, match_checks, network_checks
+from lapsus.study.checks import EARLIER_VERSION, Truth, fit_checks, in_order, match_checks, network_checks
 from lapsus.study.findings import NetworkFindings, seconds_trained
 from lapsus.study.match import Match
 from lapsus.study.mechanism import QUESTIONS, Mechanism
@@ -29,17 +29,6 @@ __all__ = ["Discovery"]
 
 class Discovery:
     """What `discover` found; its parts are read from its folder when they are first asked for.
-
-    trials      the Trials that were used
-    fit         the Fit, with its model comparison
-    fitted      the behaviour (BNS) that the fit describes for two items
-    runs        the Run of each network, models their trained Models
-    matches     comparison of each network with the fit and the data (matching.py)
-    mechanisms  answers of each network to the five questions (lapsus.study.mechanism)
-    sentences   what was found, in five sentences
-    checks      what was checked, failures first
-    facts       discovery.json
-    report      path of report.html
 
     >>> try:
     ...     lapsus.Discovery("no-such-folder")
@@ -68,10 +57,12 @@ class Discovery:
 
     @property
     def done(self) -> dict[str, float]:
+        """Seconds that each stage took, of those that are done."""
         return self._folder.done
 
     @property
     def settings(self) -> dict:
+        """What it was asked for: source, set size, cueing, minutes, networks, start, seed."""
         return self._folder.settings
 
     def _part(self, name: str, stage: str) -> Any:
@@ -83,24 +74,29 @@ class Discovery:
 
     @cached_property
     def fit(self) -> Fit:
+        """The Fit, with its model comparison."""
         self._part("fit/summary.json", "fit")
         return Fit.load(self._folder.check("fit/fit.nc"))
 
     @property
     def trials(self) -> Trials:
+        """The Trials that were used."""
         return self.fit.trials
 
     @cached_property
     def plan(self) -> dict:
+        """What networks are trained to do, and what they start from (target.json)."""
         return self._part("target.json", "target")
 
     @cached_property
     def fitted(self) -> BNS:
+        """The behaviour (BNS) that the fit describes for two items."""
         with understood(self.path / "target.json"):
             return fitted_behaviour(self.fit, self.settings["set_size"], self.plan["cueing"])
 
     @cached_property
     def runs(self) -> list[Run]:
+        """The Run of each network."""
         with understood(self.path / "target.json"):
             names = [str(name) for name in self.plan["networks"]]
             if not names or any(Path(name).name != name for name in names):
@@ -123,20 +119,24 @@ class Discovery:
 
     @cached_property
     def models(self) -> list[Model]:
+        """The trained Model of each network."""
         return [run.model() for run in self.runs]
 
     @cached_property
     def evaluations(self) -> list[dict]:
+        """What `lapsus.evaluate` measures of each network."""
         with understood(self.path / "evaluation.json"):
             return from_plain(list[dict], self._part("evaluation.json", "evaluate")["evaluations"])
 
     @cached_property
     def matches(self) -> list[Match]:
+        """Comparison of each network with the fit and the data (lapsus.study.match)."""
         with understood(self.path / "evaluation.json"):
             return [from_plain(Match, one) for one in self._part("evaluation.json", "evaluate")["matches"]]
 
     @cached_property
     def mechanisms(self) -> list[Mechanism]:
+        """Answers of each network to the five questions (lapsus.study.mechanism)."""
         with understood(self.path / "analysis.json"):
             return [_mechanism(one) for one in self._part("analysis.json", "analyse")["mechanisms"]]
 
@@ -146,25 +146,30 @@ class Discovery:
 
     @cached_property
     def facts(self) -> dict:
+        """The outcome as plain numbers and sentences (discovery.json)."""
         return self._part("discovery.json", "report")
 
     @property
     def sentences(self) -> list[str]:
+        """What was found, in five sentences."""
         with understood(self.path / "discovery.json"):
             return self.facts["sentences"]
 
     @property
     def checks(self) -> list[dict]:
+        """What was checked, failures first: name, status and text of each."""
         with understood(self.path / "discovery.json"):
             return self.facts["checks"]
 
     @property
     def matched(self) -> bool:
+        """Whether all networks answer as the subject did."""
         with understood(self.path / "discovery.json"):
             return self.facts["matched"]
 
     @property
     def report(self) -> Path:
+        """Path of report.html."""
         return self.path / "report.html"
 
     def networks(self) -> list[NetworkFindings]:
@@ -258,10 +263,7 @@ def _mechanism(plain: dict) -> Mechanism:
     if not _REPLACED & set(plain):
         return from_plain(Mechanism, plain)
     kept = {name: part for name, part in plain.items() if name not in _REPLACED}
-    left_out = dict.fromkeys(
-        QUESTIONS,
-        "this discovery was made by an earlier version, which did not ask it; `lapsus analyse` asks its network",
-    )
+    left_out = dict.fromkeys(QUESTIONS, EARLIER_VERSION)
     for name in ("alignment", "prediction"):
         if set(kept.get(name) or ()) == {"reason"}:
             left_out[name] = kept.pop(name)["reason"]

@@ -14,6 +14,7 @@ import torch
 from tqdm import tqdm
 
 from lapsus import streams
+from lapsus.analysis.activity import NO_SWAPS_IN_DATA
 from lapsus.behaviour import BNS
 from lapsus.behaviour.measures import swap_probability
 from lapsus.discovery.folder import STAGES, Folder, fingerprint
@@ -29,7 +30,7 @@ from lapsus.discovery.target import (
     updates_within,
 )
 from lapsus.errors import LapsusError
-from lapsus.files import locked, subfolder, write_arrays, write_json, write_text
+from lapsus.files import holds, locked, subfolder, write_arrays, write_json, write_text
 from lapsus.inference import Fit, fit as fit_trials
 from lapsus.inference.examine import LEAST_TRIALS, examine
 from lapsus.inference.network_target import fitted_behaviour
@@ -294,7 +295,7 @@ class _Work:
             describe = partial(experiment, fitted, task, start, settings["seed"] + k, name, memory=memory)
             described = describe(updates_within(describe(1000), share))
             path = subfolder(self.folder.path, "networks") / name
-            if not (path / "config.toml").is_file():
+            if not holds(path, "run"):
                 Run.create(path, described, trust)
             names.append(name)
         start = family[0]
@@ -369,8 +370,7 @@ class _Work:
             asked = ALL if swaps else _WITHOUT_SWAPS
             mechanism = analyse(model, only=asked, probe_distance=apart, seed=seed, sizes=sizes)
             if not swaps:
-                reason = "the fit found no swaps in these data, so there are none to explain"
-                left_out = {name: reason for name in ALL if name not in _WITHOUT_SWAPS}
+                left_out = {name: NO_SWAPS_IN_DATA for name in ALL if name not in _WITHOUT_SWAPS}
                 mechanism = replace(mechanism, left_out=mechanism.left_out | left_out)
             write_arrays(place / f"network-{number}.npz", shown_trials(model, mechanism.probe_distance, seed, sizes))
             mechanisms.append(mechanism.without_points)

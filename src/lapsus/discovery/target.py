@@ -70,6 +70,7 @@ class Start:
 
     @property
     def spread(self) -> float:
+        """S.d. of its target's responses in the plane."""
         return float(self.config["behaviour"].get("spread", LEAST_SPREAD))
 
 

@@ -5,7 +5,7 @@ after a kill, a full disk or a power cut there is the old file or the new one, n
 another is made the same way. No link is followed, and only ordinary files are replaced.
 """
 
-from lapsus.files.folders import check_place, file_name, inside, locked, make_folder, new_folder, subfolder
+from lapsus.files.folders import check_place, file_name, holds, inside, locked, make_folder, new_folder, subfolder
 from lapsus.files.netcdf import read_netcdf
 from lapsus.files.plain import from_plain, to_plain
 from lapsus.files.reading import (
@@ -40,6 +40,7 @@ __all__ = [
     "file_name",
     "from_plain",
     "from_toml",
+    "holds",
     "inside",
     "locked",
     "make_folder",

@@ -15,10 +15,12 @@ from lapsus.errors import LapsusError
 from lapsus.files.reading import short
 from lapsus.files.writing import ENDING, NO_LINKS, beside, failure, step, sweep, sync_folder
 
-__all__ = ["check_place", "file_name", "inside", "locked", "make_folder", "new_folder", "subfolder"]
+__all__ = ["check_place", "file_name", "holds", "inside", "locked", "make_folder", "new_folder", "subfolder"]
 
 # What the file of each kind of folder is called that makes it one of ours.
-_MARKERS = {"run": "config.toml", "discovery": "stages.json", "fit": "summary.json"}
+_MARKERS = {"run": "config.toml", "discovery": "stages.json", "fit": "summary.json", "sweep": "manifest.json"}
+# What may be there before it.
+_EARLY = {"sweep": ("members", "targets")}
 _LOCK = ".lock"
 _EXCHANGE, _HERE = 2, -100  # RENAME_EXCHANGE and AT_FDCWD of Linux
 
@@ -61,8 +63,14 @@ def subfolder(folder: str | Path, *names: str) -> Path:
     return make_folder(inside(folder, *names))
 
 
+def holds(folder: str | Path, kind: str) -> bool:
+    """Whether a folder is a `kind` (run, discovery, fit, sweep), by the file that makes it one; no, where no
+    folder can have such a name."""
+    return os.path.isfile(Path(folder) / _MARKERS[kind])
+
+
 def check_place(folder: str | Path, kind: str, belongs: Callable[[Path], bool] | None = None) -> bool:
-    """Is this folder ours? True if it holds a `kind` (run, discovery, fit), False if one can be made there.
+    """Is this folder ours? True if it holds a `kind` (run, discovery, fit, sweep), False if one can be made there.
 
     A folder that holds anything else is an error, and so is one that cannot be written. What writers left unfinished
     counts as nothing. `belongs` says of an entry whether a `kind` has such: where it is given, every entry must. Makes
@@ -84,6 +92,8 @@ def check_place(folder: str | Path, kind: str, belongs: Callable[[Path], bool] |
         raise LapsusError(f"{short(folder)} cannot be a folder here: {reason}; name another one.") from error
     if not os.access(there, os.R_OK | os.W_OK | os.X_OK):
         raise LapsusError(f"{short(folder)} cannot be written: no permission in {short(there)}; name another one.")
+    if _MARKERS[kind] not in held:
+        held = [name for name in held if name not in _EARLY.get(kind, ())]
     if not held:
         return False
     foreign = [name for name in held if belongs is not None and not belongs(place / name)]

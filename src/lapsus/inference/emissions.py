@@ -21,6 +21,7 @@ from torch import Tensor
 from lapsus.errors import LapsusError
 from lapsus.inference.interpolation import cubic_rows
 from lapsus.inference.likelihood import At, Total
+from lapsus.statistics.intervals import robust_sd
 from lapsus.trials import Trials
 
 __all__ = ["EMISSIONS", "Plane", "VariablePrecision", "VonMises", "WrappedStable"]
@@ -387,5 +388,5 @@ def _circular_sd(resultant: np.ndarray) -> np.ndarray:
 def _rough_kappa(trials: Trials) -> float:
     """Concentration of the responses that are near their target; a starting point only."""
     error = np.abs(trials.error)
-    spread = np.median(error[error < 1.0]) / 0.6745 if (error < 1.0).any() else 1.0
+    spread = robust_sd(error[error < 1.0]) if (error < 1.0).any() else 1.0
     return 1 / max(spread, 0.02) ** 2

@@ -44,17 +44,15 @@ class Laplace:
             return self.conditional.theta(torch.tensor(self.centre)[:, None] + self.factor() @ z)[0]
 
 
-def approximate(model: MixtureModel, start: np.ndarray | None = None) -> Laplace:
-    """The approximation of a model's posterior; start [P] saves the search for a starting point."""
-    restarts = []
-    if start is None:
-        starts = [model.initial(level) for level in (STARTS if "level" in model.rows else STARTS[:1])]
-        rough = partial(model.log_joint, thinned=True)
-        tries = [_ascend(rough, point, iterations=15) for point in starts]
-        restarts = [-float(found.fun) for found in tries]
-        start = min(tries, key=lambda found: found.fun).x
-        if model.likelihood().thinned() is not model.likelihood():
-            start = _ascend(rough, start).x
+def approximate(model: MixtureModel) -> Laplace:
+    """The approximation of a model's posterior."""
+    starts = [model.initial(level) for level in (STARTS if "level" in model.rows else STARTS[:1])]
+    rough = partial(model.log_joint, thinned=True)
+    tries = [_ascend(rough, point, iterations=15) for point in starts]
+    restarts = [-float(found.fun) for found in tries]
+    start = min(tries, key=lambda found: found.fun).x
+    if model.likelihood().thinned() is not model.likelihood():
+        start = _ascend(rough, start).x
     # Joint modes of offsets and of their s.d. lie at small s.d.; in conditional coordinates the offsets are integrated
     # over, to the same approximation, so the mode there is one of the s.d. alone. So the way to the joint mode is not
     # walked to its end, and the expansion is renewed until it hardly moves.

@@ -26,6 +26,7 @@ from lapsus.files import (
     Damaged,
     append_line,
     check_place,
+    holds,
     locked,
     make_folder,
     read_bytes,
@@ -86,7 +87,7 @@ class Run:
     def __init__(self, path: str | Path, trust: bool = False):
         self.path, self.trust = Path(path), trust
         config = self.path / "config.toml"
-        if not config.is_file():
+        if not holds(self.path, "run"):
             what = "is not a run folder: it has no config.toml" if self.path.is_dir() else "does not exist"
             raise LapsusError(f"{self.path} {what}. `lapsus train` makes one.")
         self.experiment = read_experiment(config)
@@ -114,7 +115,7 @@ class Run:
     @classmethod
     def of(cls, path: str | Path, experiment: Experiment, trust: bool = False) -> "Run":
         """The run of this experiment in a folder, made if it is not there; a run of another experiment is an error."""
-        if not (Path(path) / "config.toml").is_file():
+        if not holds(path, "run"):
             return cls.create(path, experiment, trust)
         check_trust(experiment.model_dump(), experiment.name, trust, own=True)
         run = cls(path, trust=True)
@@ -353,7 +354,7 @@ def first_model(experiment: Experiment, folder: Path, trust: bool = False) -> Mo
 def _start(name: str, seed: int, folder: Path, trust: bool) -> Model:
     """What start_from names: a run in `folder` with the same seed, a run folder, or a shipped network."""
     for path in (folder / f"{name}-{seed}", folder / name, Path(name)):
-        if (path / "config.toml").is_file():
+        if holds(path, "run"):
             return Run(path, trust).model()
     own = shipped_name(name, seed)
     return load_shipped(own if own in shipped() else name)

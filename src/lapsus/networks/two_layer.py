@@ -31,9 +31,11 @@ class TwoLayer(TimedNetwork):
 
     @property
     def rate_weight(self) -> nn.Parameter:
+        """Weights on the rates [hidden, n]."""
         return self.hidden_weight
 
     def F(self, r: Tensor, drive: Tensor | None, biases: tuple[Tensor, ...]) -> Tensor:
+        """F(r) [n, C, K] of rates r [n, C, K], a drive [C, hidden] and the biases of both layers."""
         act = NONLINEARITIES[self.nonlinearity]
         h = (self.hidden_weight @ r.flatten(1)).view(-1, *r.shape[1:]) + biases[0][:, None, None]
         if drive is not None:

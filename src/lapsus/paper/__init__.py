@@ -1,1 +1,1 @@
-"""The paper's figures, one module each, and what they share: style, networks by role, trial designs, claims."""
+"""The paper's figures, one module each, networks by role, and claims with their statistics."""

@@ -8,6 +8,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from lapsus.analysis.activity import NO_SWAPS
 from lapsus.analysis.alignment import SigmoidFit, sigmoid, sigmoid_against_flat, sigmoid_bootstrap
 from lapsus.analysis.rings import cyclic_alignment
 from lapsus.behaviour import BNS
@@ -156,6 +157,7 @@ def windows_figure(networks: Networks) -> Figure:
 
 
 def windows_table(networks: Networks) -> pd.DataFrame:
+    """Alignment, its mean and s.d. over rotations, by window (steps), probe distance (degrees) and time (steps)."""
     parts = []
     for role, window in WINDOWS.items():
         if role in networks:
@@ -224,7 +226,7 @@ def cyclic_panel(ax: Axes, matrix: np.ndarray, colours: np.ndarray) -> Axes:
 def _cyclic(ax: Axes, networks: Networks) -> Axes:
     found = normals(networks)
     if not np.isfinite(found.cued).any():
-        raise LapsusError("no swap trials")
+        raise LapsusError(NO_SWAPS)
     ax.set_title(f"{len(found.cued)} location pairs", color=GREY, fontsize=6)
     return cyclic_panel(ax, cyclic_alignment(found.cued), found.colours)
 

@@ -6,7 +6,7 @@ import numpy as np
 import xarray as xr
 from scipy import stats
 
-from lapsus.analysis.activity import cue_onset
+from lapsus.analysis.activity import NO_SWAPS, cue_onset
 from lapsus.analysis.alignment import pre_and_post_cue
 from lapsus.analysis.swap_axis import random_cosine
 from lapsus.circular import distance
@@ -50,14 +50,17 @@ def _swap_share(networks: Networks, role: str, noise_scale: float = 1.0) -> Inte
 
 
 def optimal_swaps(networks: Networks) -> Interval:
+    """Share of swaps of the task-optimal network that swaps more."""
     return max(_swap_share(networks, role) for role in ("feature-optimal", "index-optimal"))
 
 
 def swaps_without_noise(networks: Networks) -> Interval:
+    """Share of swaps where the process noise is switched off."""
     return _swap_share(networks, "feature-smooth-0", 0.0)
 
 
 def ablation(networks: Networks, kind: str) -> Interval:
+    """Share of conditions with a second mode at the distractor, the largest over the levels of an ablation."""
     table = fig2.ablations(networks)
     row = table[table["ablation"] == kind].sort_values("share").iloc[-1]
     return float(row["share"]), float(row["low"]), float(row["high"])
@@ -73,11 +76,12 @@ def one_mode(networks: Networks) -> Interval:
     """Spread of the place between the modes within conditions, relative to the target's, by resampling conditions."""
     table = appendix.averaging_by_condition(networks)
     p, variance = table["probability"].to_numpy(), table["sd"].to_numpy() ** 2
-    statistic = lambda rows: np.sqrt(variance[rows].mean(-1) / (p * (1 - p))[rows].mean(-1))  # noqa: E731
+    statistic = lambda rows: np.sqrt(variance[rows].mean(-1) / (p * (1 - p))[rows].mean(-1))
     return _over_conditions(len(p), statistic, networks.sizes.claim_repeats)
 
 
 def averaging_slope(networks: Networks) -> Interval:
+    """Slope of the mean place between the modes over the target's swap probability, by resampling conditions."""
     table = appendix.averaging_by_condition(networks)
     p, mean = table["probability"].to_numpy(), table["mean"].to_numpy()
     if np.ptp(p) < 1e-6:
@@ -111,7 +115,7 @@ def _window(curves: xr.DataArray, when: str) -> np.ndarray:
 def _change(networks: Networks, role: str, first: str, last: str) -> tuple[float, np.ndarray]:
     """Change of alignment between two windows and its bootstrap samples."""
     found = fig3.index_alignment(networks, role)
-    change = lambda curves: _window(curves, last) - _window(curves, first)  # noqa: E731
+    change = lambda curves: _window(curves, last) - _window(curves, first)
     return float(change(found["alignment"])), change(found["resampled"])
 
 
@@ -120,15 +124,18 @@ def _rise(networks: Networks, role: str) -> tuple[float, np.ndarray]:
 
 
 def index_rise(networks: Networks, role: str) -> Interval:
+    """Alignment in 5 steps from cue offset minus that in the first 5 steps of delay 1."""
     return _quantiles(*_rise(networks, role))
 
 
 def index_stays_high(networks: Networks) -> Interval:
+    """Alignment in the last 5 steps minus that in 5 steps from cue offset, smaller of 5 and 10 % swaps."""
     found = [_change(networks, role, "offset", "end") for role in ("index-constant-05", "index-constant-10")]
     return _quantiles(min(v for v, _ in found), np.minimum(*(d for _, d in found)))
 
 
 def index_rise_only(networks: Networks) -> Interval:
+    """Smallest rise of networks that swap minus the largest of those that do not."""
     rises = {role: _rise(networks, role) for role in fig3.INDEX_NETWORKS}
     swaps = [rises[role] for role in ("index-constant-05", "index-constant-10")]
     others = [rises[role] for role in ("index-optimal", "index-none")]
@@ -140,25 +147,28 @@ def index_rise_only(networks: Networks) -> Interval:
 def _sigmoid_gain(networks: Networks, role: str) -> tuple[float, np.ndarray]:
     """Flat minus sigmoid error, negative for a falling sigmoid, and its bootstrap samples over rotations."""
     _, _, fit, resampled = appendix.sigmoid_fits(networks, role)
-    signed = lambda one: one.difference * np.sign(one.y_scale)  # noqa: E731
+    signed = lambda one: one.difference * np.sign(one.y_scale)
     return float(signed(fit)), np.array([signed(one) for one in resampled])
 
 
 def feature_rise(networks: Networks, role: str) -> Interval:
+    """Flat minus sigmoid mean squared error of alignment over time, negative for a falling sigmoid."""
     return _quantiles(*_sigmoid_gain(networks, role))
 
 
 def feature_rise_only(networks: Networks) -> Interval:
+    """The same of the network with probe-dependent swaps minus the largest of the others."""
     gains = {role: _sigmoid_gain(networks, role) for role in fig3.FEATURE_NETWORKS}
     value, drawn = gains.pop("feature-smooth-2")
     return _quantiles(value - max(v for v, _ in gains.values()), drawn - np.max([d for _, d in gains.values()], axis=0))
 
 
 def close_more_aligned(networks: Networks) -> Interval:
+    """Pre-cue alignment at probe distances of 45° minus that at 165°, by resampling rotations."""
     curves = fig3.feature_alignment(networks, "feature-smooth-2")
     near, far = (pre_and_post_cue(curves.sel(distance=degrees, drop=True))[0] for degrees in (45, 165))
     rng, repeats = np.random.default_rng(0), networks.sizes.claim_repeats
-    pick = lambda values: values[rng.integers(len(values), size=(repeats, len(values)))].mean(1)  # noqa: E731
+    pick = lambda values: values[rng.integers(len(values), size=(repeats, len(values)))].mean(1)
     return _quantiles(near.mean() - far.mean(), pick(near) - pick(far))
 
 
@@ -171,6 +181,7 @@ def inside_window(networks: Networks, role: str) -> Interval:
 
 
 def windows_rise(networks: Networks) -> Interval:
+    """The largest `feature_rise` of task-optimal networks, whatever their window."""
     found = [_sigmoid_gain(networks, role) for role in appendix.WINDOWS if role in networks]
     if not found:
         raise LapsusError("no task-optimal feature-cued network")
@@ -181,10 +192,12 @@ def windows_rise(networks: Networks) -> Interval:
 
 
 def misbinding(networks: Networks) -> Interval:
+    """Weight of misbinding at the end of delay 1, swap minus correct trials."""
     return fig4.kinds(networks).weights["misbinding"]
 
 
 def after_cue(networks: Networks) -> Interval:
+    """Weights of misselection and misinterpretation together at the end of delay 2, swap minus correct trials."""
     return fig4.kinds(networks).total
 
 
@@ -198,7 +211,7 @@ def _cells(values: np.ndarray, networks: Networks) -> Interval:
     """Mean over location pairs and colours [configuration, colour], by resampling location pairs."""
     mean = np.array([row[np.isfinite(row)].mean() for row in values if np.isfinite(row).any()])
     if len(mean) == 0:
-        raise LapsusError("no swap trials")
+        raise LapsusError(NO_SWAPS)
     return _resampled_mean(mean, networks)
 
 
@@ -212,7 +225,7 @@ def _resampled_configurations(
     """
     vectors = vectors[np.isfinite(vectors).all((1, 2))]
     if len(vectors) < 2:
-        raise LapsusError("no swap trials")
+        raise LapsusError(NO_SWAPS)
     return _resampled_pairs(np.abs(np.einsum("acu,bdu->abcd", vectors, vectors)), statistic, networks)
 
 
@@ -239,18 +252,22 @@ def _same_minus_opposite(cosine: np.ndarray, different: np.ndarray) -> float:
 
 
 def two_rings(networks: Networks) -> Interval:
+    """Held-out share of variance of the colour within a ring, mean over location pairs and colours."""
     return _cells(fig4.normals(networks).explained, networks)
 
 
 def rings_apart(networks: Networks) -> Interval:
+    """Distance of the rings along their normal, in s.d. of trials about their ring."""
     return _cells(fig4.normals(networks).distance, networks)
 
 
 def normal_shared(networks: Networks) -> Interval:
+    """|cos| between normals of location pairs, of the same colour minus the opposite one."""
     return _resampled_configurations(fig4.normals(networks).cued, _same_minus_opposite, networks)
 
 
 def above_random(networks: Networks) -> Interval:
+    """|cos| between normals of location pairs, same colour, minus that of random directions."""
     found = fig4.normals(networks)
     chance = random_cosine(found.dimension)
     value, low, high = _resampled_configurations(found.cued, _same, networks)
@@ -258,6 +275,7 @@ def above_random(networks: Networks) -> Interval:
 
 
 def either_role(networks: Networks) -> Interval:
+    """|cos| between normals of the cued and the uncued role, minus that of random directions."""
     found = fig4.normals(networks)
     cosine = np.abs((found.cued * found.uncued).sum(-1))
     value, low, high = _cells(cosine, networks)
@@ -276,19 +294,22 @@ def components_shared(networks: Networks) -> Interval:
 def _mean_area(area: np.ndarray, networks: Networks) -> Interval:
     area = area[np.isfinite(area)]
     if len(area) == 0:
-        raise LapsusError("no swap trials")
+        raise LapsusError(NO_SWAPS)
     return _resampled_mean(area, networks)
 
 
 def normal_separates(networks: Networks) -> Interval:
+    """Area under the ROC curve along the normal fitted to the other half of trials."""
     return _mean_area(fig4.normals(networks).area, networks)
 
 
 def axis_separates(networks: Networks) -> Interval:
+    """Held-out area of a linear discriminant at the response, the reported colour held fixed."""
     return _mean_area(fig4.axis_areas(networks), networks)
 
 
 def cyclic(networks: Networks) -> Interval:
+    """Rank correlation of |cos| between normals with the distance of their colours."""
     found = fig4.normals(networks)
     gap = distance(found.colours[:, None], found.colours[None])
     upper = np.triu_indices(len(found.colours))
@@ -309,12 +330,13 @@ def alignment_follows_swaps(networks: Networks, role: str) -> Interval:
     rates = fig2.swap_function(networks, role)
     rate = np.interp(np.radians(curves["distance"].to_numpy()), rates["distance"], rates["rate"])
     rows = np.random.default_rng(0).integers(before.shape[1], size=(networks.sizes.claim_repeats, before.shape[1]))
-    rank = lambda values: stats.spearmanr(values, rate).statistic  # noqa: E731
+    rank = lambda values: stats.spearmanr(values, rate).statistic
     drawn = np.array([rank(before[:, one].mean(1)) for one in rows])
     return resampled_interval(rank(before.mean(1)), drawn)
 
 
 def alignment_push(networks: Networks, role: str) -> Interval:
+    """Log odds of a swap that a push of one s.d. along alignment adds, minus what random directions add."""
     model, sizes = networks.model(role), networks.sizes
     found = pushes(
         model, when="before", conditions=sizes.push_conditions, trials=sizes.push_trials, probe_distance=np.pi / 4
@@ -340,5 +362,6 @@ def fixed_at(networks: Networks, role: str, epoch: str) -> Interval:
 
 
 def prediction_ratio(networks: Networks, role: str) -> Interval:
+    """Odds ratio of a swap for one s.d. of alignment of single trials."""
     _, test = prediction.alignment_and_swaps(networks, role)
     return test.odds_ratio, test.low, test.high

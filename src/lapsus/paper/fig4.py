@@ -8,6 +8,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from lapsus.analysis.activity import NO_SWAPS
 from lapsus.analysis.kind import Kind
 from lapsus.analysis.rings import RingProjection, random_alignment
 from lapsus.analysis.swap_axis import pairwise_cosine, roc_area, roc_curve
@@ -185,7 +186,7 @@ def _kinds(ax: Axes, networks: Networks) -> Axes:
 def _histogram(ax: Axes, networks: Networks) -> Axes:
     found = normals(networks)
     if not np.isfinite(found.cued).any():
-        raise LapsusError("no swap trials")
+        raise LapsusError(NO_SWAPS)
     return normal_histogram(ax, *same_and_opposite(found.cued), found.dimension)
 
 

@@ -141,5 +141,5 @@ def reproduce(
             for part, table in FIGURES[name].tables(networks).items():
                 suffix = "" if part == name else f"-{part}"
                 write_text(folder / f"{name}{suffix}.csv", table.to_csv(index=False, float_format="%.6g"))
-    say = lambda id: begin(f"claim {id}")  # noqa: E731
+    say = lambda id: begin(f"claim {id}")
     return evaluate_claims([networks, *further], set(names), values=values, recorded=recorded, progress=say)

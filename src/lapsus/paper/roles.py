@@ -9,7 +9,7 @@ from typing import Any
 import xarray as xr
 
 from lapsus.errors import LapsusError
-from lapsus.files import read_json
+from lapsus.files import holds, read_json
 from lapsus.library import Run
 from lapsus.library.shipped import load_shipped, shipped, shipped_name
 from lapsus.study.simulation import Simulated, simulate_design, simulate_responses
@@ -96,8 +96,8 @@ def _runs_in(folder: str | Path, trust: bool) -> list[Run]:
     folder = Path(folder)
     if not folder.is_dir():
         raise LapsusError(f"{folder} is not a folder; give the folder that holds run folders.")
-    inside = folder / "members" if (folder / "manifest.json").is_file() else folder
-    found = [folder] if (folder / "config.toml").is_file() else sorted(p.parent for p in inside.glob("*/config.toml"))
+    inside = folder / "members" if holds(folder, "sweep") else folder
+    found = [folder] if holds(folder, "run") else sorted(path for path in inside.glob("*") if holds(path, "run"))
     runs = [Run(path, trust) for path in found if any(path.glob("checkpoint-*.json"))]
     if not runs:
         raise LapsusError(f"{folder} holds no run folder with a checkpoint; `lapsus train` makes them.")
@@ -107,8 +107,7 @@ def _runs_in(folder: str | Path, trust: bool) -> list[Run]:
 def finished_runs(folder: str | Path, trust: bool = False) -> dict[str, Run]:
     """Runs of a folder that are at their end, by name and seed as those that ship: in a sweep, a setting that changes
     nothing goes by the name of its experiment."""
-    manifest = Path(folder) / "manifest.json"
-    settings = read_json(manifest).get("settings", {}) if manifest.is_file() else {}
+    settings = read_json(Path(folder) / "manifest.json").get("settings", {}) if holds(folder, "sweep") else {}
     found = {}
     for run in _runs_in(folder, trust):
         own = settings.get(run.experiment.name, {})

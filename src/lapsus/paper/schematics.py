@@ -168,11 +168,11 @@ def noise_schedule(ax: Axes) -> Axes:
     return ax
 
 
-def schedule_table(T: int = 40) -> pd.DataFrame:
-    """Columns t, beta, sigma, alpha_bar."""
-    schedule = linear_schedule(T)
+def schedule_table() -> pd.DataFrame:
+    """Columns t, beta, sigma, alpha_bar, a row for each of the 40 steps."""
+    schedule = linear_schedule(40)
     return pd.DataFrame(
-        {"t": np.arange(T), "beta": schedule.beta, "sigma": schedule.sigma, "alpha_bar": schedule.alpha_bar[:-1]}
+        {"t": np.arange(40), "beta": schedule.beta, "sigma": schedule.sigma, "alpha_bar": schedule.alpha_bar[:-1]}
     )
 
 

@@ -36,6 +36,7 @@ class Claim:
     each: dict[str, Interval] = field(default_factory=dict)
 
     def as_dict(self) -> dict:
+        """Its fields as a dictionary."""
         return asdict(self)
 
 
@@ -56,7 +57,7 @@ def judge(id: str, value: float, low: float, high: float) -> Claim:
         verdict = "holds" if low > rule["above"] else "does not hold" if high <= rule["above"] else "undecided"
     else:
         verdict = "holds" if high < rule["below"] else "does not hold" if low >= rule["below"] else "undecided"
-    finite = lambda number: float(number) if math.isfinite(number) else None  # noqa: E731
+    finite = lambda number: float(number) if math.isfinite(number) else None
     return Claim(
         id, rule["claim"], rule["statistic"], finite(value), finite(low), finite(high), rule.get("paper"), verdict
     )

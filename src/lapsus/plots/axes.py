@@ -9,22 +9,17 @@ from lapsus.plots.style import wheel
 
 __all__ = ["cloud"]
 
+# Colours of the two items, cued first, and the radius at which they are drawn.
+_REPORTS, _RADIUS = (0.0, -2 * np.pi / 3), 2.5
 
-def cloud(
-    ax: Axes,
-    x: np.ndarray,
-    *,
-    colours: np.ndarray | None = None,
-    reports: tuple[float, ...] = (0.0, -2 * np.pi / 3),
-    radius: float = 2.5,
-    limit: float = 3.6,
-) -> Axes:
+
+def cloud(ax: Axes, x: np.ndarray, *, colours: np.ndarray | None = None, limit: float = 3.6) -> Axes:
     """Samples x [trial, 2] coloured by the response they mean (or by `colours`), items as rings of their colour, cued
     first."""
-    ax.add_artist(Circle((0, 0), radius, fill=False, ec="0.8", lw=0.5))
+    ax.add_artist(Circle((0, 0), _RADIUS, fill=False, ec="0.8", lw=0.5))
     shown = angle(x) if colours is None else colours
     ax.scatter(x[:, 0], x[:, 1], s=1.6, c=wheel(shown), lw=0, rasterized=True)
-    for k, report in enumerate(reports):
-        ax.plot(*embed(report, radius), marker="o" if k == 0 else "s", mfc="none", mec="k", ms=6, mew=0.7)
+    for k, report in enumerate(_REPORTS):
+        ax.plot(*embed(report, _RADIUS), marker="o" if k == 0 else "s", mfc="none", mec="k", ms=6, mew=0.7)
     ax.set(aspect="equal", xlim=(-limit, limit), ylim=(-limit, limit), xticks=[], yticks=[])
     return ax

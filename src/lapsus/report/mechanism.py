@@ -7,6 +7,7 @@ swap trials enough to tell it from the others.
 
 import numpy as np
 
+from lapsus.analysis.activity import without_swaps
 from lapsus.analysis.kind import Kind
 from lapsus.analysis.trialwise import AlignmentTest
 from lapsus.study.mechanism import TELLS, Mechanism, parting
@@ -96,7 +97,7 @@ def first_answer(found: list[Mechanism]) -> str:
     """When, what and which kind, in words that need no definition, and how sure that is; one network or several."""
     if all(one.commitment is None and one.kind is None for one in found):
         why = found[0].left_out.get("commitment", "it was not asked")
-        if why.startswith("no swap trials"):
+        if without_swaps(why):
             return f"{'This network makes' if len(found) == 1 else 'These networks make'} no swaps to explain."
         return f"How swaps come about is not known: {why}."
     parts = [_first_when(found)]

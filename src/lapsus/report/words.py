@@ -124,14 +124,14 @@ def _swap_function(fit: dict[str, Any]) -> str:
             "The data give no reason to say that non-targets are reported at all: the swap rate is taken to be zero, "
             "and nothing can be said about what it depends on."
         )
-    interval = lambda row: f"{row['p_swap']:.3f} [{row['p_low']:.3f}, {row['p_high']:.3f}]"  # noqa: E731
+    interval = lambda row: f"{row['p_swap']:.3f} [{row['p_low']:.3f}, {row['p_high']:.3f}]"
     if fit["model"] == "constant":
         return (
             f"A single non-target is reported with probability {interval(rows[0])} whatever its distance (95 % band in"
             " brackets)."
         )
     if fit["model"] == "both":
-        at = lambda d: min(rows, key=lambda r: abs(r["distance"] - d) + abs(r["report_distance"] - d))  # noqa: E731
+        at = lambda d: min(rows, key=lambda r: abs(r["distance"] - d) + abs(r["report_distance"] - d))
         return (
             f"With one non-target, p(swap) is {interval(at(np.pi / 4))} for items {_apart(at(np.pi / 4))} and "
             f"{interval(at(np.pi))} for items opposite in both (95 % bands)."

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import optimize, stats
 
+from lapsus.statistics.intervals import robust_sd
+
 __all__ = ["Ensemble", "ensemble_mean", "outliers"]
 
 
@@ -40,7 +42,7 @@ def _between(y: np.ndarray, within: np.ndarray) -> float:
     due = len(y) - 1
     if not within.any():
         return float(y.var(ddof=1))
-    surplus = lambda tau2: _weighted(y, within + tau2)[1] - due  # noqa: E731
+    surplus = lambda tau2: _weighted(y, within + tau2)[1] - due
     # A unit without error would weigh infinitely much at tau² = 0.
     least = 0.0 if (within > 0).all() else 1e-12 * float(y.var(ddof=1)) + 1e-300
     if surplus(least) <= 0:
@@ -76,12 +78,10 @@ def ensemble_mean(values: np.ndarray, errors: np.ndarray | None = None, level: f
 
 
 def outliers(values: np.ndarray) -> np.ndarray:
-    """Which units [unit] lie further than 3.5 robust s.d. (1.4826 times the median distance from the median) from
-    the median; none where there are fewer than five."""
+    """Which units [unit] lie further than 3.5 robust s.d. from the median; none where there are fewer than five."""
     y = np.asarray(values, float)
     known = np.isfinite(y)
     if known.sum() < 5:
         return np.zeros(len(y), bool)
     away = np.abs(y - np.median(y[known]))
-    spread = 1.4826 * np.median(away[known])
-    return known & (away > 3.5 * spread) & (away > 1e-9 * np.abs(y[known]).max(initial=0.0))
+    return known & (away > 3.5 * robust_sd(away[known])) & (away > 1e-9 * np.abs(y[known]).max(initial=0.0))

@@ -6,17 +6,22 @@ from typing import Any
 
 import numpy as np
 
+from lapsus.analysis.activity import without_swaps
 from lapsus.inference.examine import FEW_SWAPS
 from lapsus.study.findings import Check, NetworkFindings
 from lapsus.study.match import SCATTER_RATIO, TOLERANCE, Match
+from lapsus.study.verdict import DISCOVERY_EXCESS, limits_of
 
-__all__ = ["Truth", "fit_checks", "in_order", "match_checks", "network_checks"]
+__all__ = ["EARLIER_VERSION", "Truth", "fit_checks", "in_order", "match_checks", "network_checks"]
 
-LARGEST_EXCESS = 0.2
 LEAST_TRAINED = 0.8
 LEAST_COVERED = 0.9
 # Standard errors by which a model must predict better to be needed, and the Pareto k that a trial may have at most.
 NEEDED, LARGEST_K = 2, 0.7
+# Why a discovery of version 0.1 has no answer.
+EARLIER_VERSION = (
+    "this discovery was made by an earlier version, which did not ask it; `lapsus analyse` asks its network"
+)
 # Worst first.
 STATES = ("failed", "not checked", "nearly", "passed")
 # Models that have all that a model has, itself among them.
@@ -64,12 +69,22 @@ def network_checks(networks: list[NetworkFindings]) -> list[Check]:
                 " It was matched with a margin and the excess no longer fell, so the rest was spared.",
             )
         found.append(Check("Training reached its end", state, f"{done:,} of {of:,} updates{which}.{early}"))
-        excess = network.evaluation.get("excess")
-        if excess is not None:
-            text = f"Excess loss over the exact Bayes denoiser {excess:.3f}{which} (0 is perfect; below"
-            found.append(_check("Denoising", excess < LARGEST_EXCESS, f"{text} {LARGEST_EXCESS} passes)."))
+        found += _excess_check(network, which)
         found += _mechanism_checks(network, which)
     return found + _agreement(networks)
+
+
+def _excess_check(network: NetworkFindings, which: str) -> list[Check]:
+    """Whether it denoises well enough; one that was never asked to has no limit."""
+    excess = network.evaluation.get("excess")
+    if excess is None:
+        return []
+    own = limits_of(network.experiment.stage[-1].objective["kind"]).get("excess")
+    limit = own if network.match is None else DISCOVERY_EXCESS
+    if limit is None:
+        return []
+    text = f"Excess loss over the exact Bayes denoiser {excess:.3f}{which} (0 is perfect; at most {limit} passes)."
+    return [_check("Denoising", excess <= limit, text)]
 
 
 def _mechanism_checks(network: NetworkFindings, which: str) -> list[Check]:
@@ -82,7 +97,7 @@ def _mechanism_checks(network: NetworkFindings, which: str) -> list[Check]:
     found = [
         _check(
             f"Analysis: {', '.join(parts)}",
-            None if why.startswith(("no swap trials", "this discovery")) else False,
+            None if without_swaps(why) or why == EARLIER_VERSION else False,
             f"It could not be made{which}: {why}.",
         )
         for why, parts in reasons.items()

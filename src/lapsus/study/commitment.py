@@ -3,6 +3,7 @@
 import numpy as np
 import torch
 
+from lapsus.analysis.activity import NO_SWAPS
 from lapsus.analysis.commitment import Commitment, commitment_curve
 from lapsus.errors import LapsusError
 from lapsus.study.replay import Replay, probe_conditions, step_times
@@ -45,7 +46,7 @@ def commitment(
     first = shared.initial(1, seed)
     went, path = shared.run(first, seed, keep=True, threads=threads)
     if not shared.swaps(went).swap.any():
-        raise LapsusError("no swap trials")
+        raise LapsusError(NO_SWAPS)
     found = []
     for step in steps:
         if step == steps[-1]:

@@ -53,16 +53,16 @@ def of_target(function: Callable[..., torch.Tensor], values: np.ndarray, conditi
     return function(torch.tensor(values, dtype=torch.float64), conditions).numpy()
 
 
-def cues_on_grid(model: Model, size: int, samples: int, seed: int = 100_000) -> xr.Dataset:
+def cues_on_grid(model: Model, size: int, samples: int) -> xr.Dataset:
     """The network's responses[s_v, s_a, sample] on the grid, their ks[s_v, s_a], whether the target is `bimodal`
     there and whether the network has `both_modes`, and the `mode_mass` at the rarer of them relative to the target's;
     `target_both_modes` is the same for as many samples of the target, and
     `exact_ks` the distance of the exact denoiser run through the network's schedule: what a perfect network would
     have."""
     task, behaviour = task_and_target(model)
-    conditions = task.grid(size, LIMIT)
+    conditions, seed = task.grid(size, LIMIT), 100_000
     x = _responses(model, conditions, samples, seed)
-    on_grid = lambda values: values.reshape(size, size, *values.shape[1:])  # noqa: E731
+    on_grid = lambda values: values.reshape(size, size, *values.shape[1:])
     cues = np.linspace(-LIMIT, LIMIT, size)
     found = ks_over_cues(
         on_grid(x), lambda x: on_grid(of_target(behaviour.cdf, x.reshape(size**2, -1), conditions)), cues, cues
@@ -99,24 +99,24 @@ def modes_at_cues(responses: np.ndarray, places: np.ndarray) -> np.ndarray:
     )
 
 
-def modes_on_grid(model: Model, size: int, samples: int, seed: int = 300_000) -> np.ndarray:
+def modes_on_grid(model: Model, size: int, samples: int) -> np.ndarray:
     """At each pair of cues of a grid for which the target is clearly bimodal: has the network both modes?"""
     task, behaviour = task_and_target(model)
     conditions = task.grid(size, LIMIT)
     places = bimodal(X, of_target(behaviour.density, X, conditions))
     two = np.isfinite(places[:, 0])
     conditions = {name: cue[torch.as_tensor(two)] for name, cue in conditions.items()}
-    return modes_at_cues(_responses(model, conditions, samples, seed), places[two])
+    return modes_at_cues(_responses(model, conditions, samples, 300_000), places[two])
 
 
-def along_vision(model: Model, points: int, samples: int, seed: int = 200_000) -> xr.Dataset:
+def along_vision(model: Model, points: int, samples: int) -> xr.Dataset:
     """Responses[s_v, sample] for s_a = 0, and the target's density[s_v, z_a]."""
     _, behaviour = task_and_target(model)
     s_v = np.linspace(-LIMIT, LIMIT, points)
     conditions = {"s_v": torch.tensor(s_v, dtype=torch.float32), "s_a": torch.zeros(points)}
     return xr.Dataset(
         {
-            "responses": (("s_v", "sample"), _responses(model, conditions, samples, seed)),
+            "responses": (("s_v", "sample"), _responses(model, conditions, samples, 200_000)),
             "density": (("s_v", "z_a"), of_target(behaviour.density, X, conditions)),
         },
         coords={"s_v": s_v, "z_a": X},

@@ -23,7 +23,7 @@ def colour_pairs() -> np.ndarray:
 
 
 def _both_cues(report: np.ndarray, probe: np.ndarray, **extra: np.ndarray) -> dict[str, np.ndarray]:
-    double = lambda values: np.concatenate([values, values])  # noqa: E731
+    double = lambda values: np.concatenate([values, values])
     cued = np.repeat([0, 1], len(report))
     return {"report": double(report), "probe": double(probe), "cued": cued} | {
         name: double(v) for name, v in extra.items()

@@ -13,7 +13,7 @@ from lapsus.engine import normal
 from lapsus.errors import LapsusError
 from lapsus.library import Run, Shipped, load
 from lapsus.protocols import HasMixture
-from lapsus.statistics.intervals import Z95
+from lapsus.statistics.intervals import Z95, robust_sd
 from lapsus.training.model import Model
 from lapsus.training.objectives import denoising_loss, exact_loss
 
@@ -46,7 +46,7 @@ def scatter(model: Model, conditions: int, trials: int) -> float:
     """Robust s.d. of the responses around the nearest item, in radians."""
     drawn = model.task.sample(conditions, streams.generator("memory variance"))
     _, gap = nearest_item(drawn, respond(model, drawn, trials, 0))
-    return 1.4826 * float(gap.median())
+    return float(robust_sd(gap.numpy().ravel()))
 
 
 @torch.no_grad()

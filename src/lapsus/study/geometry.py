@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from lapsus.analysis.activity import NO_SWAPS
 from lapsus.analysis.ring_fit import RingPair, fit_ring_pair
 from lapsus.analysis.swap_axis import Reports, SwapAxis, swap_axis
 from lapsus.circular import distance, wrap
@@ -32,6 +33,7 @@ class Geometry:
 
     @property
     def fitted(self) -> list[RingPair]:
+        """Pairs of rings that could be fitted."""
         return [pair for row in self.rings for pair in row if pair is not None]
 
 
@@ -86,7 +88,7 @@ def report_cells(
     trial_run = Replay.of(model, probe_conditions(model, 512, seed, abs(wrap(pairs[0, 1] - pairs[0, 0]))))
     rate = float((trial_run.swaps(trial_run.run(trial_run.initial(1, seed), seed, threads=threads)[0])).swap.mean())
     if rate == 0:
-        raise LapsusError("no swap trials")
+        raise LapsusError(NO_SWAPS)
     given, label = _conditions(model, pairs, colours, free=16)
     cell = label[:, 0] * len(colours) + label[:, 1]
     share = np.bincount(cell).min() / 2

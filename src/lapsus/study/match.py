@@ -16,6 +16,7 @@ from scipy import stats
 from lapsus import circular, streams
 from lapsus.behaviour import BNS
 from lapsus.inference import Fit
+from lapsus.statistics.intervals import robust_sd
 from lapsus.statistics.swaps import AWAY, distance_edges, nearest_item, rate_by_distance
 from lapsus.study.evaluation import respond
 from lapsus.study.sizes import FULL, Sizes
@@ -135,7 +136,7 @@ class _Statistics:
 def _statistics(report: np.ndarray, gap: np.ndarray, response: np.ndarray, edges: np.ndarray) -> _Statistics:
     """report [T, 2] with the cued item first, gap [T] the distance in the binned feature, response [..., T]."""
     item, near = nearest_item(response, report)
-    return _Statistics(rate_by_distance(item > 0, gap, edges), 1.4826 * np.median(near, -1), (near > AWAY).mean(-1))
+    return _Statistics(rate_by_distance(item > 0, gap, edges), robust_sd(near), (near > AWAY).mean(-1))
 
 
 def network_responses(
@@ -203,7 +204,7 @@ def compare(
 
     scatter, stray = beside("scatter"), beside("stray")
     of_network_data, of_fit_data = (None if own is None else predictive(one, own.swap) for one in (network, fitted))
-    at = lambda k: f"{degrees * distance[k]:.0f}°"  # noqa: E731
+    at = lambda k: f"{degrees * distance[k]:.0f}°"
     problems, mad = [], float(np.nanmean(off))
     failing = _failing(mad, scatter, stray)
     if "swaps" in failing:

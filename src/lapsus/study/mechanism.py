@@ -16,7 +16,7 @@ import pandas as pd
 import torch
 import xarray as xr
 
-from lapsus.analysis.activity import two_items
+from lapsus.analysis.activity import NO_SWAPS, two_items
 from lapsus.analysis.commitment import Commitment
 from lapsus.analysis.decoding import Decoding, decoding
 from lapsus.analysis.dynamics import Dynamics
@@ -268,7 +268,7 @@ def kind_of_trials(simulated: Simulated, count: int) -> Kind:
 def _prediction(dataset: xr.Dataset, sizes: Sizes, groups: str | None = None) -> AlignmentTest:
     """The paper's untested prediction: are trials with better aligned colours before the cue swapped more often?"""
     if not two_items(dataset).swap.any():
-        raise LapsusError("no swap trials")
+        raise LapsusError(NO_SWAPS)
     return alignment_predicts_swaps(trial_alignment(dataset, groups=groups), repeats=sizes.repeats)
 
 

@@ -54,6 +54,7 @@ class Replay:
     @classmethod
     @torch.no_grad()
     def of(cls, model: Model, conditions: dict[str, Tensor]) -> "Replay":
+        """Conditions with what this network is shown of them."""
         return cls(model, conditions, *model.inputs(conditions))
 
     def each(self, times: int, seed: int = 0) -> "Replay":
@@ -66,6 +67,7 @@ class Replay:
 
     @property
     def count(self) -> int:
+        """How many conditions."""
         return len(self.conditions["cued"])
 
     def initial(self, trials: int, seed: int) -> Tensor:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lapsus.analysis.activity import memory, two_items
+from lapsus.analysis.activity import NO_SWAPS, memory, two_items
 from lapsus.analysis.ring_fit import RingPair, fit_ring_pair
 from lapsus.analysis.rings import RingProjection, fit_rings, ring_geometry
 from lapsus.analysis.swap_axis import discriminant_scores, effective_dimension, roc_area
@@ -91,7 +91,7 @@ def normals(simulated: Simulated, colours: int, rotations: int, trials: int) -> 
         swaps.append(swap)
         rows.append(row)
     blank = np.full(units, np.nan)
-    of = lambda k, get, other: np.array([[other if c[k] is None else get(c[k]) for c in row] for row in rows])  # noqa: E731
+    of = lambda k, get, other: np.array([[other if c[k] is None else get(c[k]) for c in row] for row in rows])
     return Normals(
         cued=of(0, lambda r: r.normal, blank),
         uncued=of(1, lambda r: r.normal, blank),
@@ -120,7 +120,7 @@ def axis_areas(simulated: Simulated, rotations: int, trials: int) -> np.ndarray:
         for colour in range(4):
             own = (label == colour) & (items.recalled == 0)
             if items.swap[own].sum() < LEAST:
-                raise LapsusError("no swap trials" if not items.swap.any() else "too few swap trials")
+                raise LapsusError(NO_SWAPS if not items.swap.any() else "too few swap trials")
             free = items.report[own, 1]
             areas.append(roc_area(discriminant_scores(m[own], items.swap[own], free), items.swap[own]))
         found.append(np.mean(areas))

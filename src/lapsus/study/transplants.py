@@ -8,6 +8,7 @@ noise, and what counts is how often it ends in a swap.
 import numpy as np
 import torch
 
+from lapsus.analysis.activity import NO_SWAPS
 from lapsus.analysis.kind import prediction_model
 from lapsus.analysis.transplants import Push, Transplant, push_effects, transplant_curves
 from lapsus.circular import embed
@@ -53,7 +54,7 @@ def transplants(
             second = np.where(first == second, b[(np.searchsorted(b, second) + 1) % len(b)], second)
             chosen.append(c * trials + np.stack([rng.choice(a, take, replace=False), first, second], 1))
     if not chosen:
-        raise LapsusError("no swap trials" if not swap.any() else "no condition has both a swap and a correct trial")
+        raise LapsusError(NO_SWAPS if not swap.any() else "no condition has both a swap and a correct trial")
     donors = np.concatenate(chosen)
     readout = model.network.readout
     onto = readout.T @ readout

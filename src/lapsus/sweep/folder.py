@@ -22,6 +22,8 @@ from pathlib import Path
 from lapsus.errors import LapsusError
 from lapsus.files import (
     append_line,
+    check_place,
+    holds,
     inside,
     make_folder,
     read_bytes,
@@ -53,6 +55,7 @@ class States:
     blocked: list[str]
 
     def counts(self) -> dict[str, int]:
+        """How many members are in each state."""
         return {name: len(names) for name, names in vars(self).items()}
 
 
@@ -62,7 +65,7 @@ class Sweep:
     def __init__(self, path: str | Path):
         self.path = Path(path)
         file = self.path / "manifest.json"
-        if not file.is_file():
+        if not holds(self.path, "sweep"):
             what = "is not the folder of a sweep" if self.path.is_dir() else "does not exist"
             raise LapsusError(f"{self.path} {what}. `lapsus sweep` makes one.")
         try:
@@ -81,10 +84,8 @@ class Sweep:
     def make(cls, path: str | Path, plan: Plan) -> "Sweep":
         """The folder of this plan: new, or the one that is there if the plan only adds to it."""
         path = Path(path)
-        if path.exists() and not path.is_dir():
-            raise LapsusError(f"{path} is not a folder; name another one.")
         table = {"format": FORMAT, "hash": plan.hash} | plan.as_dict()
-        if (path / "manifest.json").is_file():
+        if check_place(path, "sweep"):
             try:
                 before = cls(path)
             except LapsusError:
@@ -93,16 +94,13 @@ class Sweep:
                 _check_adds(before, plan)
                 if before.hash == plan.hash:
                     return before
-        elif path.is_dir() and any(
-            entry.name not in ("members", "targets") for entry in path.iterdir() if not entry.name.endswith(".partial")
-        ):
-            raise LapsusError(f"{path} is there already and is not a sweep; name another folder.")
         write_json(make_folder(path) / "manifest.json", table)
         return cls(path)
 
     # --- Where things are; no link leads out of the folder ---
 
     def run_folder(self, member: str) -> Path:
+        """Where the run of a member is."""
         return inside(self.path, "members", member)
 
     def measures_file(self, member: str) -> Path:
@@ -111,20 +109,25 @@ class Sweep:
 
     @property
     def measures_hash(self) -> str:
+        """Eight hexadecimal digits of how is measured."""
         text = json.dumps(self.plan.measure.model_dump(), sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:8]
 
     def claim_file(self, member: str) -> Path:
+        """Where a process says that it works on a member."""
         return inside(self.path, "working", f"{member}.json")
 
     def failures_file(self, member: str) -> Path:
+        """Where failures of a member are written down."""
         return inside(self.path, "failures", f"{member}.jsonl")
 
     def log_file(self, member: str) -> Path:
+        """What a member printed."""
         return inside(self.path, "logs", f"{member}.txt")
 
     @property
     def stop_file(self) -> Path:
+        """A file that asks all workers to stop."""
         return inside(self.path, "stop")
 
     # --- What they say ---
@@ -132,12 +135,13 @@ class Sweep:
     def run(self, member: str) -> Run:
         """The member's run folder, made where it is not there yet."""
         folder = self.run_folder(member)
-        if folder.is_dir() and not (folder / "config.toml").is_file():
+        if folder.is_dir() and not holds(folder, "run"):
             sweep_folder(folder)  # whoever made it died before it held anything
         # The classes in the plan were looked at when the sweep was made.
         return Run.of(folder, self.plan.experiment(member), trust=True)
 
     def done(self, member: str) -> bool:
+        """Whether a member is trained and measured."""
         return self.measures_file(member).is_file()
 
     def update(self, member: str) -> int:

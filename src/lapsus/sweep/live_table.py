@@ -3,10 +3,8 @@
 import json
 import os
 import sys
-import time
 from contextlib import suppress
 from pathlib import Path
-from typing import TextIO
 
 from lapsus.errors import LapsusError
 from lapsus.files import read_end
@@ -70,20 +68,19 @@ def running_table(sweep: Sweep, running: list[str], most: int = 20) -> list[str]
 class LiveTable:
     """Called by a pool about once a second, and with a line whenever a member ended."""
 
-    def __init__(self, stream: TextIO | None = None):
-        self.stream = stream or sys.stderr
-        self.live, self.drawn, self.began = self.stream.isatty(), 0, time.monotonic()
+    def __init__(self) -> None:
+        self.live, self.drawn = sys.stderr.isatty(), 0
 
     def __call__(self, pool: Pool, line: str | None) -> None:
         if line is not None:
             self._wipe()
-            print(line, file=self.stream, flush=True)
+            print(line, file=sys.stderr, flush=True)
         if self.live:
             self._draw(pool)
 
     def _wipe(self) -> None:
         if self.drawn:
-            print(f"\x1b[{self.drawn}F\x1b[J", end="", file=self.stream)
+            print(f"\x1b[{self.drawn}F\x1b[J", end="", file=sys.stderr)
         self.drawn = 0
 
     def _draw(self, pool: Pool) -> None:
@@ -96,8 +93,8 @@ class LiveTable:
         if pool.stopping:
             lines.append("Stopping: checkpoints are being written …")
         self._wipe()
-        width = _width(self.stream)
-        print("\n".join(text[:width] for text in lines), file=self.stream, flush=True)
+        width = _width()
+        print("\n".join(text[:width] for text in lines), file=sys.stderr, flush=True)
         self.drawn = len(lines)
 
     def _left(self, pool: Pool) -> float | None:
@@ -111,8 +108,8 @@ class LiveTable:
         return seconds / updates * todo / pool.count if updates else None
 
 
-def _width(stream: TextIO) -> int:
+def _width() -> int:
     try:
-        return os.get_terminal_size(stream.fileno()).columns - 1
+        return os.get_terminal_size(sys.stderr.fileno()).columns - 1
     except (OSError, ValueError):
         return 100

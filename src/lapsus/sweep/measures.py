@@ -4,7 +4,7 @@ from lapsus.files import to_plain
 from lapsus.study.evaluation import evaluate
 from lapsus.study.mechanism import QUESTIONS, analyse
 from lapsus.study.sizes import FULL, QUICK
-from lapsus.sweep.sweep_file import Evaluation, Measure, Mechanism
+from lapsus.sweep.sweep_file import Analysis, Evaluation, Measure
 from lapsus.training.model import Model
 
 __all__ = ["measure"]
@@ -17,7 +17,7 @@ def measure(model: Model, wanted: Measure, threads: int = 1) -> dict:
         how = wanted.evaluation if isinstance(wanted.evaluation, Evaluation) else Evaluation.model_validate({})
         found["evaluation"] = evaluate(model, how.conditions, how.trials, how.seed, threads=threads)
     if wanted.mechanism:
-        settings = wanted.mechanism if isinstance(wanted.mechanism, Mechanism) else Mechanism.model_validate({})
+        settings = wanted.mechanism if isinstance(wanted.mechanism, Analysis) else Analysis.model_validate({})
         sizes = QUICK if settings.quick else FULL
         found["mechanism"] = analyse(
             model,

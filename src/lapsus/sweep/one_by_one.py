@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from lapsus.files import holds
 from lapsus.library.runs import Run
 from lapsus.sweep.plan import plan_networks
 from lapsus.training.experiment import Experiment, shipped_experiments
@@ -23,13 +24,15 @@ class Job:
 
     @property
     def name(self) -> str:
+        """As it is said while it runs."""
         return f"{self.experiment.name}, seed {self.experiment.seed}"
 
     def update(self) -> int:
         """How far its newest checkpoint is; 0 if it has not begun."""
-        return Run.of(self.path, self.experiment).update if (self.path / "config.toml").is_file() else 0
+        return Run.of(self.path, self.experiment).update if holds(self.path, "run") else 0
 
     def done(self) -> bool:
+        """Whether all its updates are made."""
         return self.update() >= self.experiment.updates
 
 

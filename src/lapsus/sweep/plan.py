@@ -15,7 +15,7 @@ from itertools import product
 from pathlib import Path
 
 from lapsus.errors import LapsusError
-from lapsus.files import from_plain
+from lapsus.files import from_plain, holds
 from lapsus.sweep.sweep_file import Measure, SweepFile
 from lapsus.training.experiment import Experiment, experiment_table, read_experiment, set_field, shipped_experiments
 
@@ -175,7 +175,7 @@ class _Planner:
             start = self.setting(source, carried)
             return start, start
         for path in (self.folder / source, Path(source)):
-            if os.path.isfile(path / "config.toml"):
+            if holds(path, "run"):
                 return None, Path(os.path.relpath(path, self.run_folder)).as_posix()
         return None, source  # a network that ships
 

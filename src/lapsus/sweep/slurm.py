@@ -63,10 +63,12 @@ class Submission:
 
     @classmethod
     def all(cls, sweep: Sweep) -> list["Submission"]:
+        """Submissions of a sweep, in their order."""
         return [cls(path) for path in sorted(inside(sweep.path, "slurm").glob("[0-9]*.json"))]
 
     @classmethod
     def new(cls, sweep: Sweep, arrays: list[dict]) -> "Submission":
+        """The next submission, with its job arrays, written down."""
         folder = subfolder(sweep.path, "slurm")
         taken = [int(path.stem) for path in folder.glob("[0-9]*.json")]
         path = folder / f"{max(taken, default=0) + 1:04d}.json"
@@ -74,6 +76,7 @@ class Submission:
         return cls(path)
 
     def save(self) -> None:
+        """Write it down as it is now."""
         write_json(self.path, {"arrays": self.arrays})
 
 

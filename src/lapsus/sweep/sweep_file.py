@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from lapsus.errors import LapsusError
 from lapsus.files import read_toml
 
-__all__ = ["Evaluation", "Listed", "Measure", "Mechanism", "Subjects", "SweepFile", "read_sweep"]
+__all__ = ["Analysis", "Evaluation", "Listed", "Measure", "Subjects", "SweepFile", "read_sweep"]
 
 Seed = Annotated[int, Field(ge=0, lt=2**31)]
 Seeds = Annotated[int, Field(ge=1, le=1_000_000)] | Annotated[list[Seed], Field(min_length=1)]
@@ -28,7 +28,7 @@ class Evaluation(_Section):
     seed: Seed = 0
 
 
-class Mechanism(_Section):
+class Analysis(_Section):
     """How the mechanism of each trained member is looked for: at which distance of the probes (radians), and whether
     with few trials, to see that all is in place."""
 
@@ -41,7 +41,7 @@ class Measure(_Section):
     """What is measured of a member once it is trained; false leaves a measure out."""
 
     evaluation: Evaluation | bool = True
-    mechanism: Mechanism | bool = False
+    mechanism: Analysis | bool = False
     questions: bool | list[str] = False
 
 
@@ -85,6 +85,7 @@ class SweepFile(_Section):
 
     @property
     def experiments(self) -> list[str]:
+        """The experiments it names, as a list."""
         return [self.experiment] if isinstance(self.experiment, str) else list(self.experiment)
 
 

@@ -7,6 +7,7 @@ shown a noisy trace of it, a premature cue: the learned vectors of the two cues,
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import pandas as pd
 import torch
@@ -14,6 +15,7 @@ from torch import Tensor, nn
 
 from lapsus.errors import LapsusError
 from lapsus.tasks.delayed_estimation import IndexCued, _Concatenate
+from lapsus.tasks.durations import Duration
 
 __all__ = ["AttendedIndexCued"]
 
@@ -39,9 +41,10 @@ class AttendedIndexCued(IndexCued):
     {'prestimulus': 3, 'stimulus': 5, 'attention': 5, 'delay': 10, 'cue': 5, 'denoise': 40}
     """
 
-    delay: int = 10
-    attention: int = 5
+    delay: Duration = 10
+    attention: Duration = 5
     evidence_noise: float = 0.5
+    _epochs: ClassVar[tuple[str, ...]] = ("prestimulus", "stimulus", "attention", "delay", "cue", "denoise")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -50,12 +53,8 @@ class AttendedIndexCued(IndexCued):
         if not (math.isfinite(self.evidence_noise) and self.evidence_noise >= 0):
             raise LapsusError(f"task.evidence_noise is a standard deviation, not {self.evidence_noise}.")
 
-    @property
-    def epochs(self) -> dict[str, int]:
-        names = ("prestimulus", "stimulus", "attention", "delay", "cue", "denoise")
-        return {name: getattr(self, name) for name in names}
-
     def sample(self, count: int, generator: torch.Generator) -> dict[str, Tensor]:
+        """Conditions with `attended [C]` and `evidence [C]`."""
         return self.with_latent(super().sample(count, generator), generator)
 
     def with_latent(self, conditions: dict[str, Tensor], generator: torch.Generator) -> dict[str, Tensor]:
@@ -66,13 +65,16 @@ class AttendedIndexCued(IndexCued):
         return conditions | {"attended": attended, "evidence": 2.0 * attended - 1 + noise}
 
     def stimuli(self, conditions: dict[str, Tensor]) -> dict[str, Tensor]:
+        """What is shown, with the `evidence [C]` in the epoch `attention`; 0 where nothing says."""
         neutral = torch.zeros(len(conditions["cued"]))
         return super().stimuli(conditions) | {"attention": conditions.get("evidence", neutral)}
 
     def encoder(self, generator: torch.Generator) -> nn.Module:
+        """The learned vectors of the cues, which show the evidence too."""
         return _WithAttention(self._channels, self.items, self.cue_size, generator)
 
     def table(self, conditions: dict[str, Tensor]) -> pd.DataFrame:
+        """The trial table, with attended (1, 2) and evidence."""
         found = super().table(conditions)
         if "attended" in conditions:
             found = found.assign(attended=conditions["attended"].numpy() + 1, evidence=conditions["evidence"].numpy())

@@ -59,6 +59,7 @@ class CueCombination:
         return {name: steps_of(getattr(self, name)) for name in _EPOCHS}
 
     def sample(self, count: int, generator: torch.Generator) -> dict[str, Tensor]:
+        """Cues `s_v [C]` and `s_a [C]`, uniform within ±limit."""
         cues = self.limit * (2 * torch.rand(2, count, generator=generator) - 1)
         return {"s_v": cues[0], "s_a": cues[1]}
 
@@ -68,9 +69,11 @@ class CueCombination:
         return {"s_v": values.repeat_interleave(size), "s_a": values.repeat(size)}
 
     def stimuli(self, conditions: dict[str, Tensor]) -> dict[str, Tensor]:
+        """Both cues times the gain, `stimulus [C, 2]`."""
         return {"stimulus": self.gain * torch.stack([conditions["s_v"], conditions["s_a"]], 1)}
 
     def encoder(self, generator: torch.Generator) -> nn.Module:
+        """Cues go in as they are shown; nothing is learned."""
         return _AsShown()
 
     def table(self, conditions: dict[str, Tensor]) -> pd.DataFrame:

@@ -19,7 +19,6 @@ from lapsus.tasks.durations import Duration, check_durations, steps_of
 
 __all__ = ["FeatureCued", "FeatureCuedLike", "IndexCued", "sample_features"]
 
-_EPOCHS = ("prestimulus", "stimulus", "delay", "cue", "denoise")
 _MOST_ITEMS, _MOST_CHANNELS = 64, 256
 
 
@@ -61,6 +60,7 @@ class _DelayedEstimation:
     denoise: Duration = field(default=40, kw_only=True)
     response_size = 2
     _margins: ClassVar[tuple[str, ...]] = ("report_margin",)
+    _epochs: ClassVar[tuple[str, ...]] = ("prestimulus", "stimulus", "delay", "cue", "denoise")
 
     def __post_init__(self) -> None:
         if self.items < 1:
@@ -69,12 +69,12 @@ class _DelayedEstimation:
             raise LapsusError(f"task.items must be at most {_MOST_ITEMS} (it is {self.items}).")
         for name in self._margins:
             _check_margin(name, getattr(self, name), self.items)
-        check_durations(self, _EPOCHS)
+        check_durations(self, self._epochs)
 
     @property
     def epochs(self) -> dict[str, int]:
         """Steps of each epoch, in their order; the middle of the range of one that varies."""
-        return {name: steps_of(getattr(self, name)) for name in _EPOCHS}
+        return {name: steps_of(getattr(self, name)) for name in self._epochs}
 
     def table(self, conditions: dict[str, Tensor]) -> pd.DataFrame:
         """The trial table of conditions: cued (1, 2, …), target, report_1 …, probe_1 …"""
@@ -123,6 +123,7 @@ class IndexCued(_DelayedEstimation):
 
     @property
     def stimulus_size(self) -> int:
+        """Channels of the colours and of the cue."""
         return self._channels + self.cue_size
 
     @property
@@ -130,6 +131,7 @@ class IndexCued(_DelayedEstimation):
         return self.items * (2 if self.encoding == "circular" else 1)
 
     def sample(self, count: int, generator: torch.Generator) -> dict[str, Tensor]:
+        """`report [C, N]` and `probe [C, N]` in radians, `cued [C]`."""
         # Items have fixed places, evenly spaced around a ring (two items: opposite), which the network is not told.
         places = torch.arange(self.items) * (2 * math.pi / self.items) - math.pi
         return {
@@ -139,11 +141,13 @@ class IndexCued(_DelayedEstimation):
         }
 
     def stimuli(self, conditions: dict[str, Tensor]) -> dict[str, Tensor]:
+        """Colours [C, channel] while the items are shown, and the index of the cued one [C]."""
         report = conditions["report"]
         shown = torch.cat([torch.cos(report), torch.sin(report)], 1) if self.encoding == "circular" else report
         return {"stimulus": shown, "cue": conditions["cued"].long()}
 
     def encoder(self, generator: torch.Generator) -> nn.Module:
+        """A learned vector for each cue."""
         return _Concatenate(self._channels, self.items, self.cue_size, generator)
 
 
@@ -216,9 +220,11 @@ class FeatureCued(_DelayedEstimation):
 
     @property
     def stimulus_size(self) -> int:
+        """Entries of the projected palimpsest."""
         return self.projection**2
 
     def sample(self, count: int, generator: torch.Generator) -> dict[str, Tensor]:
+        """`report [C, N]` and `probe [C, N]` in radians, `cued [C]`."""
         return {
             "report": sample_features(count, self.items, self.report_margin, generator),
             "probe": sample_features(count, self.items, self.probe_margin, generator),
@@ -238,6 +244,7 @@ class FeatureCued(_DelayedEstimation):
         return {"stimulus": torch.einsum("cnp,cnr->cpr", probe, report), "cue": stripe}
 
     def encoder(self, generator: torch.Generator) -> nn.Module:
+        """Learned projections of both features of the palimpsest."""
         return _Palimpsest(self.tuning_curves, self.projection, generator, self.first_weights)
 
 
@@ -257,6 +264,7 @@ class FeatureCuedLike(FeatureCued):
                 raise LapsusError(f"task.{name} must be a list of distances between 0 and 2 pi.")
 
     def sample(self, count: int, generator: torch.Generator) -> dict[str, Tensor]:
+        """`report [C, 2]` and `probe [C, 2]` in radians, at distances of the lists, and `cued [C]`."""
         pairs = {}
         for name, distances in (("report", self.report_distances), ("probe", self.probe_distances)):
             gap = torch.tensor(distances)[torch.randint(len(distances), (count,), generator=generator)]

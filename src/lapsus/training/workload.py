@@ -29,6 +29,7 @@ class Trial:
     epochs: tuple[int, ...] = EPOCHS
 
     def timeline(self) -> Timeline:
+        """Which drive, bias and noise each step has; items and cue are shown."""
         before, denoise = sum(self.epochs[:-1]), self.epochs[-1]
         shown = (-1, 0, -1, 1, -1)
         drive = [index for index, steps in zip(shown, self.epochs) for _ in range(steps)]
@@ -36,6 +37,7 @@ class Trial:
 
     @property
     def steps(self) -> int:
+        """Steps of a whole trial."""
         return sum(self.epochs)
 
     def operations(self) -> float:
@@ -63,6 +65,7 @@ class Workload:
         self.noise = normal(trial.steps, trial.units, conditions, trials, key=(0, 3))
 
     def leaves(self) -> list[Tensor]:
+        """Tensors that get gradients."""
         return [self.drives, *self.biases, self.network.leaf_weight, *self.network.branch_weights]
 
     def part(self, start: int, size: int) -> tuple:
@@ -88,6 +91,7 @@ class Workload:
             trajectory.backward(trajectory.detach())
 
     def simulate(self, rollout: Callable, size: int | None = None) -> None:
+        """Roll all conditions out without gradients, `size` at a time."""
         size = size or self.conditions
         with torch.no_grad():
             for start in range(0, self.conditions, size):

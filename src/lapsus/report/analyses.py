@@ -1,0 +1,113 @@
+"""The five questions asked of a network or a recording, in words and as a row of a table, and kept in a file: what was
+answered is not asked again."""
+
+from collections.abc import Callable
+from pathlib import Path
+from time import process_time
+from typing import Any
+
+import xarray as xr
+
+from lapsus import __version__
+from lapsus.analysis.activity import check_activity
+from lapsus.files import from_plain, read_json, read_netcdf, to_plain, understood, write_figure, write_json
+from lapsus.library import load
+from lapsus.plots.mechanism import FIGURES
+from lapsus.report.mechanism import answers, planes, predicted
+from lapsus.study.mechanism import Mechanism, analyse, table_row
+from lapsus.study.sizes import FULL, Sizes
+from lapsus.training.model import Model, weights_digest
+
+__all__ = ["answers_of"]
+
+
+def answers_of(
+    source: str,
+    folder: Path | None = None,
+    *,
+    delay: int | None = None,
+    seed: int = 0,
+    threads: int | None = None,
+    trust: bool = False,
+    again: bool = False,
+    sizes: Sizes = FULL,
+    progress: Callable[[str], None] = lambda part: None,
+) -> dict[str, Any]:
+    """Answers of a network (a run folder, a shipped name) or a recording (.nc) as plain numbers, with what they say
+    (`said`), their row of the table (`row`, with the processor seconds) and what was asked (`source`, `delay` in
+    steps).
+
+    In `folder` they are kept as NAME.json with their pictures, and taken from there where they are about the same
+    weights, unless they are asked for `again`. progress: called with the name of each part as it begins.
+    """
+    asked: dict[str, Any] = {"source": source} | ({} if delay is None else {"delay": delay})
+    at = "" if delay is None else f"-delay-{delay}"
+    stem = Path(source).stem if source.endswith(".nc") else Path(source).name
+    path = None if folder is None else folder / f"{stem}{at}.json"
+    opened = _opened(source, trust)
+    made_of = _identity(opened, delay, seed)
+    kept = None if path is None or again else _kept(path, made_of)
+    if kept is not None:
+        return kept | asked
+    begun = process_time()
+    if isinstance(opened, Model):
+        model = opened if delay is None else opened.at(delay=delay)
+        found = analyse(model, seed=seed, threads=threads, sizes=sizes, progress=progress)
+    else:
+        found = analyse(opened, seed=seed, sizes=sizes)
+    result = found.to_dict() | _beside(found, process_time() - begun) | {"made_of": made_of}
+    if path is not None:
+        _draw(found, path)  # first: with the answers there, nothing is made again
+        write_json(path, asked | result)
+    return result | asked
+
+
+def _beside(found: Mechanism, seconds: float) -> dict[str, Any]:
+    """What is kept beside the answers: in words, and as a row of the table, with the processor time that they took."""
+    besides = [("alignment", planes), ("prediction", predicted)]
+    asked = [say for name, say in besides if getattr(found, name) is not None or name in found.left_out]
+    return {
+        "said": answers(found) + [say(found) for say in asked],
+        "row": to_plain(table_row(found) | {"seconds": seconds}),
+    }
+
+
+def _opened(source: str, trust: bool) -> Model | xr.Dataset:
+    if not source.endswith(".nc"):
+        return load(source, trust)
+    dataset = read_netcdf(Path(source))
+    check_activity(dataset)
+    return dataset
+
+
+def _identity(opened: Model | xr.Dataset, delay: int | None, seed: int) -> dict[str, Any] | None:
+    """Of a network: answers that were computed from the same need not be computed again; recordings are quick."""
+    if not isinstance(opened, Model):
+        return None
+    made_of = {"weights": weights_digest(opened), "seed": seed, "lapsus": __version__}
+    return made_of if delay is None else made_of | {"delay": delay}
+
+
+def _kept(path: Path, made_of: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Answers of an earlier call, cut or not, where they are about the same network."""
+    if not path.exists() or made_of is None:
+        return None
+    found = read_json(path)
+    if found.get("made_of") != made_of:
+        return None
+    with understood(path):  # what callers take of it
+        from_plain(list[str], found["said"])
+        from_plain(dict[str, float | str | bool | None], found["row"])
+    return found
+
+
+def _draw(found: Mechanism, path: Path) -> None:
+    import matplotlib
+
+    matplotlib.use("agg")
+    from matplotlib import pyplot as plt
+
+    for part, draw in FIGURES.items():
+        figure = draw(found)
+        write_figure(path.with_name(f"{path.stem}-{part}.png"), figure, dpi=150)
+        plt.close(figure)
