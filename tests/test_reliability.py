@@ -77,6 +77,23 @@ def test_json_that_is_no_checkpoint_falls_back_to_the_one_before(copy, text):
         assert Run(copy).training().update == 2
 
 
+def test_what_a_kill_left_in_a_finished_run_goes_when_it_goes_on(copy, finished, tmp_path):
+    """Its lock, an unfinished file, checkpoints that were to be forgotten, tensors without their JSON."""
+    from command import lapsus
+
+    (tmp_path / "begun").mkdir()
+    for old in trained(tmp_path / "begun", steps=1).path.glob("checkpoint-*"):
+        old.rename(copy / old.name)
+    (copy / "checkpoint-00000000.json").unlink()
+    dead = fork(lambda: print(os.getpid())).text.strip()
+    (copy / ".lock").write_text(f"{dead} on {socket.gethostname()}\n")
+    (copy / f".metrics.jsonl.{writing.host()}-{dead}-0123abcd.partial").write_text("half")
+    assert "trained to its end" in lapsus("resume", copy, cwd=tmp_path)
+    assert {path.name: path.read_bytes() for path in copy.iterdir()} == {
+        path.name: path.read_bytes() for path in finished.iterdir()
+    }
+
+
 def test_a_pipe_as_checkpoint_does_not_hang(copy):
     (copy / "checkpoint-00000003.json").unlink()
     os.mkfifo(copy / "checkpoint-00000003.json")

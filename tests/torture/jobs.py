@@ -87,10 +87,15 @@ def _train(folder: Path):
     from lapsus.library import Run
 
     try:
-        done = Run(run).update >= 3
+        # Who sees what a kill left goes on once more.
+        done = Run(run).update >= 3 and {path.name for path in run.iterdir()} == RUN
     except LapsusError:
         done = False
     return None if done else cli("resume", run)
+
+
+RUN = {"config.toml", "metrics.jsonl"}
+RUN |= {f"checkpoint-0000000{update}.{ending}" for update in (2, 3) for ending in ("json", "safetensors")}
 
 
 def _run_bits(folder: Path) -> dict:
@@ -98,11 +103,7 @@ def _run_bits(folder: Path) -> dict:
     facts = timeless(json.loads((run / "checkpoint-00000003.json").read_text()))
     metrics = [timeless(json.loads(line)) for line in (run / "metrics.jsonl").read_text().splitlines()]
     weights = digest((run / "checkpoint-00000003.safetensors").read_bytes())
-    # An old checkpoint may come back with a power cut; it harms nobody.
-    names = sorted(
-        path.name for path in run.iterdir() if not path.name.startswith(("checkpoint-00000000", "checkpoint-00000001"))
-    )
-    return {"facts": facts, "weights": weights, "metrics": metrics, "names": names}
+    return {"facts": facts, "weights": weights, "metrics": metrics, "names": sorted(p.name for p in run.iterdir())}
 
 
 def _trained(folder: Path) -> None:
