@@ -9,6 +9,7 @@ import time
 import warnings
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -21,7 +22,7 @@ from torture.made import MADE, TINY, cli
 
 from lapsus import files
 from lapsus.errors import LapsusError, LapsusWarning
-from lapsus.files import writing
+from lapsus.files import folders, writing
 from lapsus.library import Run, load
 from lapsus.study import evaluate
 from lapsus.training import read_experiment, train
@@ -165,6 +166,42 @@ def test_two_trainers_in_one_folder_do_not_meet(copy):
         pytest.raises(LapsusError, match=f"is being trained by another process .{os.getpid()} on"),
     ):
         train(Run(copy), progress=False)
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_a_fork_does_not_keep_the_lock_of_one_that_was_killed(tmp_path, late):
+    """Files are tried in forks, and those live on; one that has not run yet when its parent dies is waited for."""
+    told = tmp_path / "fork"
+
+    def work():
+        with files.locked(tmp_path):
+            if late:
+                folders._held.clear()
+            if os.fork() == 0:
+                files.write_text(told, str(os.getpid()))
+                time.sleep(0.5 if late else 60)
+                os._exit(0)
+            while not told.exists():
+                time.sleep(0.01)
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    assert fork(work).code == -signal.SIGKILL
+    try:
+        with files.locked(tmp_path):
+            pass
+    finally:
+        with suppress(ProcessLookupError):
+            os.kill(int(told.read_text()), signal.SIGKILL)
+
+
+def test_a_fork_does_not_give_back_the_lock_of_its_parent(tmp_path):
+    held = files.locked(tmp_path)
+    held.__enter__()
+    assert fork(lambda: held.__exit__(None, None, None)).code == 0
+    with pytest.raises(LapsusError, match="by another process"), files.locked(tmp_path):
+        pass
+    held.__exit__(None, None, None)
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.slow

@@ -109,10 +109,11 @@ def _left_behind(path: Path) -> bool:
     """Whether this is a name that `beside` gave in a process of this machine that is no more."""
     where, _, rest = path.name.removesuffix(ENDING).rpartition(".")[2].partition("-")
     number = rest.partition("-")[0]
-    return path.name.startswith(".") and where == host() and number.isdigit() and not _alive(int(number))
+    return path.name.startswith(".") and where == host() and number.isdecimal() and not alive(int(number))
 
 
-def _alive(process: int) -> bool:
+def alive(process: int) -> bool:
+    """Whether there is such a process on this machine."""
     if os.name == "nt":  # where asking is killing
         return True
     try:
