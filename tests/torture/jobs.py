@@ -8,6 +8,7 @@ import importlib
 import json
 import re
 import shutil
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -324,6 +325,7 @@ def _discover(folder: Path):
 
 def guarded(work: Callable[[], object]) -> None:
     """As the command line ends: the user's error in one sentence, exit code 2."""
+    sys.unraisablehook = importlib.import_module("lapsus.cli")._unraisable
     try:
         work()
     except LapsusError as error:
