@@ -96,6 +96,39 @@ def test_what_a_kill_left_in_a_finished_run_goes_when_it_goes_on(copy, finished,
     }
 
 
+def test_a_damaged_checkpoint_is_not_lost_between_its_two_files(copy, monkeypatch):
+    """Killed when one of them was set aside, its tensors were removed as those of a checkpoint never finished."""
+    (copy / "checkpoint-00000003.safetensors").write_bytes(b"damaged")
+
+    class Killed(BaseException):
+        pass
+
+    def kill_at_second_rename(step, path, detail, seen=[]):  # noqa: B006
+        seen += [step] if step == "rename" else []
+        if len(seen) == 2:
+            raise Killed
+
+    monkeypatch.setattr(writing, "watcher", kill_at_second_rename)
+    with pytest.warns(LapsusWarning, match="set aside"), pytest.raises(Killed):
+        train(Run(copy), progress=False)
+    monkeypatch.setattr(writing, "watcher", None)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        train(Run(copy), progress=False)
+    assert (copy / "checkpoint-00000003.safetensors.damaged").read_bytes() == b"damaged"
+    assert (copy / "checkpoint-00000003.json.damaged").exists()
+
+
+def test_what_is_removed_stays_removed(tmp_path, monkeypatch):
+    """Else a power cut brings back the JSON of an old checkpoint whose tensors are gone."""
+    steps = []
+    monkeypatch.setattr(writing, "watcher", lambda step, path, detail: steps.append((step, path)))
+    (tmp_path / "old").write_text("")
+    files.remove(tmp_path / "old")
+    assert steps == [("remove", tmp_path / "old"), ("sync folder", tmp_path)]
+    files.remove(tmp_path / "old")
+
+
 def test_a_pipe_as_checkpoint_does_not_hang(copy):
     (copy / "checkpoint-00000003.json").unlink()
     os.mkfifo(copy / "checkpoint-00000003.json")

@@ -82,21 +82,40 @@ def _nothing(folder: Path) -> None:
 
 
 def _train(folder: Path):
-    run = folder / "run"
-    if not (run / "config.toml").exists():
-        return cli("train", folder / "tiny.toml", "-o", run)
+    if not (folder / "run" / "config.toml").exists():
+        return cli("train", folder / "tiny.toml", "-o", folder / "run")
+    return _resume(folder, RUN)
+
+
+RUN = {"config.toml", "metrics.jsonl"}
+RUN |= {f"checkpoint-0000000{update}.{ending}" for update in (2, 3) for ending in ("json", "safetensors")}
+
+
+def _resume(folder: Path, names: set[str]):
+    """Who sees what a kill left in a run goes on once more."""
     from lapsus.library import Run
 
+    run = folder / "run"
     try:
-        # Who sees what a kill left goes on once more.
-        done = Run(run).update >= 3 and {path.name for path in run.iterdir()} == RUN
+        done = Run(run).update >= 3 and {path.name for path in run.iterdir()} == names
     except LapsusError:
         done = False
     return None if done else cli("resume", run)
 
 
-RUN = {"config.toml", "metrics.jsonl"}
-RUN |= {f"checkpoint-0000000{update}.{ending}" for update in (2, 3) for ending in ("json", "safetensors")}
+def _untidy(folder: Path) -> None:
+    """A run whose newest checkpoint is damaged, with one that should be forgotten and tensors without their JSON."""
+    _trained(folder)
+    whole, newest = (folder / "run" / f"checkpoint-0000000{update}.json" for update in (2, 3))
+    for update in (0, 1):
+        older = whole.with_name(f"checkpoint-0000000{update}.json")
+        older.write_text(json.dumps(json.loads(whole.read_text()) | {"update": update}))
+        shutil.copy(whole.with_suffix(".safetensors"), older.with_suffix(".safetensors"))
+    shutil.copy(whole.with_suffix(".safetensors"), whole.with_name("checkpoint-00000005.safetensors"))
+    newest.with_suffix(".safetensors").write_bytes(b"damaged")
+
+
+DAMAGED = {f"checkpoint-00000003.{ending}.damaged" for ending in ("json", "safetensors")}
 
 
 def _run_bits(folder: Path) -> dict:
@@ -352,6 +371,7 @@ def _discovery_bits(folder: Path) -> dict:
 
 JOBS = (
     Job("train", _nothing, _train, _run_bits),
+    Job("resume", _untidy, lambda folder: _resume(folder, RUN | DAMAGED), _run_bits),
     Job("simulate", _trained, _simulate, _bytes("activity.nc")),
     Job("simulate --force", _again, _force, _bytes("activity.nc")),
     Job("reproduce", lambda folder: None, _figures, lambda f: _bytes(*FIGURES)(f / "figures")),

@@ -246,11 +246,14 @@ def _last_byte(handle: int, size: int) -> bytes:
 
 
 def remove(path: str | Path) -> None:
-    """Remove a file if it is there."""
+    """Remove a file if it is there, and for good when this returns."""
     path = Path(path)
     try:
         step("remove", path)
-        path.unlink(missing_ok=True)
+        path.unlink()
+        sync_folder(path.parent)
+    except FileNotFoundError:
+        pass
     except OSError as error:
         raise LapsusError(f"Cannot remove {short(path)}: {error.strerror}.") from error
 

@@ -220,7 +220,8 @@ class Run:
                     damaged.append(path)
             for path in damaged if whole else []:
                 warnings.warn(f"{path.stem} in {self.path} is damaged; it is set aside.", LapsusWarning, stacklevel=3)
-                for part in (path, path.with_suffix(".safetensors")):
+                # The JSON last: tensors without it count as unfinished and would be removed.
+                for part in (path.with_suffix(".safetensors"), path):
                     if os.path.lexists(part):
                         set_aside(part)
             if whole:
