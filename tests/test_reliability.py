@@ -7,8 +7,10 @@ import socket
 import threading
 import time
 import warnings
+import weakref
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -21,7 +23,7 @@ from torture.made import MADE, TINY, cli
 
 from lapsus import files
 from lapsus.errors import LapsusError, LapsusWarning
-from lapsus.files import writing
+from lapsus.files import folders, writing
 from lapsus.library import Run, load
 from lapsus.study import evaluate
 from lapsus.training import read_experiment, train
@@ -75,6 +77,56 @@ def test_json_that_is_no_checkpoint_falls_back_to_the_one_before(copy, text):
     (copy / "checkpoint-00000003.json").write_text(text)
     with pytest.warns(LapsusWarning, match="trying the one before"):
         assert Run(copy).training().update == 2
+
+
+def test_what_a_kill_left_in_a_finished_run_goes_when_it_goes_on(copy, finished, tmp_path):
+    """Its lock, an unfinished file, checkpoints that were to be forgotten, tensors without their JSON."""
+    from command import lapsus
+
+    (tmp_path / "begun").mkdir()
+    for old in trained(tmp_path / "begun", steps=1).path.glob("checkpoint-*"):
+        old.rename(copy / old.name)
+    (copy / "checkpoint-00000000.json").unlink()
+    dead = fork(lambda: print(os.getpid())).text.strip()
+    (copy / ".lock").write_text(f"{dead} on {socket.gethostname()}\n")
+    (copy / f".metrics.jsonl.{writing.host()}-{dead}-0123abcd.partial").write_text("half")
+    assert "trained to its end" in lapsus("resume", copy, cwd=tmp_path)
+    assert {path.name: path.read_bytes() for path in copy.iterdir()} == {
+        path.name: path.read_bytes() for path in finished.iterdir()
+    }
+
+
+def test_a_damaged_checkpoint_is_not_lost_between_its_two_files(copy, monkeypatch):
+    """Killed when one of them was set aside, its tensors were removed as those of a checkpoint never finished."""
+    (copy / "checkpoint-00000003.safetensors").write_bytes(b"damaged")
+
+    class Killed(BaseException):
+        pass
+
+    def kill_at_second_rename(step, path, detail, seen=[]):  # noqa: B006
+        seen += [step] if step == "rename" else []
+        if len(seen) == 2:
+            raise Killed
+
+    monkeypatch.setattr(writing, "watcher", kill_at_second_rename)
+    with pytest.warns(LapsusWarning, match="set aside"), pytest.raises(Killed):
+        train(Run(copy), progress=False)
+    monkeypatch.setattr(writing, "watcher", None)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        train(Run(copy), progress=False)
+    assert (copy / "checkpoint-00000003.safetensors.damaged").read_bytes() == b"damaged"
+    assert (copy / "checkpoint-00000003.json.damaged").exists()
+
+
+def test_what_is_removed_stays_removed(tmp_path, monkeypatch):
+    """Else a power cut brings back the JSON of an old checkpoint whose tensors are gone."""
+    steps = []
+    monkeypatch.setattr(writing, "watcher", lambda step, path, detail: steps.append((step, path)))
+    (tmp_path / "old").write_text("")
+    files.remove(tmp_path / "old")
+    assert steps == [("remove", tmp_path / "old"), ("sync folder", tmp_path)]
+    files.remove(tmp_path / "old")
 
 
 def test_a_pipe_as_checkpoint_does_not_hang(copy):
@@ -148,6 +200,42 @@ def test_two_trainers_in_one_folder_do_not_meet(copy):
         pytest.raises(LapsusError, match=f"is being trained by another process .{os.getpid()} on"),
     ):
         train(Run(copy), progress=False)
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_a_fork_does_not_keep_the_lock_of_one_that_was_killed(tmp_path, late):
+    """Files are tried in forks, and those live on; one that has not run yet when its parent dies is waited for."""
+    told = tmp_path / "fork"
+
+    def work():
+        with files.locked(tmp_path):
+            if late:
+                folders._held.clear()
+            if os.fork() == 0:
+                files.write_text(told, str(os.getpid()))
+                time.sleep(0.5 if late else 60)
+                os._exit(0)
+            while not told.exists():
+                time.sleep(0.01)
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    assert fork(work).code == -signal.SIGKILL
+    try:
+        with files.locked(tmp_path):
+            pass
+    finally:
+        with suppress(ProcessLookupError):
+            os.kill(int(told.read_text()), signal.SIGKILL)
+
+
+def test_a_fork_does_not_give_back_the_lock_of_its_parent(tmp_path):
+    held = files.locked(tmp_path)
+    held.__enter__()
+    assert fork(lambda: held.__exit__(None, None, None)).code == 0
+    with pytest.raises(LapsusError, match="by another process"), files.locked(tmp_path):
+        pass
+    held.__exit__(None, None, None)
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.slow
@@ -324,6 +412,25 @@ def test_ctrl_c_before_a_command_begins_says_so(monkeypatch, tmp_path):
 
     monkeypatch.setattr("lapsus.cli.app", interrupted)
     assert "stopped" in lapsus("zoo", cwd=tmp_path, code=130)
+
+
+def test_ctrl_c_that_python_would_forget_comes_again(copy):
+    """In the callback of a weak reference it is printed and forgotten; the command went on."""
+
+    def work():
+        def strike(step, path, detail):
+            gone = threading.Event()
+            _ = weakref.ref(gone, lambda _: os.kill(os.getpid(), signal.SIGINT))
+            del gone
+            time.sleep(20)
+
+        writing.watcher = strike
+        cli("simulate", copy, "--conditions", 2, "--trials", 2)()
+
+    began = time.monotonic()
+    ended = fork(work)
+    assert ended.code == 130 and "stopped" in ended.text and not ended.traceback, ended.text
+    assert time.monotonic() - began < 20
 
 
 def test_answers_are_kept_when_their_pictures_are_there(copy, monkeypatch, tmp_path):

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from torture.campaign import in_memory
+from torture.faults import Disk
 
 FOLDER = Path(__file__).parent
 
@@ -60,6 +61,15 @@ def test_each_mistake_is_found(walked, mistake):
 @pytest.mark.slow
 def test_what_is_written_past_the_one_place_is_found(walked):
     assert "past lapsus.files" in walked["_writes_past_the_one_place"]["refused"]
+
+
+def test_a_file_that_was_on_disk_is_there_again_when_its_new_name_was_not_flushed(tmp_path):
+    disk, old, new = Disk(), tmp_path / "old", tmp_path / "new"
+    old.write_text("what was there")
+    disk.remember("rename", old, new)
+    old.rename(new)
+    disk.cut(0)
+    assert old.read_text() == "what was there" and not new.exists()
 
 
 @pytest.mark.slow

@@ -63,30 +63,12 @@ def start(work: Callable[[], object]) -> Callable[..., Ended]:
     sys.stderr.flush()
     child = os.fork()
     if child == 0:
-        code = 70
+        code = 130  # where a signal comes when the work is done; the fork must not go on as a second campaign
         try:
-            os.setpgid(0, 0)
-            for number in (signal.SIGINT, signal.SIGTERM):
-                signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
-            for stream in (1, 2):
-                os.dup2(output.fileno(), stream)
-            # A test runner may have put its own in their place.
-            sys.stdout, sys.stderr = (os.fdopen(stream, "w", closefd=False) for stream in (1, 2))
-            work()
-            code = 0
-        except SystemExit as leaving:
-            code = leaving.code if isinstance(leaving.code, int) else 0
-        except KeyboardInterrupt as interrupt:
-            # Before the work began, or when it was done, it is no concern of lapsus.
-            files = [frame.f_code.co_filename for frame, _ in traceback.walk_tb(interrupt.__traceback__)]
-            code = 130
-            if any(file.startswith(OURS) for file in files):
-                traceback.print_exc()
-        except BaseException:
-            traceback.print_exc()
-        finally:
+            code = _worked(work, output.fileno())
             sys.stdout.flush()
             sys.stderr.flush()
+        finally:
             os._exit(code)
 
     def ended(seconds: float = 120.0, struck_after: float | None = None, by: signal.Signals = signal.SIGKILL) -> Ended:
@@ -98,6 +80,31 @@ def start(work: Callable[[], object]) -> Callable[..., Ended]:
             return Ended(os.waitstatus_to_exitcode(status), output.read().decode(errors="replace"), hung)
 
     return ended
+
+
+def _worked(work: Callable[[], object], output: int) -> int:
+    """Do the work in a fork; its exit code."""
+    os.setpgid(0, 0)
+    try:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
+        for stream in (1, 2):
+            os.dup2(output, stream)
+        # A test runner may have put its own in their place.
+        sys.stdout, sys.stderr = (os.fdopen(stream, "w", closefd=False) for stream in (1, 2))
+        work()
+        return 0
+    except SystemExit as leaving:
+        return leaving.code if isinstance(leaving.code, int) else 0
+    except KeyboardInterrupt as interrupt:
+        # Before the work began, or when it was done, it is no concern of lapsus.
+        files = [frame.f_code.co_filename for frame, _ in traceback.walk_tb(interrupt.__traceback__)]
+        if any(file.startswith(OURS) for file in files):
+            traceback.print_exc()
+        return 130
+    except BaseException:
+        traceback.print_exc()
+        return 70
 
 
 def _over(child: int, seconds: float) -> bool:

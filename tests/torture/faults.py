@@ -46,12 +46,14 @@ class Disk:
         elif step == "remove" and path.is_file():
             self._add(_back(path), path.parent, path)
         elif step in ("rename", "link") and isinstance(detail, Path):
+            new = any(undo is _gone and name == path for undo, _, name in self.undo)
+            old = None if new or step == "link" else _back(path)  # what was on disk by that name comes back to it
             self.undo = [
                 (undo, _moved(flush, path, detail), _moved(name, path, detail))
                 for undo, flush, name in self.undo
                 if not (undo is _gone and name == path)  # its new name is a step of its own
             ]
-            self._add(_back(detail), detail.parent, detail)
+            self._add(_renamed(_back(detail), path, old), detail.parent, detail)
 
     def _add(self, undo: "Undo", flush: Path, name: Path) -> None:
         self.undo.append((undo, flush, name))
@@ -99,6 +101,15 @@ def _back(path: Path) -> Undo:
         for own, content in inner.items():
             (name / own).parent.mkdir(parents=True, exist_ok=True)
             (name / own).write_bytes(content)
+
+    return back
+
+
+def _renamed(there: Undo, path: Path, old: Undo | None) -> Undo:
+    def back(name: Path, share: float) -> None:
+        there(name, share)
+        if old is not None:
+            old(path, share)
 
     return back
 

@@ -3,8 +3,11 @@
 The modules import torch and friends only inside their function, so that `lapsus --help` is instant.
 """
 
+import _thread
 import os
+import signal
 import sys
+import time
 import warnings
 from contextlib import suppress
 from importlib import import_module
@@ -114,9 +117,28 @@ def _show_warning(
         print(f"{category.__name__}: {message}", file=sys.stderr)
 
 
+def _unraisable(found: Any) -> None:
+    """Ctrl-C within what Python calls on its own (weak references, __del__), whose errors it prints and forgets, comes
+    again a moment later."""
+    if not issubclass(found.exc_type, KeyboardInterrupt):
+        sys.__unraisablehook__(found)
+        return
+    with suppress(RuntimeError):  # too late for a thread: the interpreter ends anyway
+        _thread.start_new_thread(_interrupt, ())
+
+
+def _interrupt() -> None:
+    time.sleep(0.01)  # an interrupt at once would be forgotten too
+    if os.name == "nt":
+        _thread.interrupt_main()
+    else:
+        os.kill(os.getpid(), signal.SIGINT)  # also ends a wait of the main thread
+
+
 def main() -> None:
     """Entry point: the user's mistakes are one sentence and exit code 2, never a traceback."""
     warnings.showwarning = _show_warning
+    sys.unraisablehook = _unraisable
     try:
         app(standalone_mode=True)
     except LapsusError as error:  # from the callbacks of options

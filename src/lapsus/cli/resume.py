@@ -22,6 +22,7 @@ def command(
 
     opened = Run(run, trust)
     if opened.update >= opened.experiment.updates:
+        opened.tidy()
         typer.echo(f"{run} is trained to its end. `lapsus evaluate {run}` measures it.")
         return
     go(opened, steps=steps, minutes=minutes, engine=engine, threads=threads, micro_batch=micro_batch)

@@ -316,6 +316,7 @@ class _Work:
     def train(self) -> None:
         plan = self.discovery.plan
         for number, run in enumerate(self.discovery.runs, 1):
+            run.tidy()
             stages = run.experiment.stage
             for stage, end in zip(stages, np.cumsum([stage.updates for stage in stages])):
                 # Only what this network has left of its share: a resumed discovery does not start its clock again.

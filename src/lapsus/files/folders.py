@@ -7,13 +7,14 @@ import os
 import shutil
 import socket
 import stat
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from lapsus.errors import LapsusError
 from lapsus.files.reading import short
-from lapsus.files.writing import ENDING, NO_LINKS, beside, failure, step, sweep, sync_folder
+from lapsus.files.writing import ENDING, NO_LINKS, alive, beside, failure, step, sweep, sync_folder
 
 __all__ = ["check_place", "file_name", "holds", "inside", "locked", "make_folder", "new_folder", "subfolder"]
 
@@ -22,6 +23,9 @@ _MARKERS = {"run": "config.toml", "discovery": "stages.json", "fit": "summary.js
 # What may be there before it.
 _EARLY = {"sweep": ("members", "targets")}
 _LOCK = ".lock"
+# Locks that this process holds, and for how long (seconds) one whose owner is dead is waited for.
+_held: set[int] = set()
+_PATIENCE = 5.0
 _EXCHANGE, _HERE = 2, -100  # RENAME_EXCHANGE and AT_FDCWD of Linux
 
 
@@ -164,14 +168,15 @@ def file_name(text: object) -> str:
 def locked(folder: str | Path, what: str = "is written") -> Iterator[None]:
     """Hold the folder for this process alone; another one is told who has it.
 
-    The lock is the kernel's, on a file that names its owner, so that the file of a process that died locks nothing.
+    The lock is the kernel's, on a file that names its owner, so that the file of a process that died locks nothing. A
+    fork of the owner does not have it.
     """
     try:
         import fcntl
     except ImportError:  # not a Unix
         yield
         return
-    path = Path(folder) / _LOCK
+    path, until = Path(folder) / _LOCK, time.monotonic() + _PATIENCE
     while True:
         try:
             handle = os.open(path, os.O_RDWR | os.O_CREAT | NO_LINKS, 0o666)
@@ -187,18 +192,40 @@ def locked(folder: str | Path, what: str = "is written") -> Iterator[None]:
         except OSError as error:
             owner = os.pread(handle, 200, 0).decode(errors="replace").strip()
             os.close(handle)
-            if error.errno in (errno.EAGAIN, errno.EACCES):
+            if error.errno not in (errno.EAGAIN, errno.EACCES):
+                raise failure(path, error) from error
+            if not _dead(owner) or time.monotonic() > until:
                 raise LapsusError(f"{short(folder)} {what} by another process ({owner}) just now.") from error
-            raise failure(path, error) from error
+            time.sleep(0.02)  # a fork of it has not come to let go
         except LapsusError:
             os.close(handle)
             raise
+    _held.add(handle)
     try:
         with suppress(OSError):  # the name is for people; the lock holds without it
             os.ftruncate(handle, 0)
             os.pwrite(handle, f"{os.getpid()} on {socket.gethostname()}\n".encode(), 0)
         yield
     finally:
+        if handle in _held:  # else this is a fork
+            _held.remove(handle)
+            with suppress(OSError):
+                path.unlink()
+            os.close(handle)
+
+
+def _dead(owner: str) -> bool:
+    """Whether the owner that a lock names is a process of this machine that is no more."""
+    number, _, where = owner.partition(" on ")
+    return number.isdecimal() and where == socket.gethostname() and not alive(int(number))
+
+
+def _let_go() -> None:
+    """In a fork, which shares the locks of its parent and would keep them when that is killed."""
+    while _held:
         with suppress(OSError):
-            path.unlink()
-        os.close(handle)
+            os.close(_held.pop())
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_let_go)

@@ -109,10 +109,11 @@ def _left_behind(path: Path) -> bool:
     """Whether this is a name that `beside` gave in a process of this machine that is no more."""
     where, _, rest = path.name.removesuffix(ENDING).rpartition(".")[2].partition("-")
     number = rest.partition("-")[0]
-    return path.name.startswith(".") and where == host() and number.isdigit() and not _alive(int(number))
+    return path.name.startswith(".") and where == host() and number.isdecimal() and not alive(int(number))
 
 
-def _alive(process: int) -> bool:
+def alive(process: int) -> bool:
+    """Whether there is such a process on this machine."""
     if os.name == "nt":  # where asking is killing
         return True
     try:
@@ -245,11 +246,14 @@ def _last_byte(handle: int, size: int) -> bytes:
 
 
 def remove(path: str | Path) -> None:
-    """Remove a file if it is there."""
+    """Remove a file if it is there, and for good when this returns."""
     path = Path(path)
     try:
         step("remove", path)
-        path.unlink(missing_ok=True)
+        path.unlink()
+        sync_folder(path.parent)
+    except FileNotFoundError:
+        pass
     except OSError as error:
         raise LapsusError(f"Cannot remove {short(path)}: {error.strerror}.") from error
 

@@ -12,7 +12,7 @@ import platform
 import re
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -150,6 +150,10 @@ class Run:
         name = f"checkpoint-{training.update:08d}"
         write_bytes(self.path / f"{name}.safetensors", data)
         write_json(self.path / f"{name}.json", facts)
+        self._forget()
+
+    def _forget(self) -> None:
+        """All checkpoints but the newest two."""
         for old in self._checkpoints()[_KEPT:]:
             remove(old)
             remove(old.with_suffix(".safetensors"))
@@ -217,10 +221,18 @@ class Run:
                     damaged.append(path)
             for path in damaged if whole else []:
                 warnings.warn(f"{path.stem} in {self.path} is damaged; it is set aside.", LapsusWarning, stacklevel=3)
-                for part in (path, path.with_suffix(".safetensors")):
+                # The JSON last: tensors without it count as unfinished and would be removed.
+                for part in (path.with_suffix(".safetensors"), path):
                     if os.path.lexists(part):
                         set_aside(part)
+            if whole:
+                self._forget()  # a kill or a power cut may have left, or brought back, older ones
             yield
+
+    def tidy(self) -> None:
+        """Take away what a killed training left in a run that is at its end; where that cannot be, it stays."""
+        with suppress(LapsusError), self.writing():
+            pass
 
     def training(self, **options: Any) -> Training:
         """The training as the newest checkpoint left it, or at its very start; `options` are those of Training."""

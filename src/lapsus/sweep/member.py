@@ -59,6 +59,8 @@ def _go(sweep: Sweep, name: str, threads: int, stop: Callable[[], bool]) -> Memb
         outcome = train(run, threads=threads, progress=False, stop=stop)
         if outcome.update < outcome.updates:
             return MemberOutcome("interrupted")
+    else:
+        run.tidy()
     if stop():
         return MemberOutcome("interrupted")
     write_json(sweep.measures_file(name), measure(run.model(), sweep.plan.measure, threads))
