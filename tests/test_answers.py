@@ -55,8 +55,8 @@ def test_words_name_the_kind_that_was_built_in(name):
     text = kind(_mechanism(kind=kind_of_swaps(data, every=30, repeats=60)))
     said = {"cannot tell": "cannot be told", "late switch": "its swaps are late switches"}
     assert said.get(name, f"its swaps are {name}s") in text
-    # Only of a late switch is it said that the cue was read, with the decoder's number; never that it was mistaken.
-    assert ("decoder of the cue" in text) == (name == "late switch")
+    # Only of a late switch is it said that the cue was read, with its number; never that it was mistaken.
+    assert ("memory is that of the other cue in" in text) == (name == "late switch")
     assert ("taken for the other one" in text) == (name == "misinterpretation")
 
 

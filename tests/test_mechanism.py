@@ -8,9 +8,8 @@ from scipy import stats
 
 from lapsus.analysis import commitment as commitment_analysis, dynamics as dynamics_analysis
 from lapsus.analysis.activity import items
-from lapsus.analysis.cue_reading import READABLE, share_misread
 from lapsus.analysis.decoding import decoding
-from lapsus.analysis.kind import kind_of_swaps, prediction_model
+from lapsus.analysis.kind import READABLE, kind_of_swaps, prediction_model, share_misread
 from lapsus.analysis.outcomes import guess_of, outcomes, responsibilities
 from lapsus.analysis.ring_fit import fit_ring, fit_ring_pair
 from lapsus.analysis.swap_axis import discriminant_scores, random_cosine, roc_area, swap_axis
@@ -218,21 +217,25 @@ def test_each_kind_is_recognised(name):
     assert (found.onset < -5) == (name == "misbinding") and (found.onset > 5) == (name == "late switch")
     # How far swap trials have come at cue offset, and whether the cue was read as the other one.
     assert found.at_offset[0] == pytest.approx(float(name != "late switch"), abs=0.1)
-    assert found.misread[0] == pytest.approx(float(name == "misinterpretation"), abs=0.1)
-    assert found.cue_read is (name != "misinterpretation") and found.misread_error < 0.1
-    over_time = found.misread_over_time[found.times > 30]
-    assert over_time == pytest.approx(np.full(len(over_time), float(looks_like == "misinterpretation")), abs=0.2)
+    if name in ("misinterpretation", "late switch"):
+        assert found.misread[0] == pytest.approx(float(name == "misinterpretation"), abs=0.1)
+        assert found.cue_read is (name == "late switch") and found.misread_error < 0.1
+        over_time = found.misread_over_time[found.times > 30]
+        assert len(over_time) and over_time == pytest.approx(np.ones(len(over_time)), abs=0.1)
     assert np.isnan(found.misread_over_time[found.times < -5]).all()
 
 
 def test_a_cue_that_memory_does_not_hold_decides_nothing():
-    """Memory in which roles have no place and the cue no code: trials that go over late are not called late switches,
-    because nothing says that their cue was read; and the decoder's own errors are no misread cues."""
-    late = synthetic_population("late switch", trials=1000, after=0.0, cue_code=0.0)
-    found = kind_of_swaps(late, every=30, repeats=60)
+    """Memory that does not hold the cue before the middle of delay 2: trials that go over then are not called late
+    switches, because nothing says that their cue was read; noise that hides the cue in a third of trials does not."""
+    data = synthetic_population("late switch", trials=1000)
+    empty = (data["time"] >= -5) & (data["time"] < 18)
+    noise = 0.5 * np.random.default_rng(3).standard_normal(data["activity"].shape)
+    blank = data.assign(activity=data["activity"].where(~empty, data["activity"].copy(data=noise)))
+    found = kind_of_swaps(blank, every=30, repeats=60)
     assert found.misread_error > READABLE and found.cue_read is None and found.decision != "late switch"
-    weak = kind_of_swaps(synthetic_population("misselection", trials=2000, cue_code=0.3), every=60, repeats=60)
-    assert 0.1 < weak.misread_error < READABLE and abs(weak.misread[0]) < 0.25 and weak.decision == "misselection"
+    weak = kind_of_swaps(synthetic_population("late switch", trials=1500, noise=2.0), every=60, repeats=60)
+    assert 0.02 < weak.misread_error < READABLE and abs(weak.misread[0]) < 0.15 and weak.decision == "late switch"
 
 
 def test_the_share_of_misread_cues_is_corrected_for_the_decoder():

@@ -17,7 +17,7 @@ network; it comes with the angle between the predictions and the number of swap 
 Misselection and misinterpretation are errors at the cue: swap trials differ from correct ones when it has been shown. A
 trial whose cue was read as it was given and that goes over to the other item later in the delay is neither, whatever
 its memory looks like in the end: a *late switch*. It is called so where, at cue offset, swap trials have come less than
-half of the way and a decoder of the cue (cue_reading.py) reads the one that was given.
+half of the way and most of them are nearer to the memory of the cue that was given than to that of the other one.
 """
 
 from dataclasses import dataclass, field, replace
@@ -26,7 +26,6 @@ import numpy as np
 import xarray as xr
 
 from lapsus.analysis.activity import Items, cue_onset, memory, require_trials, two_items
-from lapsus.analysis.cue_reading import READABLE, read_other_cue, share_misread
 from lapsus.analysis.outcomes import outcomes
 from lapsus.errors import LapsusError
 from lapsus.statistics.intervals import Interval, resampled_interval
@@ -40,6 +39,7 @@ __all__ = [
     "kind_of_swaps",
     "periodic_spline",
     "prediction_model",
+    "share_misread",
     "whitener",
     "without_conjunctions",
 ]
@@ -51,6 +51,9 @@ WINDOW = 5
 MARK, SHARP = 0.25, 4.0
 # Share of the way to an error, and of swap trials, from which on it is most of it.
 MOST = 0.5
+# Share of correct trials that may be nearer to the memory of the other cue for that to say anything of swap trials; at
+# one half memory does not hold the cue. These errors are taken off (share_misread).
+READABLE = 0.4
 UNKNOWN = (float("nan"),) * 3
 
 
@@ -141,9 +144,9 @@ class Kind:
     misselection and misinterpretation; apart: their distance; both in units of the noise of single trials and without
     the bias of predictions that are estimated. needed: swap trials that would tell them apart, None where they predict
     the same; swaps, correct, unclear: trials used and left out. cue_onset: on the clock of `times`. at_offset: all
-    weights together at cue offset. misread: share of swap trials in which a decoder of the cue reads the other one at
-    cue offset, and misread_over_time [time] (NaN before the cue and where it reads nothing); misread_error: the share
-    of correct trials in which that decoder is wrong.
+    weights together at cue offset. misread: share of swap trials whose memory at cue offset is that of the other cue,
+    and misread_over_time [time] (NaN before the cue and where memory does not hold it); misread_error: the share of
+    correct trials that are nearer to it.
     """
 
     decision: str
@@ -168,8 +171,8 @@ class Kind:
 
     @property
     def cue_read(self) -> bool | None:
-        """Whether the cue is surely read as it was given on most swap trials; None where it cannot be read at all, or
-        that is open."""
+        """Whether memory at cue offset surely is that of the cue that was given on most swap trials; None where memory
+        does not hold the cue, or that is open."""
         if not self.misread_error <= READABLE:
             return None
         return True if self.misread[2] < MOST else False if self.misread[1] > MOST else None
@@ -189,6 +192,10 @@ class Equations:
         gram[:, 0, 0] += misbinding.gram[:, 0, 0]
         moment[:, 0] += misbinding.moment[:, 0]
         return Equations(gram, moment)
+
+    def nearer_to_other_cue(self) -> np.ndarray:
+        """Whether each trial is past the middle of the way to the memory of the other cue with its colours [trial]."""
+        return self.moment[:, -1] > self.gram[:, -1, -1] / 2
 
     def solve(self, rows: np.ndarray, times: np.ndarray | None = None) -> np.ndarray:
         """Weights [..., kind] of the trials in rows [trial], each counted `times` [..., trial] times."""
@@ -290,7 +297,7 @@ def kind_of_swaps(dataset: xr.Dataset, *, folds: int = 5, every: int = 2, repeat
     early, early_drawn = at_offset.solve(swap).sum() - base, at_offset.solve(swap, times).sum(-1) - base
     # How much of the way at cue offset is more than half of that in the end.
     ahead_of_half = resampled_interval(early - MOST * value.sum(), early_drawn - MOST * drawn.sum(1))
-    other = read_other_cue(seen[:, :-1], items.cued, is_correct, fold)
+    other = np.stack([one.nearer_to_other_cue() for one in [*behind, at_offset]], 1)
     wrong = other[correct].mean(0)
     misread = np.where(wrong <= READABLE, share_misread(other[swap].mean(0), wrong), np.nan)
     misread_drawn = share_misread(times @ other[swap, -1] / len(swap), wrong[-1])
@@ -347,11 +354,17 @@ def _separation(
     return float(np.degrees(np.arccos(np.clip(cosine, -1, 1)))), float(apart)
 
 
+def share_misread(swap: np.ndarray, correct: np.ndarray) -> np.ndarray:
+    """Share of swap trials whose memory is that of the other cue, from the shares of swap and of correct trials that
+    are nearer to it: noise takes a trial across the middle as often in the former as in the latter."""
+    return (swap - correct) / np.maximum(1 - 2 * correct, 1e-9)
+
+
 def _decide(found: Kind, whole: Interval, *, late: bool) -> str:
     """Misbinding if more than half of the way to it; no mark if all weights together are small; a late switch if swap
     trials surely go most of their way after the cue and it was read as given; else the one of the other two that the
-    interval of their difference names, provided that there are trials enough to mean it and the cue was not surely read
-    the other way."""
+    interval of their difference names, provided that there are trials enough to mean it and, for misinterpretation,
+    that the cue was not surely read as given."""
     if found.weights["misbinding"][1] > MOST:
         return "misbinding"
     if whole[2] < MARK:
@@ -362,4 +375,4 @@ def _decide(found: Kind, whole: Interval, *, late: bool) -> str:
     if not sharp or found.contrast[1] <= 0 <= found.contrast[2] or whole[1] <= 0:
         return "cannot tell"
     said = "misselection" if found.contrast[1] > 0 else "misinterpretation"
-    return "cannot tell" if found.cue_read is (said == "misinterpretation") else said
+    return "cannot tell" if said == "misinterpretation" and found.cue_read else said

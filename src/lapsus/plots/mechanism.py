@@ -164,7 +164,7 @@ def rings_panel(ax: Axes, found: Geometry) -> Axes:
 
 def kind_panel(ax: Axes, found: Kind, apart: float | None = None) -> Axes:
     """Weights of the three predictions in held-out swap trials (thick) and correct trials (thin) over time, and the
-    share of swap trials whose cue is decoded as the other one; apart: from which step on trials differ."""
+    share of swap trials whose memory is that of the other cue; apart: from which step on trials differ."""
     for name in KINDS:
         ax.plot(found.times, found.over_time_correct[name], color=SHADES[name], lw=0.5)
         ax.plot(found.times, found.over_time[name], color=SHADES[name], label=name)
@@ -176,7 +176,7 @@ def kind_panel(ax: Axes, found: Kind, apart: float | None = None) -> Axes:
     ax.plot([], [], color="0.3", lw=0.5, label="thin: correct trials")
     if np.isfinite(found.misread_over_time).any():
         style = {"color": "0.3", "lw": 0.9, "ls": (0, (2, 1))}
-        ax.plot(found.times, found.misread_over_time, **style, label="swaps whose cue is decoded as the other")
+        ax.plot(found.times, found.misread_over_time, **style, label="swaps with the other cue's memory")
     ax.legend(loc="lower left", bbox_to_anchor=(-0.12, 1.06), fontsize=SMALL, handlelength=1.2, labelspacing=0.3)
     ax.set_xlim(right=found.times[-1] + 1)
     return _time(ax, "weight of the prediction", found.cue_onset, top=1.5, bottom=-0.6)

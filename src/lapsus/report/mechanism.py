@@ -298,9 +298,8 @@ def kind(found: Mechanism) -> str:
     if part.decision != "late switch":
         return text
     return (
-        f"{text} At cue offset all weights together are {_interval(part.at_offset)}, and a held-out decoder of the cue"
-        f" takes it for the other one in {_interval(part.misread, True)} of swap trials. What memory looks like in the"
-        " end is not how it got there."
+        f"{text} At cue offset all weights together are {_interval(part.at_offset)}, and memory is that of the other"
+        f" cue in {_interval(part.misread, True)} of swap trials: how it looks in the end is not how it got there."
     )
 
 

@@ -55,7 +55,7 @@ TERMS = (
     Term(
         "late switch",
         "memory is right and the cue is read as it was given; later, in the delay, memory goes over to the other item.",
-        "When the cue ends, swap trials look like correct ones and the cue that was given is decoded; they part later.",
+        "When the cue ends, swap trials look like correct ones with the cue that was given; they part later.",
         Markup(_ITEMS + _PLACES + '<path d="M20 12L46 12"/>' + _arrow(46, 12, 74, 36)),
         r"late switch",
     ),
