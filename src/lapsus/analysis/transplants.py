@@ -59,7 +59,7 @@ def transplant_curves(
     apart = curve["swap"] - curve["correct"] >= APART
     carried = {}
     for part in ("x_from_swap", "m_from_swap"):
-        ratio = lambda c: (c[part] - c["correct"])[..., apart].sum(-1) / (c["swap"] - c["correct"])[..., apart].sum(-1)  # noqa: E731,B023
+        ratio = lambda c: (c[part] - c["correct"])[..., apart].sum(-1) / (c["swap"] - c["correct"])[..., apart].sum(-1)  # noqa: B023
         if apart.any():
             carried[part] = resampled_interval(ratio(curve), ratio(drawn))
         else:
