@@ -142,7 +142,6 @@ def test_interrupted_training_keeps_the_fit_and_goes_on(copy):
 def test_training_is_left_early_when_the_network_matches_with_a_margin_and_gets_no_better(tmp_path, margin):
     with (
         mock.patch("lapsus.discovery.stages.fit_trials", return_value=Discovery(made()).fit),
-        mock.patch("lapsus.discovery.target.ROUND", 2),
         mock.patch("lapsus.discovery.stages.updates_within", return_value=10),
         mock.patch("lapsus.study.match.Match.with_margin", margin),
         mock.patch("lapsus.discovery.stages.excess", side_effect=[{"excess": e} for e in (0.5, 0.3, 0.29, 0.1)]),
@@ -150,7 +149,8 @@ def test_training_is_left_early_when_the_network_matches_with_a_margin_and_gets_
         pytest.raises(Interrupted),
     ):
         start = str(tiny_start(tmp_path))
-        discover(table(), minutes=1.0, output=tmp_path / "found", start_from=start, sizes=QUICK)
+        sizes = replace(QUICK, round_updates=2)
+        discover(table(), minutes=1.0, output=tmp_path / "found", start_from=start, sizes=sizes)
     found = Discovery(tmp_path / "found")
     (run,) = found.runs
     # Rounds of 4, 2, 2 and 2 updates; the excess falls by less than a twentieth in the third.

@@ -292,7 +292,8 @@ class _Work:
             start = family[k % len(family)]
             name = f"network-{k + 1}"
             memory = 0.0 if start is None else memories[start.source]
-            describe = partial(experiment, fitted, task, start, settings["seed"] + k, name, memory=memory)
+            seed, sizes = settings["seed"] + k, self.sizes
+            describe = partial(experiment, fitted, task, start, seed, name, memory=memory, sizes=sizes)
             described = describe(updates_within(describe(1000), share))
             path = subfolder(self.folder.path, "networks") / name
             if not holds(path, "run"):

@@ -14,7 +14,7 @@ from lapsus.inference.network_target import RADIUS
 from lapsus.library import load, open_network
 from lapsus.library.shipped import shipped
 from lapsus.study.evaluation import scatter
-from lapsus.study.sizes import Sizes
+from lapsus.study.sizes import FULL, Sizes
 from lapsus.tasks.durations import varying
 from lapsus.training import Experiment, Model
 from lapsus.training.build import build, describe
@@ -27,10 +27,9 @@ __all__ = ["Start", "experiment", "starts", "task_like", "updates_within"]
 LEAST_SPREAD = 0.2
 # Guesses rarer than this are left out of the target: the uniform component costs a quarter of the training time.
 LEAST_GUESS = 0.01
-# Updates after which the network is looked at: it is done when it matches with a margin and gets no better. The first
-# round is longer: places far apart, where swaps are rare, need time at a high learning rate (docs/memory.md).
-ROUND, ROUND_NAME = 1500, "fitted target"
-_FIRST = 0.4
+# After each round the network is looked at: it is done when it matches with a margin and gets no better. The first is
+# this share of all: places far apart, where swaps are rare, need time at a high learning rate (docs/memory.md).
+ROUND_NAME, _FIRST = "fitted target", 0.4
 _DISTANCES = 48
 
 
@@ -123,7 +122,14 @@ def memory_variance(start: Start, sizes: Sizes, trust: bool = False) -> float:
 
 
 def experiment(
-    fitted: BNS, task: dict, start: Start | None, seed: int, name: str, updates: int, memory: float = 0.0
+    fitted: BNS,
+    task: dict,
+    start: Start | None,
+    seed: int,
+    name: str,
+    updates: int,
+    memory: float = 0.0,
+    sizes: Sizes = FULL,
 ) -> Experiment:
     """The experiment of one network: from a trained one, straight to the target; from scratch, by way of easier
     stages. memory: the variance (rad²) that the start's memory adds to its responses (`memory_variance`)."""
@@ -151,7 +157,7 @@ def experiment(
             0.4,
         )
     first = max(1, int(_FIRST * updates))
-    rounds = max(1, round((updates - first) / ROUND))
+    rounds = max(1, round((updates - first) / sizes.round_updates))
     each = -(-(updates - first) // rounds)
     last = {
         "name": ROUND_NAME,

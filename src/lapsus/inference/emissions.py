@@ -388,5 +388,5 @@ def _circular_sd(resultant: np.ndarray) -> np.ndarray:
 def _rough_kappa(trials: Trials) -> float:
     """Concentration of the responses that are near their target; a starting point only."""
     error = np.abs(trials.error)
-    spread = robust_sd(error[error < 1.0]) if (error < 1.0).any() else 1.0
+    spread = float(robust_sd(error[error < 1.0])) if (error < 1.0).any() else 1.0
     return 1 / max(spread, 0.02) ** 2

@@ -8,7 +8,7 @@ __all__ = ["FULL", "FULL_FIGURES", "QUICK", "QUICK_FIGURES", "FigureSizes", "Siz
 
 @dataclass(frozen=True)
 class Sizes:
-    """Numbers of trials, conditions and repeats of every study of a network."""
+    """Numbers of trials, conditions and repeats of every study of a network, and the updates between two looks."""
 
     # Against the target, on fresh conditions.
     evaluation_conditions: int = 1024
@@ -42,8 +42,9 @@ class Sizes:
     ring_colours: int = 48
     ring_trials: int = 16
     shown: int = 320
-    # A look at a network between two rounds of its training, or at one that another may start from; a glimpse of one
-    # that is being trained, with responses to one condition.
+    # Updates of a round of a discovery's training; a look at a network between two rounds, or at one that another may
+    # start from; a glimpse of one that is being trained, with responses to one condition.
+    round_updates: int = 1500
     look_conditions: int = 512
     look_trials: int = 8
     glimpse_conditions: int = 256
