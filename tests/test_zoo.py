@@ -78,6 +78,22 @@ def test_shipping_keeps_weights_config_and_evaluation(experiments):
     assert all(torch.equal(value, weights[name]) for name, value in run.model().state_dict().items())
 
 
+def test_a_network_of_another_description_is_not_taken_for_the_one_that_ships(experiments):
+    """Killed between training and export, the same command left the earlier network of that name where it was."""
+    from command import lapsus
+
+    list(train_all(jobs_of(["first"], 1, experiments / "runs")))
+    run, place = Run(experiments / "runs" / "first-1"), experiments / "shipped"
+    place.mkdir()
+    other = run.experiment.model_dump(exclude_none=True) | {"description": "another"}
+    (place / "first.json").write_text(json.dumps({"config": other}))
+    for _ in range(2):
+        lapsus("reproduce", "train", "first", "--ship", place, cwd=experiments)
+        facts = json.loads((place / "first.json").read_text())
+        assert facts["config"]["description"] == run.experiment.description and facts.pop("evaluation")
+        (place / "first.json").write_text(json.dumps(facts | {"evaluation": "not made again"}))
+
+
 @pytest.mark.filterwarnings("ignore:The torch reference runs")  # the two-layer control is no tree
 @pytest.mark.parametrize("name", list(shipped()))
 def test_shipped_network_opens_and_answers(name):

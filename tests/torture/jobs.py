@@ -131,7 +131,7 @@ def _trained(folder: Path) -> None:
 
 
 def _simulate(folder: Path):
-    out = folder / "activity.nc"
+    out = folder / "new" / "activity.nc"
     return None if out.exists() else cli("simulate", folder / "run", "-o", out, "--conditions", 3, "--trials", 2)
 
 
@@ -301,6 +301,44 @@ def _figures(folder: Path):
 FIGURES = ("schedule.pdf", "schedule.png", "schedule.csv")
 
 
+def _earlier_network(folder: Path) -> None:
+    """One of another description, shipped under the same name."""
+    (folder / "shipped").mkdir()
+    (folder / "shipped" / "tiny.json").write_text(json.dumps({"config": {"name": "tiny"}}))
+    (folder / "shipped" / "tiny.safetensors").write_bytes(b"earlier")
+
+
+def _ship(folder: Path):
+    if (folder / DONE).exists():
+        return None
+
+    def work() -> None:
+        from unittest import mock
+
+        from lapsus.study import ship
+        from lapsus.sweep.one_by_one import Job as Training
+        from lapsus.training import read_experiment
+
+        job = Training(read_experiment(MADE["run"].parent / "tiny.toml"), folder / "runs" / "tiny")
+        with (
+            mock.patch("lapsus.sweep.one_by_one.jobs_of", lambda *_: [job]),
+            mock.patch.object(ship.ship, "__defaults__", (None, 8)),
+        ):
+            succeeds(cli("reproduce", "train", "tiny", "--ship", folder / "shipped"), folder)
+
+    return work
+
+
+def succeeds(command: Callable[[], None], folder: Path) -> None:
+    """Run it, and if it ends well, say so."""
+    try:
+        command()
+    except SystemExit as leaving:
+        if leaving.code:
+            raise
+    (folder / DONE).write_text("")
+
+
 def _report(folder: Path):
     if (folder / "page.html").exists():
         return None
@@ -372,9 +410,10 @@ def _discovery_bits(folder: Path) -> dict:
 JOBS = (
     Job("train", _nothing, _train, _run_bits),
     Job("resume", _untidy, lambda folder: _resume(folder, RUN | DAMAGED), _run_bits),
-    Job("simulate", _trained, _simulate, _bytes("activity.nc")),
+    Job("simulate", _trained, _simulate, _bytes("new/activity.nc")),
     Job("simulate --force", _again, _force, _bytes("activity.nc")),
     Job("reproduce", lambda folder: None, _figures, lambda f: _bytes(*FIGURES)(f / "figures")),
+    Job("reproduce train", _earlier_network, _ship, lambda f: _placeless(f / "shipped", f)),
     Job("sweep", _sweep_file, _sweep, _sweep_bits),
     Job("fit", _table, _fit, _fit_bits),
     Job("fit --force", _earlier_fit, _fit_force, _fit_bits),

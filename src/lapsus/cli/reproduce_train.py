@@ -36,8 +36,7 @@ def command(
     """Train the paper's networks in the order of their warm starts: skips what is done, resumes what was cut off."""
     from lapsus.files import make_folder
     from lapsus.library import Run
-    from lapsus.library.shipped import shipped_name
-    from lapsus.study.ship import ship as export
+    from lapsus.study.ship import is_shipped, ship as export
     from lapsus.sweep.one_by_one import jobs_of, train_all
     from lapsus.training.experiment import check_set
 
@@ -57,9 +56,8 @@ def command(
             export(Run(job.path), ship)
     if ship is not None:
         for job in jobs:
-            label = shipped_name(job.experiment.name, job.experiment.seed)
-            if job.done() and not (ship / f"{label}.json").exists():
-                export(Run(job.path), ship)
+            if job.done() and not is_shipped(run := Run(job.path), ship):
+                export(run, ship)
     typer.echo(_table(jobs, None, ""))
     if stopped is not None:
         typer.echo("Stopped; the same command goes on.")

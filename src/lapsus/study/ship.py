@@ -5,14 +5,15 @@ from pathlib import Path
 from safetensors.torch import save
 
 from lapsus.errors import LapsusError
-from lapsus.files import write_bytes, write_json
+from lapsus.files import read_json, write_bytes, write_json
 from lapsus.library import Run
 from lapsus.library.shipped import shipped_name, weights_folder
 from lapsus.study.evaluation import evaluate
 from lapsus.study.memory import evaluate_delays, noiseless_error, norm_ratio
 from lapsus.tasks.durations import varying
+from lapsus.training import read_experiment
 
-__all__ = ["ship"]
+__all__ = ["is_shipped", "ship"]
 
 
 def ship(run: Run, folder: Path | None = None, conditions: int = 4096) -> Path:
@@ -42,11 +43,24 @@ def ship(run: Run, folder: Path | None = None, conditions: int = 4096) -> Path:
             "norm_ratio": norm_ratio(model),
             "noiseless": noiseless_error(model, conditions=min(conditions, 256)),
         }
-    target = (folder or weights_folder()) / f"{shipped_name(experiment.name, experiment.seed)}.json"
+    target = _target(run, folder)
     weights = save({key: value.contiguous() for key, value in model.state_dict().items()})
     write_bytes(target.with_suffix(".safetensors"), weights)
     write_json(target, facts)
     return target
+
+
+def is_shipped(run: Run, folder: Path | None = None) -> bool:
+    """Whether the folder has this network, and not one of another description that goes by the same name."""
+    try:
+        held = read_experiment(read_json(_target(run, folder)).get("config", {})).model_dump()
+    except LapsusError:
+        return False
+    return all(held[key] == value for key, value in run.experiment.model_dump().items() if key != "versions")
+
+
+def _target(run: Run, folder: Path | None) -> Path:
+    return (folder or weights_folder()) / f"{shipped_name(run.experiment.name, run.experiment.seed)}.json"
 
 
 def _thinned(lines: list[dict], most: int) -> list[dict]:
