@@ -64,8 +64,15 @@ def mechanism(rows: pd.DataFrame) -> str:
         return format(100 * value if percent else value, form) + (" %" if percent else "")
 
     header = ["network", "half-time [95 %]", "fixed at cue onset", "at its offset", "carried by x", "by m"]
-    header += ["push along alignment", "axis, area", "colour alone", "kind", "trials part at", "memories last (steps)"]
-    header += ["fixed points", "half-time, linear response", "processor (s)", "left out"]
+    header += ["push along alignment", "axis, area", "colour alone", "kind", "way at cue offset", "other cue there"]
+    header += [
+        "trials part at",
+        "memories last (steps)",
+        "fixed points",
+        "half-time, linear response",
+        "processor (s)",
+        "left out",
+    ]
     lines = []
     for _, row in rows.sort_values("network").iterrows():
         half = f"{of(row, 'half_time', '.1f')} [{of(row, 'half_low', '.1f')}, {of(row, 'half_high', '.1f')}]"
@@ -80,6 +87,8 @@ def mechanism(rows: pd.DataFrame) -> str:
                 of(row, "push_alignment", "+.2f"),
                 *(of(row, key, ".2f") for key in ("axis_auc", "colour_confound")),
                 str(row.get("kind")) if isinstance(row.get("kind"), str) else "–",
+                of(row, "way_at_cue_offset", "z.2f"),
+                of(row, "cue_misread", "z.0f", True),
                 of(row, "parting", ".0f"),
                 "stay" if known and lasts == "–" else lasts,
                 of(row, "fixed_points", ".0f"),
@@ -103,6 +112,8 @@ _OVER = (
     ("weight of misbinding", "misbinding", ".3f"),
     ("weight of misselection", "misselection", ".2f"),
     ("weight of misinterpretation", "misinterpretation", ".2f"),
+    ("way to the error at cue offset", "way_at_cue_offset", ".3f"),
+    ("swaps with the other cue's memory there", "cue_misread", ".1%"),
     ("decoded before the cue, area", "decoding_before_cue", ".3f"),
     ("fixed points", "fixed_points", ".0f"),
     ("processor (s)", "seconds", ".0f"),
