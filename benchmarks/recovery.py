@@ -31,7 +31,7 @@ import numpy as np
 import pandas as pd
 import torch
 import xarray as xr
-from written_networks import written_network
+from written_networks import MECHANISMS as WRITTEN, written_network
 
 from lapsus import load, simulate
 from lapsus.analysis.activity import cue_onset, two_items
@@ -50,7 +50,6 @@ RIGHT = {
     "late switch": "late switch",
     "response-time noise": "no mark",
 }
-WRITTEN = tuple(mechanism for mechanism in RIGHT if mechanism != "late switch")
 WHEN = dict(zip(WRITTEN, ("before the cue", "at the cue", "at the cue", "after the cue")))
 WHAT = dict(zip(WRITTEN, ("m", "m", "m", "x")))
 ANSWERS = (*MECHANISMS, "no mark", "cannot tell", "no answer")

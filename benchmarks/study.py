@@ -10,6 +10,7 @@ members that a sweep file calls NAME_FACTOR are of the recipe `RECIPE: FACTOR`. 
                    means; --dynamics adds the distance of their dynamics (lapsus[dsa])
 
 Rows that are there stay; what is missing of a network is added, and a network whose weights changed is measured anew.
+Answers to the five questions that `lapsus analyse --swapping -o FOLDER` kept are taken from there (--answers FOLDER).
 Each network is written as soon as it is measured. `python docs/making/ensembles.py` makes tables and figures of them.
 """
 
@@ -144,7 +145,7 @@ def part_of(network: Network, model: Model, part: str) -> dict:
         return alignment_row(found) if part == "alignment" else prediction_row(found)
     asked = analyse(model, only=(part,), threads=1)
     found = table_row(Mechanism(**{part: getattr(asked, part)}, probe_distance=swaps_most_at(model)))
-    return {key: value for key, value in found.items() if key not in ("left_out", "parting")}
+    return _asked_columns(found)
 
 
 def _asked_for(network: Network, row: dict) -> dict:
@@ -162,8 +163,20 @@ def write(name: str, table: pd.DataFrame, order: list[str]) -> None:
     write_text(FOLDER / f"{name}.csv", table.to_csv(index=False, float_format="%.6g"))
 
 
-def add_members(found: list[Network], parts: list[str]) -> None:
-    """Measure what the table lacks of each network, and write it as it comes."""
+def kept_answers(folder: Path) -> dict[str, dict]:
+    """Weights → columns of the five questions, as `lapsus analyse -o` keeps them."""
+    kept = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.json"))]
+    usual = [one for one in kept if set(one["made_of"]) == {"weights", "seed", "lapsus"}]  # not at another delay
+    return {one["made_of"]["weights"]: _asked_columns(one["row"]) for one in usual}
+
+
+def _asked_columns(row: dict) -> dict:
+    return {key: value for key, value in row.items() if key not in ("left_out", "parting", "seconds")}
+
+
+def add_members(found: list[Network], parts: list[str], answers: dict[str, dict] | None = None) -> None:
+    """Measure what the table lacks of each network, and write it as it comes; answers, by weights, are taken as they
+    are."""
     for network in found:
         table = read("members", KEY)
         model = network.load()
@@ -175,9 +188,12 @@ def add_members(found: list[Network], parts: list[str]) -> None:
             row = {"recipe": network.recipe, "network": network.name, "role": network.role}
             row |= {"seed": network.experiment.seed, "weights": weights, "measured": ""}
         have = str(row.get("measured", "")).split()
-        wanted = [part for part in parts if part not in have]
+        given = (answers or {}).get(weights, {})
+        wanted = [part for part in parts if part not in have or (given and part in QUESTIONS)]
+        row |= given
         for part in wanted:
-            row |= part_of(network, model, part)
+            if not (given and part in QUESTIONS):
+                row |= part_of(network, model, part)
         if wanted:
             row["measured"] = " ".join(part for part in PARTS if part in have or part in wanted)
             write("members", pd.concat([table[~same], pd.DataFrame([row])], ignore_index=True), KEY)
@@ -242,13 +258,15 @@ def main() -> None:
         type=Path,
         help="what `lapsus reproduce --values` or `sweep collect --claims` wrote, into claims.csv",
     )
+    parser.add_argument("--answers", type=Path, metavar="FOLDER", help="what `lapsus analyse -o FOLDER` kept")
     parser.add_argument("--recipe", help="of these values, where it is not a set that ships")
     parser.add_argument("--dynamics", action="store_true", help="the distance of dynamics instead")
     given = parser.parse_args()
     if given.values:
         add_claims(given.values, given.recipe)
     found = [network for source in given.sources for network in networks(source)]
-    add_members(found, [part for part in given.only if part in PARTS])
+    answers = kept_answers(given.answers) if given.answers else {}
+    add_members(found, [part for part in given.only if part in PARTS], answers)
     if "distances" in given.only:
         add_distances(found, given.dynamics)
 

@@ -23,6 +23,7 @@ from lapsus.study.sizes import QUICK_FIGURES, Sizes
 from lapsus.sweep import Sweep, plan_sweep, read_sweep
 from lapsus.sweep.collected import sweep_claims
 from lapsus.sweep.member import run_member
+from lapsus.training.model import weights_digest
 
 ID = "normal-separates"
 
@@ -114,6 +115,16 @@ def test_rows_are_added_and_none_is_lost(tmp_path, monkeypatch):
     table = study.read("members", study.KEY).set_index("network")
     assert table.loc["a", "measured"] == "evaluation" and np.isnan(table.loc["a", "alignment"])
     assert table.loc["b", "alignment"] == 4 and len(study.read("distances", [])) == 1
+    # Answers that were kept are taken instead of being asked again, of the network with these weights alone.
+    kept = {"made_of": {"weights": weights_digest(models["b"]), "seed": 0, "lapsus": ""}}
+    kept["row"] = {"kind": "late switch", "parting": 18, "left_out": "", "seconds": 1.0}
+    (tmp_path / "answers").mkdir()
+    (tmp_path / "answers" / "b.json").write_text(json.dumps(kept))
+    count = len(asked)
+    study.add_members(networks, ["kind"], study.kept_answers(tmp_path / "answers"))
+    table = study.read("members", study.KEY).set_index("network")
+    assert table.loc["b", "kind"] == "late switch" and "parting" not in table and asked[count:] == [("a", "kind")]
+    assert table.loc["b", "measured"].split() == ["evaluation", "alignment", "kind"]
     values = tmp_path / "values.json"
     values.write_text(json.dumps({f"{ID}: feature-smooth-0": {"value": [0.9, 0.8, 1.0], "made_of": ""}}))
     study.add_claims(values, None)
