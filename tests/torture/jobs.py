@@ -6,6 +6,7 @@ Another command that writes belongs in `JOBS`.
 import hashlib
 import importlib
 import json
+import os
 import re
 import shutil
 import sys
@@ -172,16 +173,27 @@ def _table(folder: Path) -> None:
     shutil.copy(MADE["table"], folder / "trials.csv")
 
 
+def _two_conditions(folder: Path) -> None:
+    first, *rows = MADE["table"].read_text().splitlines()
+    rows = [f"{row},{'ab'[k % 2]}" for k, row in enumerate(rows)]
+    (folder / "trials.csv").write_text("\n".join([f"{first},condition", *rows]))
+
+
 def _fit(folder: Path):
     if (folder / "fit").exists():
         return None
-    return cli("fit", folder / "trials.csv", "--model", "constant", "-o", folder / "fit", "--seed", 1)
+    options = ("--model", "constant", "--by", "condition", "--seed", 1)
+    return cli("fit", folder / "trials.csv", *options, "-o", folder / "fit")
 
 
-def _earlier_fit(folder: Path) -> None:
+def _two_subjects(folder: Path) -> None:
     first, *rows = MADE["table"].read_text().splitlines()
     rows = [row.replace("observer", f"observer {k % 2}") for k, row in enumerate(rows)]
     (folder / "trials.csv").write_text("\n".join([first, *rows]))
+
+
+def _earlier_fit(folder: Path) -> None:
+    _two_subjects(folder)
     (folder / "fit").mkdir()
     for name in ("fit.nc", "summary.json"):
         (folder / "fit" / name).write_bytes(b"{}")
@@ -231,9 +243,10 @@ def _sweep(folder: Path):
     """A network and one that starts from it. The pool's processes are left out (tests/test_sweep.py kills those):
     members are worked on here, where the fault is."""
     members = folder / "sweep" / "members"
-    if len(list(members.glob("*/measures-*.json"))) == 2:
-        return None
+    return None if len(list(members.glob("*/measures-*.json"))) == 2 else _swept_here(folder)
 
+
+def _swept_here(folder: Path) -> Callable[[], None]:
     def work() -> None:
         from lapsus.cli import sweep as command
         from lapsus.sweep.member import run_member
@@ -256,6 +269,98 @@ def _sweep_bits(folder: Path) -> dict:
         found[f"{run.name}: weights"] = digest((run / "checkpoint-00000003.safetensors").read_bytes())
         found |= {f"{run.name}: measures": timeless(json.loads(p.read_text())) for p in run.glob("measures-*.json")}
     return found
+
+
+# The first member diverges, so that it is given up and the second never begins.
+FAILS = "learning_rate = 1e30\nclip = 1e30\nwarmup = 0\n"
+
+
+def _failing_sweep(folder: Path) -> None:
+    _sweep_file(folder)
+    (folder / "tiny.toml").write_text(TINY + FAILS)
+
+
+def _fails(folder: Path):
+    done = (folder / "sweep" / "manifest.json").exists() and not _given_up(folder)["ready"]
+    return None if done else _swept_here(folder)
+
+
+def _given_up(folder: Path) -> dict:
+    """Who is; for which reasons is left out, since a disk that is full is one too."""
+    from lapsus.sweep import Sweep
+
+    sweep = Sweep(folder / "sweep")
+    states = sweep.states()
+    tries = {name: len(sweep.failures(name)) for name in sweep.plan.members}
+    return {"ready": states.ready, "failed": states.failed, "blocked": states.blocked, "tries": tries}
+
+
+SUBJECTS = """
+name = "subjects"
+experiment = "tiny.toml"
+subjects = { trials = "trials.csv", model = "constant", unit = "degrees" }
+"""
+
+
+def _subjects(folder: Path) -> None:
+    _two_subjects(folder)
+    (folder / "tiny.toml").write_text(TINY)
+    (folder / "sweep.toml").write_text(SUBJECTS)
+
+
+def _plan(folder: Path):
+    done = (folder / "sweep" / "manifest.json").exists()
+    return None if done else cli("sweep", "plan", folder / "sweep.toml", "-o", folder / "sweep")
+
+
+def _plan_bits(folder: Path) -> dict:
+    return {
+        str(path.relative_to(folder)): digest(path.read_bytes().replace(bytes(folder), b""))
+        for path in (folder / "sweep").rglob("*.json")
+    }
+
+
+def _cancel(folder: Path):
+    return None if (folder / "sweep" / "stop").exists() else cli("sweep", "cancel", folder / "sweep")
+
+
+# Stand-ins of SLURM's commands: one array of one task a call, and nothing is ever begun.
+SLURM = {
+    "scontrol": "echo MaxArraySize = 10",
+    "sbatch": 'echo "$(($(wc -l < {queue}) + 1)) 0" >> {queue}; tail -n 1 {queue} | cut -d " " -f 1',
+    "squeue": "cat {queue}",
+}
+
+
+def _cluster(folder: Path) -> None:
+    _sweep_file(folder)
+    (folder / "bin").mkdir()
+    (folder / "bin" / "queue").write_text("")
+    for name, line in SLURM.items():
+        (folder / "bin" / name).write_text("#!/bin/sh\n" + line.format(queue=folder / "bin" / "queue") + "\n")
+        (folder / "bin" / name).chmod(0o755)
+
+
+def _slurm(folder: Path):
+    if (folder / DONE).exists():
+        return None
+
+    def work() -> None:
+        os.environ["PATH"] = f"{folder / 'bin'}:{os.environ['PATH']}"
+        succeeds(cli("sweep", folder / "sweep.toml", "-o", folder / "sweep", "--slurm"), folder)
+
+    return work
+
+
+def _submitted(folder: Path) -> dict:
+    """Members that have a task in the queue. Struck between SLURM's answer and its record, one is handed in twice."""
+    from lapsus.sweep import Sweep
+    from lapsus.sweep.slurm import Submission
+
+    queued = set((folder / "bin" / "queue").read_text().splitlines())
+    arrays = [array for one in Submission.all(Sweep(folder / "sweep")) for array in one.arrays if array["job"]]
+    assert {f"{array['job']} 0" for array in arrays} <= queued
+    return {"members": sorted({name for array in arrays for names in array["tasks"] for name in names})}
 
 
 def _swept(folder: Path) -> None:
@@ -339,6 +444,24 @@ def succeeds(command: Callable[[], None], folder: Path) -> None:
     (folder / DONE).write_text("")
 
 
+def _tables(folder: Path):
+    if (folder / "again.csv").exists():
+        return None
+
+    def work() -> None:
+        from lapsus.trials import read_trials
+        from lapsus.trials.observer import make_observer
+
+        guarded(lambda: read_trials(make_observer(folder / "observer.csv")).to_csv(folder / "again.csv"))
+
+    return work
+
+
+def _gallery(folder: Path):
+    page = folder / "page.html"
+    return None if page.exists() else cli("zoo", "--gallery", page, "index-swap-10")
+
+
 def _report(folder: Path):
     if (folder / "page.html").exists():
         return None
@@ -350,6 +473,10 @@ def _report(folder: Path):
         guarded(lambda: write_report([str(folder / "run")], folder / "page.html", sizes=QUICK))
 
     return work
+
+
+def _page(folder: Path) -> dict:
+    return {"size": (folder / "page.html").stat().st_size > 10_000}
 
 
 def _discover(folder: Path):
@@ -415,9 +542,15 @@ JOBS = (
     Job("reproduce", lambda folder: None, _figures, lambda f: _bytes(*FIGURES)(f / "figures")),
     Job("reproduce train", _earlier_network, _ship, lambda f: _placeless(f / "shipped", f)),
     Job("sweep", _sweep_file, _sweep, _sweep_bits),
-    Job("fit", _table, _fit, _fit_bits),
+    Job("sweep, a member fails", _failing_sweep, _fails, _given_up),
+    Job("sweep plan", _subjects, _plan, _plan_bits),
+    Job("sweep --slurm", _cluster, _slurm, _submitted),
+    Job("sweep cancel", _swept, _cancel, _bytes("sweep/stop")),
+    Job("fit", _two_conditions, _fit, _fit_bits),
     Job("fit --force", _earlier_fit, _fit_force, _fit_bits),
-    Job("report", _trained, _report, lambda f: {"size": (f / "page.html").stat().st_size > 10_000}),
+    Job("zoo --gallery", lambda folder: None, _gallery, _page),
+    Job("tables", lambda folder: None, _tables, _bytes("observer.csv", "again.csv")),
+    Job("report", _trained, _report, _page),
     Job("analyse", _trained, _analyse, _answers),
     Job("sweep collect", _swept, _collect, _collected_bits),
     Job("discover", _table, _discover, _discovery_bits),
