@@ -268,7 +268,12 @@ def _sweep_bits(folder: Path) -> dict:
     for run in sorted((folder / "sweep" / "members").iterdir()):
         found[f"{run.name}: weights"] = digest((run / "checkpoint-00000003.safetensors").read_bytes())
         found |= {f"{run.name}: measures": timeless(json.loads(p.read_text())) for p in run.glob("measures-*.json")}
-    return found
+    return found | {"names": _names(folder / "sweep")}
+
+
+def _names(folder: Path) -> list[str]:
+    """Of all that is in a folder, but for who works there."""
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if CLAIMS not in path.parts)
 
 
 # The first member diverges, so that it is given up and the second never begins.
@@ -531,7 +536,7 @@ def _discovery_bits(folder: Path) -> dict:
     run = Run(found / "networks" / "network-1")
     weights = {name: digest(tensor.numpy().tobytes()) for name, tensor in run.model().state_dict().items()}
     arrays = digest((found / "analysis" / "network-1.npz").read_bytes())
-    return parts | {"weights": weights, "arrays": arrays, "update": run.update}
+    return parts | {"weights": weights, "arrays": arrays, "update": run.update, "names": _names(found)}
 
 
 JOBS = (
