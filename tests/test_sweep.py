@@ -270,7 +270,7 @@ def test_a_pool_works_through_starts_failures_and_lost_processes(tmp_path, monke
 @pytest.mark.slow
 def test_the_command_interrupted_goes_on_and_says_how_it_stands(tmp_path, warm):
     path = write_sweep(tmp_path, changes={"stage": [TINY["stage"][0] | {"updates": 400_000}]}, seeds=2)
-    with warm.lapsus("sweep", path, "-o", tmp_path / "out", cwd=tmp_path) as process:
+    with warm.lapsus("sweep", path, "-o", tmp_path / "out", "--workers", "2", cwd=tmp_path) as process:
         _until(lambda: (tmp_path / "out").exists() and _moving(tmp_path / "out"), 300)
         status = json.loads(lapsus("sweep", "status", "out", "--json", cwd=tmp_path))
         assert status["members"] == 2 and status["running"] == 2 and status["done"] == 0
