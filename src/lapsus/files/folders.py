@@ -156,8 +156,10 @@ def _swap(new: Path, folder: Path) -> None:
 
 
 def file_name(text: object) -> str:
-    """A name from a table as part of a file's name: letters, digits, - _ . alone, and not too long for any disk."""
+    """A name from a table as part of a file's name: letters, digits, - _ . alone, and not too long for any disk; what
+    is nothing but dots, which would lead up, becomes _."""
     safe = "".join(c if c.isalnum() or c in "-_." else "_" for c in str(text))
+    safe = safe if safe.strip(".") else "_" * len(safe)
     if len(safe.encode()) <= 80:
         return safe
     digest = hashlib.blake2b(str(text).encode("utf-8", "replace"), digest_size=4).hexdigest()
