@@ -143,6 +143,19 @@ def test_who_writes_a_file_again_removes_what_dead_writers_left_of_it(tmp_path):
     assert names(tmp_path) == ["another", "file"]
 
 
+def test_names_that_are_not_utf_8_are_written(tmp_path):
+    name = os.fsdecode(b"a-\xff" + b"x" * 200)
+    process = multiprocessing.get_context("fork").Process(target=_die_while_writing, args=(tmp_path / name,))
+    process.start()
+    process.join()
+    assert len(names(tmp_path)) == 1
+    files.write_text(tmp_path / name, "whole")
+    assert names(tmp_path) == [name]
+    with files.new_folder(tmp_path / os.fsdecode(b"f-\xff")) as folder:
+        files.write_text(folder / "a", "whole")
+    assert sorted(os.listdir(os.fsencode(tmp_path))) == [os.fsencode(name), b"f-\xff"]
+
+
 def test_leftovers_do_not_occupy_a_folder(tmp_path):
     for name in ("config.toml.partial", "stages.json.partial", ".lock"):
         (tmp_path / name).write_text("")

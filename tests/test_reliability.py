@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import socket
+import sys
 import threading
 import time
 import warnings
@@ -294,6 +295,18 @@ def test_a_link_in_the_place_of_a_file_is_not_replaced(copy, tmp_path):
     (copy / "activity.nc").symlink_to(victim)
     ended = fork(cli("simulate", copy, "--conditions", 2, "--trials", 2, "--force"))
     assert ended.code == 2 and "is a link" in ended.text and victim.read_text() == "mine"
+
+
+def test_a_name_that_is_not_utf_8_is_written_and_said(copy, tmp_path):
+    """Also to a terminal that takes nothing else."""
+    output = tmp_path / os.fsdecode(b"a-\xff.nc")
+
+    def work() -> None:
+        sys.stdout.reconfigure(encoding="utf-8", errors="strict")
+        cli("simulate", copy, "--conditions", 2, "--trials", 2, "-o", output)()
+
+    ended = fork(work)
+    assert ended.code == 0 and "a-\\udcff.nc" in ended.text and output.is_file(), ended.text
 
 
 def test_leftovers_of_version_0_1_do_not_block_a_folder(tmp_path):

@@ -82,8 +82,12 @@ def _put(handle: int, path: Path, data: bytes) -> None:
 
 def beside(path: Path) -> Path:
     """A name of our own in the same folder; it says which process of which machine is at it."""
-    name = path.name.encode()[:60].decode(errors="ignore")
-    return path.with_name(f".{name}.{host()}-{os.getpid()}-{secrets.token_hex(4)}{ENDING}")
+    return path.with_name(f"{_start(path.name)}{host()}-{os.getpid()}-{secrets.token_hex(4)}{ENDING}")
+
+
+def _start(name: str) -> str:
+    """How the names begin that `beside` gives; of any name that a file can have, also one that is not UTF-8."""
+    return f".{os.fsencode(name)[:60].decode(errors='ignore')}."
 
 
 def host() -> str:
@@ -93,7 +97,7 @@ def host() -> str:
 
 def sweep(folder: str | Path, name: str = "") -> None:
     """Remove what writers that are no more left behind in a folder (of one file or folder, if it is named)."""
-    start = f".{name.encode()[:60].decode(errors='ignore')}."
+    start = _start(name)
     with suppress(OSError):
         for path in list(Path(folder).iterdir()):
             if not path.name.endswith(ENDING) or (name and not path.name.startswith(start)) or not _left_behind(path):
