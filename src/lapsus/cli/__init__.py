@@ -140,6 +140,7 @@ def main() -> None:
     """Entry point: the user's mistakes are one sentence and exit code 2, never a traceback."""
     warnings.showwarning = _show_warning
     sys.unraisablehook = _unraisable
+    os.environ["MPLBACKEND"] = "agg"  # figures go to files; what is set for windows may not even be installed
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # as stderr does: file names may hold any bytes
     try:
