@@ -115,6 +115,31 @@ def test_where_names_cannot_be_exchanged_a_folder_is_still_replaced(tmp_path, mo
     assert (tmp_path / "fit" / "file").read_text() == "second" and names(tmp_path) == ["fit"]
 
 
+def test_a_place_for_a_file_is_checked_before_there_is_one(tmp_path, monkeypatch):
+    def asked(name):
+        return files.check_file(tmp_path / name, "of ours", lambda path: files.begins(path, b"ours:"))
+
+    for name, text in (("mine", "mine"), ("ours", "ours: 1"), ("torn", "ou"), ("empty", "")):
+        (tmp_path / name).write_text(text)
+    (tmp_path / "link").symlink_to(tmp_path / "ours")
+    before = names(tmp_path)
+    assert [asked(name) for name in ("ours", "torn", "empty", "new", "new/er/file")] == [True, True, True, False, False]
+    for name, why in (
+        ("mine", "is not of ours"),
+        ("link", "is a link"),
+        (".", "is a folder"),
+        ("mine/file", "is a file, not a folder"),
+        ("x" * 300, "cannot be a file here"),
+        ("a\0b", "cannot be a file here"),
+    ):
+        with pytest.raises(LapsusError, match=why):
+            asked(name)
+    monkeypatch.setattr("os.access", lambda _, mode: not mode & os.W_OK)
+    with pytest.raises(LapsusError, match="no permission"):
+        asked("new")
+    assert names(tmp_path) == before
+
+
 def _die_while_writing(path):
     writing.watcher = lambda step, where, detail: os.kill(os.getpid(), signal.SIGKILL) if step == "rename" else None
     files.write_text(path, "new")

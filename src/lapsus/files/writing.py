@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from lapsus.errors import LapsusError
 from lapsus.files.plain import to_plain
-from lapsus.files.reading import CAREFUL, short
+from lapsus.files.reading import CAREFUL, read_bytes, short
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "append_line",
+    "is_figure",
     "remove",
     "set_aside",
     "sweep",
@@ -129,7 +130,8 @@ def alive(process: int) -> bool:
     return True
 
 
-def _check_ordinary(path: Path) -> None:
+def check_ordinary(path: Path) -> None:
+    """An error where there is a link, a folder or anything else that is not replaced."""
     try:
         mode = os.lstat(path).st_mode
     except FileNotFoundError:
@@ -149,7 +151,7 @@ def write_bytes(path: str | Path, data: bytes, replace: bool = True) -> None:
     temporary = beside(path)
     made = False
     try:
-        _check_ordinary(path)
+        check_ordinary(path)
         sweep(path.parent, path.name)
         step("create", temporary)
         handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | NO_LINKS, 0o666)
@@ -221,6 +223,11 @@ def write_figure(path: str | Path, figure: "Figure", **options: Any) -> None:
     metadata = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}.get(form)
     figure.savefig(buffer, format=form, metadata=metadata, **options)
     write_bytes(path, buffer.getvalue())
+
+
+def is_figure(path: str | Path) -> bool:
+    """Whether a file may be one that `write_figure` wrote: matplotlib leaves its name in all of them."""
+    return b"Matplotlib" in read_bytes(path)
 
 
 def append_line(path: str | Path, line: str) -> None:
