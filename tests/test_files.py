@@ -115,6 +115,31 @@ def test_where_names_cannot_be_exchanged_a_folder_is_still_replaced(tmp_path, mo
     assert (tmp_path / "fit" / "file").read_text() == "second" and names(tmp_path) == ["fit"]
 
 
+def test_a_place_for_a_file_is_checked_before_there_is_one(tmp_path, monkeypatch):
+    def asked(name):
+        return files.check_file(tmp_path / name, "of ours", lambda path: files.begins(path, b"ours:"))
+
+    for name, text in (("mine", "mine"), ("ours", "ours: 1"), ("torn", "ou"), ("empty", "")):
+        (tmp_path / name).write_text(text)
+    (tmp_path / "link").symlink_to(tmp_path / "ours")
+    before = names(tmp_path)
+    assert [asked(name) for name in ("ours", "torn", "empty", "new", "new/er/file")] == [True, True, True, False, False]
+    for name, why in (
+        ("mine", "is not of ours"),
+        ("link", "is a link"),
+        (".", "is a folder"),
+        ("mine/file", "is a file, not a folder"),
+        ("x" * 300, "cannot be a file here"),
+        ("a\0b", "cannot be a file here"),
+    ):
+        with pytest.raises(LapsusError, match=why):
+            asked(name)
+    monkeypatch.setattr("os.access", lambda _, mode: not mode & os.W_OK)
+    with pytest.raises(LapsusError, match="no permission"):
+        asked("new")
+    assert names(tmp_path) == before
+
+
 def _die_while_writing(path):
     writing.watcher = lambda step, where, detail: os.kill(os.getpid(), signal.SIGKILL) if step == "rename" else None
     files.write_text(path, "new")
@@ -141,6 +166,19 @@ def test_who_writes_a_file_again_removes_what_dead_writers_left_of_it(tmp_path):
     assert len(names(tmp_path)) == 2
     files.write_text(tmp_path / "file", "")
     assert names(tmp_path) == ["another", "file"]
+
+
+def test_names_that_are_not_utf_8_are_written(tmp_path):
+    name = os.fsdecode(b"a-\xff" + b"x" * 200)
+    process = multiprocessing.get_context("fork").Process(target=_die_while_writing, args=(tmp_path / name,))
+    process.start()
+    process.join()
+    assert len(names(tmp_path)) == 1
+    files.write_text(tmp_path / name, "whole")
+    assert names(tmp_path) == [name]
+    with files.new_folder(tmp_path / os.fsdecode(b"f-\xff")) as folder:
+        files.write_text(folder / "a", "whole")
+    assert sorted(os.listdir(os.fsencode(tmp_path))) == [os.fsencode(name), b"f-\xff"]
 
 
 def test_leftovers_do_not_occupy_a_folder(tmp_path):
@@ -262,7 +300,7 @@ def test_a_netcdf_bomb_is_refused_unread(tmp_path):
 
 
 def test_names_of_any_length_and_letters_make_file_names():
-    assert files.file_name("s 1/a") == "s_1_a"
+    assert files.file_name("s 1/a") == "s_1_a" and files.file_name("..") == "__"
     long = [files.file_name("é" * 400 + str(k)) for k in range(2)]
     assert long[0] != long[1] and all(len(name.encode()) <= 80 for name in long)
 

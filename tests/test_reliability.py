@@ -4,6 +4,8 @@ import json
 import os
 import signal
 import socket
+import subprocess
+import sys
 import threading
 import time
 import warnings
@@ -17,6 +19,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
+from command import lapsus
 from safetensors.torch import load_file, save
 from torture.child import run as fork, start
 from torture.made import MADE, TINY, cli
@@ -296,6 +299,94 @@ def test_a_link_in_the_place_of_a_file_is_not_replaced(copy, tmp_path):
     assert ended.code == 2 and "is a link" in ended.text and victim.read_text() == "mine"
 
 
+def test_a_name_that_is_not_utf_8_is_written_and_said(copy, tmp_path):
+    """Also to a terminal that takes nothing else."""
+    output = tmp_path / os.fsdecode(b"a-\xff.nc")
+
+    def work() -> None:
+        sys.stdout.reconfigure(encoding="utf-8", errors="strict")
+        cli("simulate", copy, "--conditions", 2, "--trials", 2, "-o", output)()
+
+    ended = fork(work)
+    assert ended.code == 0 and "a-\\udcff.nc" in ended.text and output.is_file(), ended.text
+
+
+def test_a_simulation_replaces_netcdf_alone(copy, tmp_path):
+    table, config = tmp_path / "t.csv", (copy / "config.toml").read_text()
+    table.write_text(PLAIN)
+    few = ("simulate", "run", "--conditions", 2, "--trials", 2)
+    for place in (table, copy / "config.toml"):
+        for force in ([], ["--force"]):
+            said = lapsus(*few, "-o", place, *force, cwd=tmp_path, code=2)
+            assert "is not netCDF" in said and "--force" not in said
+    assert table.read_text() == PLAIN and (copy / "config.toml").read_text() == config
+    lapsus(*few, "-o", "a.nc", cwd=tmp_path)
+    assert "--force replaces it" in lapsus(*few, "-o", "a.nc", cwd=tmp_path, code=2)
+    lapsus(*few, "-o", "a.nc", "--force", cwd=tmp_path)
+
+
+@pytest.mark.parametrize(
+    "command, why",
+    [
+        (("simulate", "run", "-o", "t.csv/a.nc"), "is a file, not a folder"),
+        (("simulate", "run", "-o", "sealed/a.nc"), "no permission"),
+        (("zoo", "--gallery", "t.csv/x.html"), "is a file, not a folder"),
+        (("zoo", "--gallery", "sealed/x.html"), "no permission"),
+        (("report", "run", "-o", "t.csv/x.html"), "is a file, not a folder"),
+        (("report", "run", "-o", "sealed/x.html"), "no permission"),
+        (("analyse", "run", "t.csv", "-o", "an"), "t.csv"),
+        (("analyse", "run", "-o", "sealed/an"), "no permission"),
+        (("fit", "t.csv", "-o", "link", "--force"), "is a link"),
+    ],
+)
+def test_a_place_is_refused_before_the_work(copy, tmp_path, monkeypatch, command, why):
+    """And nothing is made there."""
+    (tmp_path / "t.csv").write_text(PLAIN)
+    (tmp_path / "sealed").mkdir()
+    (tmp_path / "fit").mkdir()
+    (tmp_path / "link").symlink_to("fit")
+    access = os.access
+    monkeypatch.setattr("os.access", lambda path, mode: access(path, mode) and Path(path).name != "sealed")
+    for work in (
+        "lapsus.study.simulate",
+        "lapsus.report.gallery.gallery_page",
+        "lapsus.discovery.reports.study_network",
+        "lapsus.report.analyses.analyse",
+        "lapsus.inference.fit",
+    ):
+        monkeypatch.setattr(work, lambda *_, **__: pytest.fail("the work was begun"))
+    before = sorted(tmp_path.rglob("*"))
+    assert why in lapsus(*command, cwd=tmp_path, code=2)
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+@pytest.mark.parametrize("name", ["mechanism.csv", "run.json", "run-when.png"])
+def test_answers_do_not_replace_what_is_not_ours(copy, tmp_path, monkeypatch, name):
+    monkeypatch.setattr("lapsus.report.analyses.analyse", lambda *_, **__: pytest.fail("the work was begun"))
+    (tmp_path / "an").mkdir()
+    (tmp_path / "an" / name).write_text('{"mine": 1}')
+    assert f"{name} is there already and is not" in lapsus("analyse", "run", "-o", "an", cwd=tmp_path, code=2)
+    assert (tmp_path / "an" / name).read_text() == '{"mine": 1}'
+
+
+@pytest.mark.parametrize("name", ["schedule.csv", "schedule.pdf"])
+def test_figures_do_not_replace_what_is_not_ours(tmp_path, name):
+    (tmp_path / name).write_text("mine")
+    said = lapsus("reproduce", "schedule", "-o", tmp_path, cwd=tmp_path, code=2)
+    assert f"{name} is there already and is not" in said
+    assert [path.name for path in tmp_path.iterdir()] == [name] and (tmp_path / name).read_text() == "mine"
+    (tmp_path / name).unlink()
+    for _ in range(2):
+        lapsus("reproduce", "schedule", "-o", tmp_path, cwd=tmp_path)
+
+
+def test_figures_are_drawn_whatever_backend_is_set(tmp_path):
+    """Which matplotlib looks at when it is imported: in a process of its own."""
+    command = [sys.executable, "-m", "lapsus", "reproduce", "schedule", "-o", tmp_path]
+    done = subprocess.run(command, env=os.environ | {"MPLBACKEND": "nonsense"}, capture_output=True, text=True)
+    assert done.returncode == 0 and (tmp_path / "schedule.pdf").is_file(), done.stderr
+
+
 def test_leftovers_of_version_0_1_do_not_block_a_folder(tmp_path):
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "config.toml.partial").write_text("half")
@@ -308,9 +399,10 @@ def test_a_page_of_ours_is_replaced(tmp_path):
     page = tmp_path / "report.html"
     page.write_text("<footer>Made by lapsus 0.1</footer>" + "<script>" + "x" * 7000 + "</script>")
     assert page_place(page) == page
-    page.write_text("<footer>Mine</footer>")
-    with pytest.raises(LapsusError, match="not a report of ours"):
-        page_place(page)
+    for other in ("<footer>Mine</footer>", "<p>Figure 2. Made by lapsus 0.2.</p>"):
+        page.write_text(other)
+        with pytest.raises(LapsusError, match="not a report of ours"):
+            page_place(page)
 
 
 @pytest.mark.slow
@@ -435,14 +527,12 @@ def test_ctrl_c_that_python_would_forget_comes_again(copy):
 
 def test_answers_are_kept_when_their_pictures_are_there(copy, monkeypatch, tmp_path):
     """Else a disk that is full at a picture would have cost it for good: answers that are there are not asked again."""
-    from command import lapsus
-
     from lapsus.report import analyses
 
     asked = []
     found = SimpleNamespace(to_dict=lambda: asked.append("once more") or {})
     monkeypatch.setattr(analyses, "analyse", lambda *_, **__: found)
-    monkeypatch.setattr(analyses, "_beside", lambda *_: {"said": ["so"], "row": {}})
+    monkeypatch.setattr(analyses, "_beside", lambda *_: {"said": ["so"], "row": {"rate": 0.1}})
     for draws in (False, True, True):
 
         def draw(found, path, draws=draws):
@@ -452,6 +542,12 @@ def test_answers_are_kept_when_their_pictures_are_there(copy, monkeypatch, tmp_p
         monkeypatch.setattr(analyses, "_draw", draw)
         lapsus("analyse", copy, "-o", "answers", cwd=tmp_path, code=0 if draws else 2)
     assert len(asked) == 2
+    kept = (tmp_path / "answers" / "run.json").read_bytes()
+    for length in (20, 3, 0):
+        os.truncate(tmp_path / "answers" / "run.json", length)
+        lapsus("analyse", copy, "-o", "answers", cwd=tmp_path)  # damaged: asked again
+        assert len(asked) == 3 and (tmp_path / "answers" / "run.json").read_bytes() == kept
+        asked.pop()
 
 
 # --- The files of a discovery ---
@@ -487,6 +583,23 @@ def test_a_discovery_with_a_damaged_file_is_read_or_refused(tmp_path, name, whol
                 assert opened.sentences and opened.checks and opened.arrays() and opened.facts
             except LapsusError as error:
                 assert len(str(error)) < 1000
+
+
+def test_a_discovery_that_lost_its_stages_says_what_to_do(tmp_path):
+    import shutil
+
+    found = shutil.copytree(FOLDERS / "discovery", tmp_path / "found")
+    os.truncate(found / "stages.json", 20)
+    for command in (("report", "found"), ("discover", "-o", "found")):
+        said = lapsus(*command, cwd=tmp_path, code=2)
+        assert "damaged" in said and "begins anew in another folder" in said and "found/networks" in said
+
+
+def test_a_start_that_is_none_is_said_before_a_discovery_is_made(tmp_path, monkeypatch):
+    monkeypatch.setattr("lapsus.discovery.stages.fit_trials", lambda *_, **__: pytest.fail("it was fitted"))
+    for name, why in (("nope", "neither a run folder nor"), ("feature-sample-mse", "cannot be the start")):
+        said = lapsus("discover", "--start-from", name, "-o", "d1", cwd=tmp_path, code=2)
+        assert why in said and not (tmp_path / "d1").exists()
 
 
 @pytest.mark.parametrize("name", ["x" * 5000, "../../victim", "/etc", "\x00", "\ud83d", "é" * 200])

@@ -115,11 +115,23 @@ def test_subjects_become_targets(tmp_path):
         ({"member": [{"name": "a", "set": {}}, {"name": "a", "set": {"task.delay": 2}}]}, "would be called a;"),
         ({"member": [{"name": "../a"}]}, "name"),
         ({"measure": {"evaluation": {"conditions": 1}}}, "conditions"),
+        ({"changes": {"name": "a/b"}}, "a/b-1 cannot be the name of a folder; give the experiment another name"),
+        ({"changes": {"name": "../../e"}}, "cannot be the name of a folder"),
     ],
 )
 def test_mistakes_in_a_sweep_file_are_one_sentence(tmp_path, fields, message):
     with pytest.raises(LapsusError, match=message):
         made(tmp_path, **fields)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("name", ["../../e", "/tmp/x", ".."])
+def test_the_name_of_a_sweep_does_not_lead_out_of_runs(tmp_path, name):
+    here = tmp_path / "a" / "b"
+    here.mkdir(parents=True)
+    write_sweep(here, name=name)
+    lapsus("sweep", "plan", "sweep.toml", cwd=here)
+    assert [path.parent.parent for path in tmp_path.rglob("manifest.json")] == [here / "runs"]
 
 
 def test_a_sweep_may_grow_but_not_change(tmp_path):

@@ -11,6 +11,7 @@ import time
 import warnings
 from contextlib import suppress
 from importlib import import_module
+from io import TextIOWrapper
 from typing import Any, NoReturn
 
 import typer
@@ -139,6 +140,9 @@ def main() -> None:
     """Entry point: the user's mistakes are one sentence and exit code 2, never a traceback."""
     warnings.showwarning = _show_warning
     sys.unraisablehook = _unraisable
+    os.environ["MPLBACKEND"] = "agg"  # figures go to files; what is set for windows may not even be installed
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # as stderr does: file names may hold any bytes
     try:
         app(standalone_mode=True)
     except LapsusError as error:  # from the callbacks of options

@@ -41,18 +41,19 @@ def command(
 
     from lapsus.errors import LapsusError
     from lapsus.files import make_folder, write_text
-    from lapsus.report.analyses import answers_of
+    from lapsus.report.analyses import TABLE, answers_of, check_asked
     from lapsus.study.mechanism import swapping_networks
 
     names = [*(source or ()), *(swapping_networks() if swapping else ())]
     if not names:
         raise LapsusError("Name a network or a recording, or ask for all that swap with --swapping.")
-    delays: list[int | None] = [*delays_of(delay)]
-    if delays and any(name.endswith(".nc") for name in names):
+    delays: list[int | None] = [*delays_of(delay)] or [None]
+    if delays != [None] and any(name.endswith(".nc") for name in names):
         raise LapsusError("--delay is for networks; a recording has the delays that it was made with.")
+    check_asked(names, delays, output, trust)
     folder = None if output is None else make_folder(output)
     results, rows = [], []
-    for name, steps in [(name, steps) for name in names for steps in delays or [None]]:
+    for name, steps in [(name, steps) for name in names for steps in delays]:
         said = partial(on_terminal, name)
         result = answers_of(
             name, folder, delay=steps, seed=seed, threads=threads, trust=trust, again=again, progress=said
@@ -63,6 +64,6 @@ def command(
             heading = f"{name}:" if steps is None else f"{name}, delay of {steps} steps:"
             typer.echo("\n".join([heading, *(f"  {line}" for line in result["said"]), ""]))
         if folder is not None:
-            write_text(folder / "mechanism.csv", pd.DataFrame(rows).to_csv(index=False, float_format="%.4g"))
+            write_text(folder / TABLE, pd.DataFrame(rows).to_csv(index=False, float_format="%.4g"))
     if json:
         typer.echo(json_module.dumps(results[0] if len(results) == 1 else results))

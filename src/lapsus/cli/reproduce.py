@@ -76,9 +76,6 @@ def figures(
     Figures: task, architecture, bns, schedule, fig2, fig3, fig4, table1, windows, unimodal, cyclic, prediction, memory,
     cue-combination.
     """
-    import matplotlib
-
-    matplotlib.use("agg")
     from lapsus.paper.recorded import recorded
     from lapsus.paper.reproduce import FIGURES, reproduce
     from lapsus.paper.roles import Networks

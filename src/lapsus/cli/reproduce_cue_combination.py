@@ -20,9 +20,6 @@ def command(
 ) -> None:
     """Causal inference in cue combination: posteriors of observer and network, and their distance over a 20 × 20 grid
     of cues."""
-    import matplotlib
-
-    matplotlib.use("agg")
     from lapsus.paper.cue_combination import summary
     from lapsus.paper.reproduce import reproduce
     from lapsus.paper.roles import Networks

@@ -29,7 +29,7 @@ def command(
     With several delays, one file each, which has the delay at the end of its name.
     """
     from lapsus.errors import LapsusError
-    from lapsus.files import make_folder, write_netcdf
+    from lapsus.files import check_file, is_netcdf, make_folder, write_netcdf
     from lapsus.library import load
     from lapsus.study import simulate
 
@@ -42,7 +42,7 @@ def command(
     elif delays:
         files = {steps: output.with_name(f"{output.stem}-delay-{steps}{output.suffix}") for steps in delays}
     for path in files.values():
-        if path.exists() and not force:
+        if check_file(path, "netCDF", is_netcdf) and not force:
             raise LapsusError(f"{path} is there already; --force replaces it, -o names another file.")
     model = load(run, trust)
     for steps, path in files.items():

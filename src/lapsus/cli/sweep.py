@@ -82,14 +82,14 @@ def run(
 
 def _made(file: Path, output: Path | None, trust: bool) -> "Sweep":
     """The sweep's folder; what cannot be trained is said before it is made."""
-    from lapsus.files import holds
+    from lapsus.files import file_name, holds
     from lapsus.sweep import Sweep, plan_sweep, read_sweep
     from lapsus.sweep.rehearsal import try_settings
     from lapsus.sweep.subjects import fitted_targets
     from lapsus.training.kinds import check_trust
 
     described = read_sweep(file)
-    output = output or Path("runs") / described.name
+    output = output or Path("runs") / file_name(described.name)
     targets = fitted_targets(described, output, lambda line: typer.echo(line, err=True))
     plan = plan_sweep(described, output, targets)
     for setting in plan.settings.values():

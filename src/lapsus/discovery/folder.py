@@ -86,7 +86,13 @@ class Folder:
         file = Path(path) / "stages.json"
         if not file.is_file():
             return None
-        table = read_json(file)
+        lost = (
+            f"`lapsus discover` begins anew in another folder; networks that it trained are in {short(path)}/networks."
+        )
+        try:
+            table = read_json(file)
+        except Damaged as error:
+            raise Damaged(f"{error} {lost}") from error
         if table.get("format") != FORMAT:
             if str(table.get("format", "")).startswith(FORMAT[:-1]):
                 raise LapsusError(
@@ -102,7 +108,7 @@ class Folder:
             and isinstance(table.setdefault("files", {}), dict)
         )
         if not right:
-            raise Damaged(f"{short(file)} is damaged: it does not say what a discovery's does.")
+            raise Damaged(f"{short(file)} is damaged: it does not say what a discovery's does. {lost}")
         return table
 
     def _write(self) -> None:

@@ -23,6 +23,7 @@ from lapsus.discovery.target import (
     LEAST_GUESS,
     ROUND_NAME,
     Start,
+    asked_start,
     experiment,
     memory_variance,
     starts,
@@ -111,9 +112,10 @@ def discover(
         "start_from": None if start_from is None else str(start_from),
         "seed": int(seed),
     }
-    folder = Folder.open(
-        output if output is not None else _default_folder(source), fingerprint(used, settings), settings
-    )
+    place = Path(output) if output is not None else _default_folder(source)
+    if start_from is not None and not holds(place, "discovery"):  # else it has what it needs of it, or looks for it
+        asked_start(start_from, cueing, trust)
+    folder = Folder.open(place, fingerprint(used, settings), settings)
     if not folder.done:
         for note in notes:
             say(f"      {note}")

@@ -73,19 +73,23 @@ class Start:
         return float(self.config["behaviour"].get("spread", LEAST_SPREAD))
 
 
+def asked_start(start_from: str, cueing: str, trust: bool = False) -> dict:
+    """The experiment of the network that was asked for, as a table; an error where it cannot be the start."""
+    config = open_network(start_from, trust).experiment.model_dump(exclude_none=True)
+    if not _trained_by_diffusion(config, cueing):
+        raise LapsusError(
+            f"{start_from} cannot be the start: it is a {config['task'].get('kind')} network; this needs a"
+            f" {cueing}-cued one trained by diffusion."
+        )
+    return config
+
+
 def starts(fitted: BNS, task: dict, cueing: str, start_from: str | None = None, trust: bool = False) -> list[Start]:
     """Where networks may start: what was asked for, or neutral networks for this cueing, which never swap, so that how
     they come to swap is their own; one a seed. Those that hold their memory at any delay come before those of the
     paper's set; none ships: an empty list. trust: import classes outside of lapsus that `start_from` names."""
     if start_from is not None:
-        candidates = {str(start_from): open_network(start_from, trust).experiment.model_dump(exclude_none=True)}
-        for name, config in candidates.items():
-            if not _trained_by_diffusion(config, cueing):
-                kind = config["task"].get("kind")
-                raise LapsusError(
-                    f"{name} cannot be the start: it is a {kind} network; this needs a {cueing}-cued one trained by"
-                    " diffusion."
-                )
+        candidates = {str(start_from): asked_start(start_from, cueing, trust)}
     else:
         for which in reversed(SETS):
             configs = {name: facts["config"] for name, facts in shipped(which).items()}

@@ -5,11 +5,22 @@ after a kill, a full disk or a power cut there is the old file or the new one, n
 another is made the same way. No link is followed, and only ordinary files are replaced.
 """
 
-from lapsus.files.folders import check_place, file_name, holds, inside, locked, make_folder, new_folder, subfolder
-from lapsus.files.netcdf import read_netcdf
+from lapsus.files.folders import (
+    check_file,
+    check_place,
+    file_name,
+    holds,
+    inside,
+    locked,
+    make_folder,
+    new_folder,
+    subfolder,
+)
+from lapsus.files.netcdf import is_netcdf, read_netcdf
 from lapsus.files.plain import from_plain, to_plain
 from lapsus.files.reading import (
     Damaged,
+    begins,
     from_toml,
     read_arrays,
     read_bytes,
@@ -22,6 +33,7 @@ from lapsus.files.reading import (
 )
 from lapsus.files.writing import (
     append_line,
+    is_figure,
     remove,
     set_aside,
     sweep,
@@ -36,12 +48,16 @@ from lapsus.files.writing import (
 __all__ = [
     "Damaged",
     "append_line",
+    "begins",
+    "check_file",
     "check_place",
     "file_name",
     "from_plain",
     "from_toml",
     "holds",
     "inside",
+    "is_figure",
+    "is_netcdf",
     "locked",
     "make_folder",
     "new_folder",

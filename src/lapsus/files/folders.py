@@ -14,9 +14,19 @@ from pathlib import Path
 
 from lapsus.errors import LapsusError
 from lapsus.files.reading import short
-from lapsus.files.writing import ENDING, NO_LINKS, alive, beside, failure, step, sweep, sync_folder
+from lapsus.files.writing import ENDING, NO_LINKS, alive, beside, check_ordinary, failure, step, sweep, sync_folder
 
-__all__ = ["check_place", "file_name", "holds", "inside", "locked", "make_folder", "new_folder", "subfolder"]
+__all__ = [
+    "check_file",
+    "check_place",
+    "file_name",
+    "holds",
+    "inside",
+    "locked",
+    "make_folder",
+    "new_folder",
+    "subfolder",
+]
 
 # What the file of each kind of folder is called that makes it one of ours.
 _MARKERS = {"run": "config.toml", "discovery": "stages.json", "fit": "summary.json", "sweep": "manifest.json"}
@@ -83,19 +93,17 @@ def check_place(folder: str | Path, kind: str, belongs: Callable[[Path], bool] |
     folder = Path(folder)
     place = folder.absolute()
     try:
-        there = next(path for path in (place, *place.parents) if os.path.lexists(path))
-        if not there.is_dir():
-            raise LapsusError(f"{short(there)} is a file, not a folder; name another one.")
+        there = _first_there(place)
         held = sorted(p.name for p in place.iterdir() if not _passing(p.name)) if there == place else []
         if belongs is not None and there == place:  # the folder as a whole is replaced
+            if folder.is_symlink():
+                raise LapsusError(f"{short(folder)} is a link; only an ordinary folder is replaced.")
             if os.path.ismount(place) or place.samefile(Path.cwd()):
                 raise LapsusError(f"{short(folder)} cannot be replaced as a whole; name a folder within it.")
             there = place.parent
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise LapsusError(f"{short(folder)} cannot be a folder here: {reason}; name another one.") from error
-    if not os.access(there, os.R_OK | os.W_OK | os.X_OK):
-        raise LapsusError(f"{short(folder)} cannot be written: no permission in {short(there)}; name another one.")
+        raise _cannot_be(folder, "a folder", error) from error
+    _check_rights(folder, there)
     if _MARKERS[kind] not in held:
         held = [name for name in held if name not in _EARLY.get(kind, ())]
     if not held:
@@ -106,6 +114,44 @@ def check_place(folder: str | Path, kind: str, belongs: Callable[[Path], bool] |
         what = f"holds a {others[0]}" if others else f"holds other files ({short(', '.join((foreign or held)[:3]))})"
         raise LapsusError(f"{short(folder)} {what} and is not a {kind}; name a new or empty folder.")
     return True
+
+
+def check_file(path: str | Path, kind: str, ours: Callable[[Path], bool]) -> bool:
+    """Is this file ours? True if it is a `kind` (as `ours` says) and may be replaced, False if one can be made there.
+
+    Any other file is an error, and so is a place that cannot be written; of an empty one nothing is lost. Makes and
+    removes nothing: asked before the work whose result is written there.
+    """
+    path = Path(path)
+    try:
+        _check_rights(path, _first_there(path.absolute().parent))
+        check_ordinary(path)
+        size = os.lstat(path).st_size
+    except FileNotFoundError:
+        return False
+    except (OSError, ValueError) as error:
+        raise _cannot_be(path, "a file", error) from error
+    if size and not ours(path):
+        raise LapsusError(f"{short(path)} is there already and is not {kind}; name another place.")
+    return True
+
+
+def _first_there(place: Path) -> Path:
+    """The folder itself, or the nearest above it that is there."""
+    there = next(path for path in (place, *place.parents) if os.path.lexists(path))
+    if not there.is_dir():
+        raise LapsusError(f"{short(there)} is a file, not a folder; name another one.")
+    return there
+
+
+def _check_rights(path: Path, there: Path) -> None:
+    if not os.access(there, os.R_OK | os.W_OK | os.X_OK):
+        raise LapsusError(f"{short(path)} cannot be written: no permission in {short(there)}; name another one.")
+
+
+def _cannot_be(path: Path, what: str, error: Exception) -> LapsusError:
+    reason = getattr(error, "strerror", None) or error
+    return LapsusError(f"{short(path)} cannot be {what} here: {reason}; name another one.")
 
 
 def _passing(name: str) -> bool:
@@ -156,8 +202,10 @@ def _swap(new: Path, folder: Path) -> None:
 
 
 def file_name(text: object) -> str:
-    """A name from a table as part of a file's name: letters, digits, - _ . alone, and not too long for any disk."""
+    """A name from a table as part of a file's name: letters, digits, - _ . alone, and not too long for any disk; what
+    is nothing but dots, which would lead up, becomes _."""
     safe = "".join(c if c.isalnum() or c in "-_." else "_" for c in str(text))
+    safe = safe if safe.strip(".") else "_" * len(safe)
     if len(safe.encode()) <= 80:
         return safe
     digest = hashlib.blake2b(str(text).encode("utf-8", "replace"), digest_size=4).hexdigest()

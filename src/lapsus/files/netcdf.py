@@ -19,17 +19,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lapsus.errors import LapsusError
-from lapsus.files.reading import Damaged, ordinary_size, short
+from lapsus.files.reading import Damaged, begins, ordinary_size, short
 
 if TYPE_CHECKING:
     import xarray as xr
 
-__all__ = ["read_netcdf"]
+__all__ = ["is_netcdf", "read_netcdf"]
 
 # Of processor time for one file; of wall clock without any of it, after which a fork waits for ever; of wall clock
 # where processor time cannot be limited.
 _CPU_SECONDS, _IDLE_SECONDS, _WALL_SECONDS = 60, 10.0, 300.0
 _TRY = "import sys; from lapsus.files.netcdf import _try; _try(sys.argv[1], int(sys.argv[2]))"
+
+
+def is_netcdf(path: str | Path) -> bool:
+    """Whether a file begins as those that `write_netcdf` writes; it may still be damaged."""
+    return begins(path, b"\x89HDF\r\n\x1a\n")
 
 
 def read_netcdf(path: str | Path) -> "xr.Dataset":

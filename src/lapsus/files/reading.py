@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Damaged",
+    "begins",
     "from_toml",
     "ordinary_size",
     "read_arrays",
@@ -112,6 +113,14 @@ def read_bytes(path: str | Path, most: int = _MOST) -> bytes:
             return file.read(size)
     except OSError as error:
         raise LapsusError(f"Cannot read {short(path)}: {error.strerror}.") from error
+
+
+def begins(path: str | Path, mark: bytes) -> bool:
+    """Whether an ordinary file begins so, or was cut short within the mark: how those of ours are told from others."""
+    handle, _ = _open(Path(path), keep=True)
+    with open(handle, "rb") as file:
+        found = file.read(len(mark))
+    return mark.startswith(found)
 
 
 def read_end(path: str | Path, most: int) -> bytes:

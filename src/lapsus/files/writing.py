@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from lapsus.errors import LapsusError
 from lapsus.files.plain import to_plain
-from lapsus.files.reading import CAREFUL, short
+from lapsus.files.reading import CAREFUL, read_bytes, short
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "append_line",
+    "is_figure",
     "remove",
     "set_aside",
     "sweep",
@@ -82,8 +83,12 @@ def _put(handle: int, path: Path, data: bytes) -> None:
 
 def beside(path: Path) -> Path:
     """A name of our own in the same folder; it says which process of which machine is at it."""
-    name = path.name.encode()[:60].decode(errors="ignore")
-    return path.with_name(f".{name}.{host()}-{os.getpid()}-{secrets.token_hex(4)}{ENDING}")
+    return path.with_name(f"{_start(path.name)}{host()}-{os.getpid()}-{secrets.token_hex(4)}{ENDING}")
+
+
+def _start(name: str) -> str:
+    """How the names begin that `beside` gives; of any name that a file can have, also one that is not UTF-8."""
+    return f".{os.fsencode(name)[:60].decode(errors='ignore')}."
 
 
 def host() -> str:
@@ -93,7 +98,7 @@ def host() -> str:
 
 def sweep(folder: str | Path, name: str = "") -> None:
     """Remove what writers that are no more left behind in a folder (of one file or folder, if it is named)."""
-    start = f".{name.encode()[:60].decode(errors='ignore')}."
+    start = _start(name)
     with suppress(OSError):
         for path in list(Path(folder).iterdir()):
             if not path.name.endswith(ENDING) or (name and not path.name.startswith(start)) or not _left_behind(path):
@@ -125,7 +130,8 @@ def alive(process: int) -> bool:
     return True
 
 
-def _check_ordinary(path: Path) -> None:
+def check_ordinary(path: Path) -> None:
+    """An error where there is a link, a folder or anything else that is not replaced."""
     try:
         mode = os.lstat(path).st_mode
     except FileNotFoundError:
@@ -145,7 +151,7 @@ def write_bytes(path: str | Path, data: bytes, replace: bool = True) -> None:
     temporary = beside(path)
     made = False
     try:
-        _check_ordinary(path)
+        check_ordinary(path)
         sweep(path.parent, path.name)
         step("create", temporary)
         handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | NO_LINKS, 0o666)
@@ -217,6 +223,11 @@ def write_figure(path: str | Path, figure: "Figure", **options: Any) -> None:
     metadata = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}.get(form)
     figure.savefig(buffer, format=form, metadata=metadata, **options)
     write_bytes(path, buffer.getvalue())
+
+
+def is_figure(path: str | Path) -> bool:
+    """Whether a file may be one that `write_figure` wrote: matplotlib leaves its name in all of them."""
+    return b"Matplotlib" in read_bytes(path)
 
 
 def append_line(path: str | Path, line: str) -> None:

@@ -11,7 +11,7 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from lapsus.errors import LapsusError
-from lapsus.files import make_folder, write_figure, write_text
+from lapsus.files import check_file, is_figure, make_folder, write_figure, write_text
 from lapsus.paper import appendix, architecture, cue_combination, fig2, fig3, fig4, memory, prediction, schematics
 from lapsus.paper.claims import CLAIMS, evaluate_claims
 from lapsus.paper.recorded import Recorded
@@ -131,15 +131,23 @@ def reproduce(
         done += costs[name]
 
     if output is not None:
+        pictures = {name: [Path(output) / f"{name}.{ending}" for ending in ("pdf", "png")] for name in drawing}
+        before = {path for paths in pictures.values() for path in paths if check_file(path, "of ours", is_figure)}
         folder = make_folder(output)
         for name in drawing:
             begin(name)
             drawn = fig3.figure(networks, recording) if name == "fig3" else FIGURES[name].draw(networks)
-            for ending in ("pdf", "png"):
-                write_figure(folder / f"{name}.{ending}", drawn, dpi=300)
+            tables = {
+                folder / f"{name}{'' if part == name else f'-{part}'}.csv": table
+                for part, table in FIGURES[name].tables(networks).items()
+            }
+            if before.isdisjoint(pictures[name]):  # tables are written after their figure: one without it is not ours
+                for path in tables:
+                    check_file(path, "a table of ours", lambda _: False)
+            for path in pictures[name]:
+                write_figure(path, drawn, dpi=300)
             plt.close(drawn)
-            for part, table in FIGURES[name].tables(networks).items():
-                suffix = "" if part == name else f"-{part}"
-                write_text(folder / f"{name}{suffix}.csv", table.to_csv(index=False, float_format="%.6g"))
+            for path, table in tables.items():
+                write_text(path, table.to_csv(index=False, float_format="%.6g"))
     say = lambda id: begin(f"claim {id}")
     return evaluate_claims([networks, *further], set(names), values=values, recorded=recorded, progress=say)

@@ -1,7 +1,7 @@
 """The five questions asked of a network or a recording, in words and as a row of a table, and kept in a file: what was
 answered is not asked again."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from time import process_time
 from typing import Any
@@ -10,7 +10,19 @@ import xarray as xr
 
 from lapsus import __version__
 from lapsus.analysis.activity import check_activity
-from lapsus.files import from_plain, read_json, read_netcdf, to_plain, understood, write_figure, write_json
+from lapsus.files import (
+    Damaged,
+    begins,
+    check_file,
+    from_plain,
+    is_figure,
+    read_json,
+    read_netcdf,
+    to_plain,
+    understood,
+    write_figure,
+    write_json,
+)
 from lapsus.library import load
 from lapsus.plots.mechanism import FIGURES
 from lapsus.report.mechanism import answers, planes, predicted
@@ -18,7 +30,38 @@ from lapsus.study.mechanism import Mechanism, analyse, table_row
 from lapsus.study.sizes import FULL, Sizes
 from lapsus.training.model import Model, weights_digest
 
-__all__ = ["answers_of"]
+__all__ = ["TABLE", "answers_of", "check_asked"]
+
+# The table of all answers in a folder, and how it and the answers themselves begin.
+TABLE = "mechanism.csv"
+_TABLE_BEGINS, _ANSWERS_BEGIN = b"network,", b'{\n "source"'
+
+
+def check_asked(sources: Sequence[str], delays: Sequence[int | None], folder: Path | None, trust: bool = False) -> None:
+    """Before the first source is asked: an error where another one cannot be opened, or where what is not ours is in
+    the place of the answers."""
+    if folder is not None:
+        check_file(folder / TABLE, "a table of ours", lambda path: begins(path, _TABLE_BEGINS))
+        for source in sources:
+            for delay in delays:
+                _check_place(_place(source, folder, delay))
+    for source in sources[1:]:  # the first is opened at once
+        _opened(source, trust)
+
+
+def _place(source: str, folder: Path, delay: int | None) -> Path:
+    stem = Path(source).stem if source.endswith(".nc") else Path(source).name
+    return folder / f"{stem}{'' if delay is None else f'-delay-{delay}'}.json"
+
+
+def _check_place(path: Path) -> None:
+    check_file(path, "a file of answers", lambda file: begins(file, _ANSWERS_BEGIN))
+    for part in FIGURES:
+        check_file(_picture(path, part), "a picture of ours", is_figure)
+
+
+def _picture(path: Path, part: str) -> Path:
+    return path.with_name(f"{path.stem}-{part}.png")
 
 
 def answers_of(
@@ -41,9 +84,9 @@ def answers_of(
     weights, unless they are asked for `again`. progress: called with the name of each part as it begins.
     """
     asked: dict[str, Any] = {"source": source} | ({} if delay is None else {"delay": delay})
-    at = "" if delay is None else f"-delay-{delay}"
-    stem = Path(source).stem if source.endswith(".nc") else Path(source).name
-    path = None if folder is None else folder / f"{stem}{at}.json"
+    path = None if folder is None else _place(source, folder, delay)
+    if path is not None:
+        _check_place(path)
     opened = _opened(source, trust)
     made_of = _identity(opened, delay, seed)
     kept = None if path is None or again else _kept(path, made_of)
@@ -92,12 +135,15 @@ def _kept(path: Path, made_of: dict[str, Any] | None) -> dict[str, Any] | None:
     """Answers of an earlier call, cut or not, where they are about the same network."""
     if not path.exists() or made_of is None:
         return None
-    found = read_json(path)
-    if found.get("made_of") != made_of:
-        return None
-    with understood(path):  # what callers take of it
-        from_plain(list[str], found["said"])
-        from_plain(dict[str, float | str | bool | None], found["row"])
+    try:
+        found = read_json(path)
+        if found.get("made_of") != made_of:
+            return None
+        with understood(path):  # what callers take of it
+            from_plain(list[str], found["said"])
+            from_plain(dict[str, float | str | bool | None], found["row"])
+    except Damaged:
+        return None  # asked again, and written anew
     return found
 
 
@@ -109,5 +155,5 @@ def _draw(found: Mechanism, path: Path) -> None:
 
     for part, draw in FIGURES.items():
         figure = draw(found)
-        write_figure(path.with_name(f"{path.stem}-{part}.png"), figure, dpi=150)
+        write_figure(_picture(path, part), figure, dpi=150)
         plt.close(figure)

@@ -1,19 +1,20 @@
 """One self-contained page: everything it shows is inside it, and everything from outside is escaped."""
 
+import re
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from lapsus.errors import LapsusError
-from lapsus.files import read_bytes
+from lapsus.files import check_file, read_bytes
 from lapsus.report.terms import by_first_use
 
 __all__ = ["MARK", "SECTIONS", "page_place", "render"]
 
-# Every page of ours says so; what does not is not replaced.
+# Every page of ours says so in its footer; what does not is not replaced.
 MARK = "Made by lapsus"
+_FOOTER = re.compile(rf"<footer>(<p>)?{MARK}".encode())
 PLANES = "Planes, rings and single trials"
 SECTIONS = {
     "found": "What was found",
@@ -63,8 +64,5 @@ def _texts(context: dict[str, Any]) -> dict[str, str]:
 
 def page_place(path: Path) -> Path:
     """Where a page may be written: nothing is there, or one of our own pages."""
-    if path.is_dir():
-        raise LapsusError(f"{path} is a folder; name the HTML file to write.")
-    if path.exists() and MARK.encode() not in read_bytes(path):
-        raise LapsusError(f"{path} is there already and is not a report of ours; name another file.")
+    check_file(path, "a report of ours", lambda page: _FOOTER.search(read_bytes(page)) is not None)
     return path

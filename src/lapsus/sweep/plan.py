@@ -110,7 +110,7 @@ class Plan:
         members: dict[str, Member] = {}
         for setting, seed in from_plain(list[tuple[str, int]], table["members"]):
             one = Member(f"{setting}-{seed}", setting, seed)
-            if Path(setting).name != setting or len(one.name.encode()) > 200 or "\0" in setting or seed < 0:
+            if not _names_a_folder(setting, seed):
                 raise ValueError(f"a member cannot be called {one.name[:80]}")
             start = settings[setting].start
             if start is not None and f"{start}-{seed}" not in members:
@@ -184,6 +184,8 @@ class _Planner:
         name = f"{setting}-{seed}"
         if name in self.members:
             return
+        if not _names_a_folder(setting, seed):
+            raise LapsusError(f"{name[:80]} cannot be the name of a folder; give the experiment another name.")
         if (start := self.settings[setting].start) is not None:
             self.add(start, seed)
         self.members[name] = Member(name, setting, seed)
@@ -235,6 +237,13 @@ def _settings(sweep: SweepFile, planner: _Planner, targets: dict[str, dict] | No
 
 def _listed(seeds: int | list[int]) -> list[int]:
     return list(range(1, seeds + 1)) if isinstance(seeds, int) else list(dict.fromkeys(seeds))
+
+
+def _names_a_folder(setting: str, seed: int) -> bool:
+    """Whether a member can be called so: one folder in the folder of members."""
+    return (
+        Path(setting).name == setting and len(f"{setting}-{seed}".encode()) <= 200 and "\0" not in setting and seed >= 0
+    )
 
 
 def _check_names(members: dict[str, Member]) -> None:
