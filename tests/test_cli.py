@@ -8,7 +8,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+import torch
 from command import lapsus
 from typer.main import get_command
 
@@ -124,8 +126,12 @@ def test_steps_and_resume(folder):
         (["resume", "nowhere"], "nowhere does not exist"),
         (["resume", "."], "is not a run folder"),
         (["evaluate", "feature-smoth-2"], "neither a run folder nor a network"),
-        (["evaluate", "run", "--conditions", "0"], "at least 2"),
-        (["simulate", "run", "-o", "z.nc", "--conditions", "0"], "at least one condition"),
+        (["evaluate", "run", "--conditions", "1"], "evaluate needs 2 to 100,000,000 trials, of 2 conditions or more"),
+        (["evaluate", "run", "--trials", "0"], "not 4,096 conditions × 0"),
+        (["evaluate", "run", "--conditions", "999999999999"], "evaluate needs 2 to 100,000,000 trials"),
+        (["simulate", "run", "-o", "z.nc", "--conditions", "0"], "simulate needs 1 to 100,000,000 trials"),
+        (["simulate", "run", "-o", "z.nc", "--conditions", "1000000000"], "simulate needs 1 to 100,000,000 trials"),
+        (["simulate", "run", "-o", "z.nc", "--trials", "9" * 30], "simulate needs 1 to 100,000,000 trials"),
     ],
 )
 def test_mistakes_are_one_sentence_and_exit_code_two(folder, arguments, message):
@@ -133,6 +139,13 @@ def test_mistakes_are_one_sentence_and_exit_code_two(folder, arguments, message)
     error = lapsus(*arguments, cwd=folder, code=2)
     assert message in " ".join(error.split())
     assert not (folder / "x" / "metrics.jsonl").exists()
+
+
+@pytest.mark.parametrize("take", [np.empty, torch.empty])
+def test_too_little_memory_is_one_sentence(folder, take, monkeypatch):
+    """torch says it with a RuntimeError."""
+    monkeypatch.setattr("lapsus.study.evaluate", lambda *_, **__: take(2**50))
+    assert "not enough memory" in lapsus("evaluate", "run", cwd=folder, code=2)
 
 
 @pytest.mark.slow
@@ -223,7 +236,7 @@ def test_a_run_whose_checkpoints_are_all_damaged_is_not_finished(folder):
     [
         (["simulate", "run", "-o", "q.nc", "--noise-scale", "nan"], "noise scale must be a finite number"),
         (["simulate", "run", "-o", "q.nc", "--seed", "-1"], "seed must not be negative"),
-        (["evaluate", "run", "--seed", "-1"], "not negative"),
+        (["evaluate", "run", "--seed", "-1"], "seed must not be negative"),
         (["train", "tiny.toml", "-o", "y", "--set", "start_from=nowhere"], "nowhere is neither a run folder"),
         (
             ["train", "tiny.toml", "-o", "y", "--set", "start_from=run", "--set", "network.units=5"],

@@ -110,6 +110,39 @@ def test_a_cell_that_is_no_number_is_one_problem():
     assert text.count("\n") == 5 and text.count("is not a number") == 5 and "missing" not in text
 
 
+@pytest.mark.parametrize("name", ["response", "target", "non_target_1", "set_size"])
+@pytest.mark.parametrize("kind", [bool, "boolean", object])
+def test_true_and_false_are_no_angles(name, kind):
+    """They were 1° and 0°."""
+    frame = table()
+    frame[name] = pd.Series(np.arange(len(frame)) % 2 == 0).astype(kind)
+    text = problems(frame)
+    assert f"column {name}: 'True' is not a number" in text and f"column {name}: 'False' is not a number" in text
+
+
+@pytest.mark.parametrize("form", ["a.csv", "a.tsv", "a.txt", "semicolons.csv", "tabs.csv", "sub-7_task-a_beh.tsv"])
+@pytest.mark.parametrize("name", ["subject", "id", "Participant ID", "vp"])
+def test_subjects_whose_names_are_equal_numbers_stay_apart(tmp_path, form, name):
+    """01, 1 and 1.0 are three names; pandas would read them as one number."""
+    frame = table().rename(columns={"subject": name})
+    frame[name] = ["01", "1", "1.0"] * 10
+    separator = {"semicolons.csv": ";", "a.csv": ","}.get(form, "\t")
+    frame.to_csv(tmp_path / form, sep=separator, decimal="," if separator == ";" else ".", index=False)
+    columns = {"subject": "vp"} if name == "vp" else None
+    trials = read_trials(tmp_path / form, "radians", columns=columns)
+    assert trials.subject[:3].tolist() == ["01", "1", "1.0"]
+    for who in ("01", "1", "1.0"):
+        assert set(read_trials(tmp_path / form, "radians", columns=columns, where={name: who}).subject) == {who}
+
+
+def test_a_subject_of_spaces_is_missing_and_spaces_around_one_do_not_count(tmp_path):
+    (tmp_path / "a.csv").write_text("subject, response, target\n 1, 1, 2\n1 , 2, 3\n1,3,4\n")
+    assert read_trials(tmp_path / "a.csv").subject.tolist() == ["1", "1", "1"]
+    (tmp_path / "a.csv").write_text("subject,response,target\n1,1,2\n ,2,3\n")
+    with pytest.raises(LapsusError, match="the subject is missing"):
+        read_trials(tmp_path / "a.csv")
+
+
 def test_the_same_problem_in_many_rows_is_one_line():
     frame = table()
     frame.loc[[2, 3, 4, 5, 20], "response"] = np.nan

@@ -5,6 +5,7 @@ The modules import torch and friends only inside their function, so that `lapsus
 
 import _thread
 import os
+import re
 import signal
 import sys
 import time
@@ -41,7 +42,9 @@ class _Commands(TyperGroup):
             # What we read and write has its own sentence; this is a terminal, a pipe or a library's own file.
             _say(f"{error.filename or 'The output'}: {error.strerror or error}.")
             sys.exit(_leave(2))
-        except MemoryError:
+        except (MemoryError, RuntimeError) as error:
+            if not _lacks_memory(error):
+                raise
             _say("there is not enough memory for this; fewer trials, conditions or units need less.")
             sys.exit(2)
 
@@ -150,6 +153,11 @@ def main() -> None:
         sys.exit(2)
     except KeyboardInterrupt:  # while the commands are put together
         _stopped()
+
+
+def _lacks_memory(error: Exception) -> bool:
+    """torch has no exception of its own for it."""
+    return isinstance(error, MemoryError) or bool(re.search("allocate memory|not enough memory", str(error)))
 
 
 def _stopped() -> NoReturn:

@@ -42,16 +42,11 @@ def command(
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Measure how close a trained network comes to its target, on fresh conditions; with several delays, at each."""
-    from lapsus.errors import LapsusError
     from lapsus.library import open_network
     from lapsus.study import evaluate
     from lapsus.study.memory import evaluate_delays, norm_ratio
     from lapsus.study.verdict import verdict
 
-    if conditions < 2 or trials < 1 or seed < 0:
-        raise LapsusError(
-            "evaluate needs --conditions of at least 2, --trials of at least 1 and a --seed that is not negative."
-        )
     network = open_network(run, trust)
     model, delays = network.model(), delays_of(delay)
     if len(delays) > 1:

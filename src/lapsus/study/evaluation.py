@@ -17,10 +17,23 @@ from lapsus.statistics.intervals import Z95, robust_sd
 from lapsus.training.model import Model
 from lapsus.training.objectives import denoising_loss, exact_loss
 
-__all__ = ["evaluate", "excess", "respond", "scatter"]
+__all__ = ["check_draws", "evaluate", "excess", "respond", "scatter"]
 
 # Conditions simulated at a time: 256 × 16 trials of 68 steps are about 40 MB.
 _CHUNK = 256
+# Trials of all conditions together: beyond it numbers alone take gigabytes, and no measure gets better.
+_MOST_TRIALS = 10**8
+
+
+def check_draws(what: str, conditions: int, trials: int, seed: int, least: int = 1) -> None:
+    """Refuse numbers of conditions and trials, and seeds, from which nothing can be drawn."""
+    if conditions < least or trials < 1 or conditions * trials > _MOST_TRIALS:
+        several = f", of {least} conditions or more" if least > 1 else ""
+        raise LapsusError(
+            f"{what} needs {least} to {_MOST_TRIALS:,} trials{several}, not {conditions:,} conditions × {trials:,}."
+        )
+    if seed < 0:
+        raise LapsusError(f"The seed must not be negative (it is {seed}).")
 
 
 @torch.no_grad()
@@ -91,6 +104,7 @@ def evaluate(
     >>> round(found["swap_curve"][0]["target"], 2)
     0.1
     """
+    check_draws("evaluate", conditions, trials, seed, least=2)
     model = load(model)
     drawn = model.task.sample(conditions, streams.generator(seed, "evaluation"))
     measures = model.behaviour.measures

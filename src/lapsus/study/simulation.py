@@ -13,7 +13,7 @@ from lapsus.behaviour.measures import swap_probability
 from lapsus.errors import LapsusError
 from lapsus.library import Run, Shipped, load
 from lapsus.protocols import HasWeights
-from lapsus.study.evaluation import respond
+from lapsus.study.evaluation import check_draws, respond
 from lapsus.training.model import Model
 
 __all__ = ["Simulated", "simulate", "simulate_design", "simulate_responses"]
@@ -43,12 +43,9 @@ def simulate(
     """
     if not (math.isfinite(noise_scale) and noise_scale >= 0):
         raise LapsusError(f"The noise scale must be a finite number that is not negative, not {noise_scale}.")
-    if seed < 0:
-        raise LapsusError(f"The seed must not be negative (it is {seed}).")
+    check_draws("simulate", conditions if isinstance(conditions, int) else 1, trials, seed)
     model = load(model)
     if isinstance(conditions, int):
-        if conditions < 1 or trials < 1:
-            raise LapsusError("simulate needs at least one condition and one trial.")
         conditions = model.task.sample(conditions, streams.generator(seed, "simulation"))
     inputs = model.inputs(conditions)
     count = inputs[0].shape[1]

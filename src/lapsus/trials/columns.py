@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -19,8 +19,10 @@ __all__ = [
     "is_item",
     "item_columns",
     "number_to_angle",
+    "numeric",
     "rename",
     "select",
+    "subject_column",
 ]
 
 
@@ -94,6 +96,23 @@ def rename(table: pd.DataFrame, source: str) -> pd.DataFrame:
     return _cued_first(table, source) if "cued" in table and "report_1" in table else table
 
 
+def subject_column(names: Iterable[Hashable], columns: dict[str, str] | None = None) -> Hashable | None:
+    """Which column of a file holds the subjects: the one that `columns` says (ours: theirs), else as `rename` does."""
+    plains: dict[str, Hashable] = {_plain(name): name for name in names}
+    if columns and "subject" in columns:
+        return columns["subject"] if columns["subject"] in plains.values() else None
+    aliases = (alias for alias, ours in ALIASES.items() if ours == "subject")
+    return next((plains[plain] for plain in ("subject", *aliases) if plain in plains), None)
+
+
+def numeric(column: pd.Series) -> pd.Series:
+    """A column as floats, NaN where a cell is not a number; true and false are none."""
+    values = column.astype(object) if pd.api.types.is_bool_dtype(column) else column
+    if values.dtype == object:
+        values = values.mask(values.map(lambda value: isinstance(value, bool | np.bool_)))
+    return pd.to_numeric(values, errors="coerce").astype(float)
+
+
 def is_item(name: str) -> bool:
     """Whether a MATLAB variable of this name holds responses or items: left out, the rest would be wrong."""
     plain = _plain(name)
@@ -103,7 +122,7 @@ def is_item(name: str) -> bool:
 
 def _is_probe(table: pd.DataFrame, name: Hashable) -> bool:
     """Whether a column that is just called probe holds the cued item's angle: numbers, with the other items' beside."""
-    numbers = pd.to_numeric(table[name], errors="coerce")
+    numbers = numeric(table[name])
     plains = [_plain(other) for other in table.columns]
     several = any(NON_TARGET.match(plain) for plain in plains)
     return bool(numbers.notna().mean() > 0.5) and (
@@ -120,9 +139,8 @@ def select(
         if name not in table:
             raise LapsusError(f"{source}: there is no column {name} to select by; the table has {there}.")
         same = table[name].astype(str).str.strip() == str(value).strip()
-        numbers = pd.to_numeric(table[name], errors="coerce")
-        with suppress(ValueError):  # text is compared as text alone
-            same |= numbers == float(value)
+        with suppress(ValueError):  # as numbers only where no text is the same: 01 and 1 may be two subjects
+            same = same if same.any() else numeric(table[name]) == float(value)
         if not same.any():
             values = ", ".join(map(str, list(dict.fromkeys(table[name].astype(str)))[:10]))
             raise LapsusError(f"{source}: no row has {name} {value}; the column has {values}.")
@@ -144,7 +162,7 @@ def from_errors(table: pd.DataFrame, unit: str | None = None) -> pd.DataFrame:
         return table
     if "target" in table:
         names = [n for n in table if n in ("error", "target") or re.fullmatch(r"non_target_\d+", str(n))]
-        numbers = table[names].apply(pd.to_numeric, errors="coerce")
+        numbers = table[names].apply(numeric)
         unit = unit if unit in UNITS else infer_unit(numbers)[0]
         circle, response = 2 * math.pi / UNITS[unit].factor, numbers["error"] + numbers["target"]
         # An error across the end of the scale comes back at its other end; one of more than a turn is a slip.
@@ -161,7 +179,7 @@ def number_to_angle(table: pd.DataFrame, positions: int, source: str) -> pd.Data
         raise LapsusError(f"{source}: `probe_positions` needs columns target_probe, non_target_probe_1, …")
     if positions < 2:
         raise LapsusError(f"{source}: `probe_positions` is the number of places on the ring, not {positions}.")
-    numbers = table[names].apply(pd.to_numeric, errors="coerce")
+    numbers = table[names].apply(numeric)
     values = numbers.to_numpy(float)
     values = values[np.isfinite(values)]
     first = 0 if len(values) and values.min() < 1 else 1
@@ -179,7 +197,7 @@ def _plain(name: object) -> str:
 
 def _cued_first(table: pd.DataFrame, source: str) -> pd.DataFrame:
     """Item columns report_1 …, probe_1 … with the number of the cued item (from 1) → the cued item first."""
-    cued = pd.to_numeric(table["cued"], errors="coerce")
+    cued = numeric(table["cued"])
     reports = sorted((n for n in table if ITEM.match(n) and n.startswith("report")), key=_number)
     if cued.isna().any() or not cued.between(1, len(reports)).all() or (cued % 1 != 0).any():
         raise LapsusError(f"{source}: column cued must hold the number of the cued item, 1 to {len(reports)}.")

@@ -12,7 +12,7 @@ import pandas as pd
 
 from lapsus.errors import LapsusError
 from lapsus.files import read_bytes, short
-from lapsus.trials.columns import ITEM, NON_TARGET, NON_TARGET_PROBE, is_item
+from lapsus.trials.columns import ITEM, NON_TARGET, NON_TARGET_PROBE, is_item, subject_column
 from lapsus.trials.matlab import check_matlab
 from lapsus.trials.other_formats import bids_facts, bids_files, r_table, unpack_structs, van_den_berg_orientation
 from lapsus.trials.table import Trials
@@ -83,7 +83,7 @@ def _read(path: Path, unit: str | None, probe_unit: str | None, options: dict[st
     if ending in R_ENDINGS:
         table = r_table(path)
     else:
-        table = _parquet(path) if ending == ".parquet" else _text(path, ENDINGS[ending])
+        table = _parquet(path) if ending == ".parquet" else _text(path, ENDINGS[ending], options["columns"])
     return _trials(table, unit, probe_unit, path, options)
 
 
@@ -95,11 +95,12 @@ def _bids(files: list[Path], unit: str | None, probe_unit: str | None, path: Pat
         if not file.is_file():
             raise LapsusError(f"{file}: is not an ordinary file.")
         facts = bids_facts(file)
-        table = _text(file, "\t")
+        table = _text(file, "\t", options["columns"])
         known = {str(name).lower() for name in table.columns}
-        for key in ("subject", "session"):
-            if key in facts and not known & {key, "participant", "participant_id", "id", f"{key}_id"}:
-                table[key] = facts[key]
+        if "subject" in facts and subject_column(table.columns) is None:
+            table["subject"] = facts["subject"]
+        if "session" in facts and not known & {"session", "session_id"}:
+            table["session"] = facts["session"]
         tables.append(table)
         found = facts | found
     trials = _trials(pd.concat(tables, ignore_index=True), unit or found.get("unit"), probe_unit, path, options)
@@ -176,7 +177,7 @@ def _parquet(path: Path) -> pd.DataFrame:
         return pd.read_parquet(path)
 
 
-def _text(path: Path, separator: str | None) -> pd.DataFrame:
+def _text(path: Path, separator: str | None, columns: dict[str, str] | None) -> pd.DataFrame:
     with path.open("rb") as file:
         first = file.readline(_LONGEST_LINE + 1)
         if b"\0" in first[:4096] or b"\0" in file.read(4096):
@@ -189,17 +190,17 @@ def _text(path: Path, separator: str | None) -> pd.DataFrame:
             header = pd.read_csv(path, nrows=0, **options).columns
             if separator == "," and len(header) == 1 and ";" in header[0]:
                 # What Excel calls CSV where a comma is the decimal point.
-                return _read_csv(path, sep=";", decimal=",")
+                return _read_csv(path, columns, sep=";", decimal=",")
             if separator == "," and len(header) == 1 and "\t" in header[0]:
-                return _read_csv(path, sep="\t")
-            return _read_csv(path, **options)
+                return _read_csv(path, columns, sep="\t")
+            return _read_csv(path, columns, **options)
         except UnicodeDecodeError as error:
             raise LapsusError(f"{path}: is not a text file in UTF-8; save the table as CSV (UTF-8).") from error
 
 
-def _read_csv(path: Path, **options: Any) -> pd.DataFrame:
-    """A text table; where the first row has more fields than the header, pandas would take the first ones for row names
-    and move every column."""
+def _read_csv(path: Path, columns: dict[str, str] | None, **options: Any) -> pd.DataFrame:
+    """A text table, subjects as text: 01 and 1 are two. Where the first row has more fields than the header, pandas
+    would take the first ones for row names and move every column."""
     try:
         pd.read_csv(path, header=None, nrows=2, dtype=str, **options)
     except pd.errors.ParserError as error:
@@ -208,7 +209,11 @@ def _read_csv(path: Path, **options: Any) -> pd.DataFrame:
                 f"{path}: row 1 has {found[2]} fields, the header has {found[1]}. Name every column, also one of row"
                 " names, or leave out what ends the rows."
             ) from error
-    return pd.read_csv(path, **options)
+    subject = subject_column(pd.read_csv(path, nrows=0, **options).columns, columns)
+    table = pd.read_csv(path, dtype=None if subject is None else {subject: str}, **options)
+    if subject is not None:
+        table[subject] = table[subject].str.strip().replace("", np.nan)
+    return table
 
 
 def _load(path: Path) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from lapsus.circular import difference, wrap
 from lapsus.errors import LapsusError
 from lapsus.files import write_text
 from lapsus.trials.checks import Problem, find_problems, raise_problems, warn_of_half_circle
-from lapsus.trials.columns import UNITS, from_errors, infer_unit, item_columns, number_to_angle, rename, select
+from lapsus.trials.columns import UNITS, from_errors, infer_unit, item_columns, number_to_angle, numeric, rename, select
 
 __all__ = ["Trials"]
 
@@ -262,7 +262,7 @@ def _numbers(table: pd.DataFrame, names: list[str]) -> tuple[pd.DataFrame, list[
     numbers = {}
     problems: list[Problem] = []
     for name in names:
-        column = pd.to_numeric(table[name], errors="coerce").astype(float)
+        column = numeric(table[name])
         given = table[name].notna() & (table[name].astype(str).str.strip() != "")
         problems += [(row, name, "the value is infinite") for row in np.flatnonzero(np.isinf(column))]
         for row in np.flatnonzero(given & column.isna()):
