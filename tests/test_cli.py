@@ -256,6 +256,7 @@ def test_h_is_help(arguments, tmp_path):
     assert lapsus(*arguments, cwd=tmp_path) == lapsus(*arguments[:-1], "--help", cwd=tmp_path) != ""
 
 
+@pytest.mark.slow
 def test_messages_of_the_api_name_parameters_and_those_of_the_command_line_options():
     """Whatever is turned into an option is one of some command, and no exception of the API speaks of one."""
 

@@ -174,6 +174,7 @@ def test_unknown_figure_is_refused_with_a_hint(networks):
         reproduce(networks, ["fig33"])
 
 
+@pytest.mark.slow
 def test_command_line(monkeypatch, tmp_path):
     made = lambda cls, which, folders=(), trust=False: [SyntheticNetworks(("feature-none",))]
     monkeypatch.setattr(Networks, "every_seed", classmethod(made))

@@ -143,6 +143,7 @@ def test_the_picture_of_the_house_is_true():
     assert [name.rstrip("/") for name in drawn] == layers()
 
 
+@pytest.mark.slow
 def test_our_own_modules_are_imported_at_the_top():
     """A lazy import is for a heavy package of others; commands, which must start at once, are what it is for."""
     late = []

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+import xarray as xr
 from made_networks import MemoryDecides, ResponseWalks, cells, made, nearest_counts
 from scipy import stats
 
@@ -18,8 +19,10 @@ from lapsus.analysis.transplants import push_effects
 from lapsus.circular import embed, wrap
 from lapsus.errors import LapsusError
 from lapsus.networks import DendriticTree, PointNeurons, TwoLayer
+from lapsus.report.mechanism import kind as said_of_kind
 from lapsus.study.commitment import commitment
 from lapsus.study.dynamics import Step, find_slow_points, jacobian
+from lapsus.study.mechanism import Mechanism
 from lapsus.study.transplants import transplants
 
 pytestmark = pytest.mark.filterwarnings("ignore:The torch reference runs")
@@ -233,9 +236,53 @@ def test_a_cue_that_memory_does_not_hold_decides_nothing():
     noise = 0.5 * np.random.default_rng(3).standard_normal(data["activity"].shape)
     blank = data.assign(activity=data["activity"].where(~empty, data["activity"].copy(data=noise)))
     found = kind_of_swaps(blank, every=30, repeats=60)
-    assert found.misread_error > READABLE and found.cue_read is None and found.decision != "late switch"
+    assert found.misread_error > READABLE and found.cue_read is None and found.late and found.decision == "cannot tell"
+    assert "whether it was read as it was given cannot be said" in said_of_kind(Mechanism(kind=found))
     weak = kind_of_swaps(synthetic_population("late switch", trials=1500, noise=2.0), every=60, repeats=60)
     assert 0.02 < weak.misread_error < READABLE and abs(weak.misread[0]) < 0.15 and weak.decision == "late switch"
+
+
+def _mixed(one, other, share, **options):
+    """A population in which swaps are of one kind in a share of trials and of another in the rest: the same displays,
+    the same trials swapped."""
+    first, second = (synthetic_population(name, trials=1500, seed=2, **options) for name in (one, other))
+    own = np.random.default_rng(4).random(1500) < share
+    return first.assign(activity=first["activity"].where(xr.DataArray(own, dims="trial"), second["activity"]))
+
+
+def test_swaps_of_two_kinds_are_not_called_one():
+    both = kind_of_swaps(_mixed("misbinding", "late switch", 0.4), every=30, repeats=60)
+    assert (
+        both.decision == "cannot tell"
+        and both.partly_misbound
+        and "more than one" in said_of_kind(Mechanism(kind=both))
+    )
+    some = kind_of_swaps(_mixed("misinterpretation", "late switch", 0.35), every=30, repeats=60)
+    said = said_of_kind(Mechanism(kind=some))
+    assert some.decision == "late switch" and some.begun and some.misread[0] == pytest.approx(0.35, abs=0.12)
+    assert "most of its swaps are late switches" in said and "part of the way is there when the cue ends" in said
+    none = kind_of_swaps(_mixed("late switch", "late switch", 0.5), every=30, repeats=60)
+    assert (
+        none.decision == "late switch"
+        and not none.begun
+        and "part of the way" not in said_of_kind(Mechanism(kind=none))
+    )
+
+
+def test_a_cue_held_at_its_offset_speaks_against_a_misread_one():
+    """Memory that holds the cue that was given for five steps and then that of the other one: no misinterpretation."""
+    given, other = (synthetic_population(name, trials=1200, seed=5) for name in ("late switch", "misinterpretation"))
+    shown = given["activity"].where((given["time"] < 5), other["activity"])
+    found = kind_of_swaps(given.assign(activity=shown), every=30, repeats=60)
+    assert found.decision == "late switch" and found.at_offset[2] < 0.2
+
+
+def test_the_clock_of_a_recording_does_not_matter():
+    """Cue offset comes from the epochs: a clock that begins at 0 gives the same answer."""
+    data = synthetic_population("late switch", trials=800)
+    moved = data.assign_coords(time=data["time"] + 100)
+    first, second = (kind_of_swaps(one, every=30, repeats=40) for one in (data, moved))
+    assert first.decision == second.decision == "late switch" and first.at_offset == second.at_offset
 
 
 def test_the_share_of_misread_cues_is_corrected_for_the_decoder():

@@ -706,6 +706,7 @@ def test_a_fork_that_waits_or_dies_is_not_believed(activity, monkeypatch, fate):
         assert float(files.read_netcdf(activity)["x"].sum()) == 499500.0
 
 
+@pytest.mark.slow
 def test_a_file_with_which_hdf5_does_not_come_to_an_end_is_damaged(activity, monkeypatch):
     from lapsus.files import netcdf
 

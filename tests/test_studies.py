@@ -136,6 +136,7 @@ def test_rows_are_added_and_none_is_lost(tmp_path, monkeypatch):
     }
 
 
+@pytest.mark.slow
 def test_the_page_has_a_place_for_each_table_that_can_be_made_of_the_rows():
     """And each of these tables has rows, of both sets where both are in it."""
     members, pairs = ensembles.table("members"), ensembles.table("distances")

@@ -78,6 +78,7 @@ def test_shipping_keeps_weights_config_and_evaluation(experiments):
     assert all(torch.equal(value, weights[name]) for name, value in run.model().state_dict().items())
 
 
+@pytest.mark.slow
 def test_a_network_of_another_description_is_not_taken_for_the_one_that_ships(experiments):
     """Killed between training and export, the same command left the earlier network of that name where it was."""
     from command import lapsus

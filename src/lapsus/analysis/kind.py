@@ -51,6 +51,8 @@ WINDOW = 5
 MARK, SHARP = 0.25, 4.0
 # Share of the way to an error, and of swap trials, from which on it is most of it.
 MOST = 0.5
+# Share from which on a part is worth saying.
+PART = 0.1
 # Share of correct trials that may be nearer to the memory of the other cue for that to say anything of swap trials; at
 # one half memory does not hold the cue. These errors are taken off (share_misread).
 READABLE = 0.4
@@ -146,7 +148,8 @@ class Kind:
     the same; swaps, correct, unclear: trials used and left out. cue_onset: on the clock of `times`. at_offset: all
     weights together at cue offset. misread: share of swap trials whose memory at cue offset is that of the other cue,
     and misread_over_time [time] (NaN before the cue and where memory does not hold it); misread_error: the share of
-    correct trials that are nearer to it.
+    correct trials that are nearer to it. late: whether swap trials surely have come less than half of their way at cue
+    offset.
     """
 
     decision: str
@@ -168,6 +171,17 @@ class Kind:
     misread: Interval = UNKNOWN
     misread_over_time: np.ndarray = field(default_factory=lambda: np.empty(0))
     misread_error: float = float("nan")
+    late: bool = False
+
+    @property
+    def begun(self) -> bool:
+        """Whether part of the way to the error, or part of swap trials, is surely there at cue offset."""
+        return self.at_offset[1] > PART or self.misread[1] > PART
+
+    @property
+    def partly_misbound(self) -> bool:
+        """Whether swaps are of more than one kind: surely a part is misbound, and not most of them."""
+        return PART < self.weights["misbinding"][1] <= MOST
 
     @property
     def cue_read(self) -> bool | None:
@@ -270,7 +284,8 @@ def kind_of_swaps(dataset: xr.Dataset, *, folds: int = 5, every: int = 2, repeat
     *ahead, end_of_delay = error_equations(
         np.concatenate([m[:, looked_before], delayed[:, None]], 1), (items.report,), is_correct, fold
     )
-    loaded = m[:, after[time[after] >= 0][:WINDOW] if time[after[-1]] >= 0 else after[-WINDOW:]].mean(1)
+    offset = np.flatnonzero(epoch == "cue")[-1] + 1
+    loaded = m[:, offset : offset + WINDOW].mean(1) if offset < len(time) else late
     seen = np.concatenate([m[:, looked_after], loaded[:, None], late[:, None]], 1)
     *behind, at_offset, end = (
         one.beside(end_of_delay) for one in error_equations(seen, (items.report, items.cued), is_correct, fold)
@@ -321,8 +336,9 @@ def kind_of_swaps(dataset: xr.Dataset, *, folds: int = 5, every: int = 2, repeat
         misread=resampled_interval(misread[-1], misread_drawn),
         misread_over_time=np.concatenate([np.full(len(looked_before), np.nan), misread[:-1]]),
         misread_error=float(wrong[-1]),
+        late=ahead_of_half[2] < 0 < whole[1],
     )
-    return replace(found, decision=_decide(found, whole, late=ahead_of_half[2] < 0))
+    return replace(found, decision=_decide(found, whole))
 
 
 def _separation(
@@ -360,17 +376,20 @@ def share_misread(swap: np.ndarray, correct: np.ndarray) -> np.ndarray:
     return (swap - correct) / np.maximum(1 - 2 * correct, 1e-9)
 
 
-def _decide(found: Kind, whole: Interval, *, late: bool) -> str:
-    """Misbinding if more than half of the way to it; no mark if all weights together are small; a late switch if swap
-    trials surely go most of their way after the cue and it was read as given; else the one of the other two that the
-    interval of their difference names, provided that there are trials enough to mean it and, for misinterpretation,
-    that the cue was not surely read as given."""
+def _decide(found: Kind, whole: Interval) -> str:
+    """Misbinding if more than half of the way to it, no kind if a smaller part; no mark if all weights together are
+    small; a late switch if swap trials surely go most of their way after the cue and it was read as given, and no kind
+    if it cannot be said whether it was; else the one of the other two that the interval of their difference names,
+    provided that there are trials enough to mean it and, for misinterpretation, that the cue was not surely read as
+    given."""
     if found.weights["misbinding"][1] > MOST:
         return "misbinding"
     if whole[2] < MARK:
         return "no mark"
-    if late and found.cue_read and found.weights["misbinding"][2] < MOST:
-        return "late switch"
+    if found.partly_misbound:
+        return "cannot tell"
+    if found.late and found.weights["misbinding"][2] < MOST and found.cue_read is not False:
+        return "late switch" if found.cue_read else "cannot tell"
     sharp = found.needed is not None and found.needed <= found.swaps
     if not sharp or found.contrast[1] <= 0 <= found.contrast[2] or whole[1] <= 0:
         return "cannot tell"

@@ -35,6 +35,12 @@ KINDS = {
     " the other item",
 }
 
+# Of late switches of which part shows when the cue ends.
+_BEGUN = (
+    "most of its swaps are late switches: the cue is read as it was given, and memory goes most of the way to the other"
+    " item later, but part of the way is there when the cue ends"
+)
+
 
 def _steps(value: float) -> str:
     return f"{value:.0f} step{'s' * (round(value) != 1)}"
@@ -92,6 +98,11 @@ _WHICH = {
     "no mark": "Memory shows no trace of it up to the response.",
 }
 
+_WHICH_BEGUN = (
+    "Before the cue the colours are in their places; in most swap trials the cue is read as it was given and memory"
+    " goes most of the way to the other item later, but part of the way is there when the cue ends."
+)
+
 
 def first_answer(found: list[Mechanism]) -> str:
     """When, what and which kind, in words that need no definition, and how sure that is; one network or several."""
@@ -109,7 +120,9 @@ def first_answer(found: list[Mechanism]) -> str:
         if given == {None}:
             parts.append(unknown)
         elif len(given) == 1:
-            parts.append(said[given.pop()])
+            way = given.pop()
+            begun = way == "late switch" and any(one.kind is not None and one.kind.begun for one in found)
+            parts.append(_WHICH_BEGUN if begun else said[way])
         else:
             words = {"x": "the forming response", "m": "memory", "neither": "neither alone", None: "undecided"}
             each = [words.get(getattr(one, name), getattr(one, name)) for one in found]
@@ -151,8 +164,15 @@ def _unknown_kind(found: list[Mechanism]) -> str:
     kinds = [one.kind for one in found]
     if any(part is None for part in kinds) or any("kind" in one.contradicted for one in found):
         return "Which kind of error it is could not be said."
+    if any(one.kind is not None and one.kind.partly_misbound for one in found):
+        return "Swaps are of more than one kind; in part of them the colours change places in memory before the cue."
     if any(one.maybe_misbinding for one in found):
         return "Which kind of error it is cannot be told from so few swaps."
+    if any(one.kind is not None and one.kind.late for one in found):
+        return (
+            "Before the cue the colours are in their places; memory goes over to the other item after it, and whether"
+            " the cue was read as it was given cannot be told."
+        )
     return (
         "Before the cue the colours are in their places; whether the wrong one is selected after it or the cue is taken"
         " for the other one cannot be told apart here."
@@ -251,6 +271,13 @@ def axis(found: Mechanism) -> str:
 
 
 def _told_apart(part: Kind) -> str:
+    if part.late and part.cue_read is None:
+        return (
+            "swap trials go over after the cue, and whether it was read as it was given cannot be said, since memory at"
+            " cue offset does not hold it"
+        )
+    if part.cue_read and part.contrast[2] < 0:
+        return "memory in the end is as after the other cue, but at cue offset it holds the cue that was given"
     if part.needed is None:
         return "misselection and misinterpretation predict the same memory activity here"
     if part.needed > part.swaps:
@@ -267,9 +294,10 @@ def _parting(found: Mechanism) -> str:
     if apart is None:
         return ""
     step, decoded = apart
+    when = f"step {step:.0f}" if float(step).is_integer() else f"time {step:g}"
     if decoded:
-        return f" A held-out decoder tells them from correct trials from step {step:.0f} on."
-    return f" They part from correct trials at step {step:.0f}."
+        return f" A held-out decoder tells them from correct trials from {when} on."
+    return f" They part from correct trials at {when}."
 
 
 def kind(found: Mechanism) -> str:
@@ -287,6 +315,8 @@ def kind(found: Mechanism) -> str:
     if part.decision == "no mark":
         return f"Kind: swap trials look like correct ones in memory up to the response ({weights}; {trials})."
     when = _parting(found)
+    if part.decision == "cannot tell" and part.partly_misbound:
+        return f"Kind: more than one: part of the swaps are misbindings, and part are not ({weights}; {trials}).{when}"
     if part.decision == "cannot tell" and found.maybe_misbinding:
         return f"Kind: which of the three cannot be told from so few swaps ({weights}; {trials}).{when}"
     if part.decision == "cannot tell":
@@ -294,12 +324,13 @@ def kind(found: Mechanism) -> str:
             f"Kind: not misbinding; which of the other two cannot be told: {_told_apart(part)} ({weights};"
             f" {trials}).{when}"
         )
-    text = f"Kind: {KINDS[part.decision]} (weights at the end of delay 2: {weights}; {trials}).{when}"
+    named = _BEGUN if part.decision == "late switch" and part.begun else KINDS[part.decision]
+    text = f"Kind: {named} (weights at the end of delay 2: {weights}; {trials}).{when}"
     if part.decision != "late switch":
         return text
     return (
         f"{text} At cue offset all weights together are {_interval(part.at_offset)}, and memory is that of the other"
-        f" cue in {_interval(part.misread, True)} of swap trials: how it looks in the end is not how it got there."
+        f" cue in {_interval(part.misread, True)} of swap trials."
     )
 
 
