@@ -7,7 +7,7 @@ alignment    planes of the two colours over time; sigmoid against flat    (Fig 3
 commitment   when a swap is decided
 transplants  what carries it
 swap_axis    along which direction, the reported colour held fixed
-kind         misbinding, misselection or misinterpretation                (Fig 4B)
+kind         misbinding, misselection, misinterpretation, late switch     (Fig 4B)
 decoding     the coming swap from held-out trials
 dynamics     fixed and slow points, time constants, divergence
 ring_fit     rings fitted directly, and their normal                      (Fig 4C, D)

@@ -318,7 +318,7 @@ def kind(found: Mechanism) -> str:
     if part.decision == "cannot tell" and part.partly_misbound:
         return f"Kind: more than one: part of the swaps are misbindings, and part are not ({weights}; {trials}).{when}"
     if part.decision == "cannot tell" and found.maybe_misbinding:
-        return f"Kind: which of the three cannot be told from so few swaps ({weights}; {trials}).{when}"
+        return f"Kind: which of the kinds cannot be told from so few swaps ({weights}; {trials}).{when}"
     if part.decision == "cannot tell":
         return (
             f"Kind: not misbinding; which of the other two cannot be told: {_told_apart(part)} ({weights};"
