@@ -10,6 +10,7 @@ from lapsus.files.netcdf import read_netcdf
 from lapsus.files.plain import from_plain, to_plain
 from lapsus.files.reading import (
     Damaged,
+    check_version,
     from_toml,
     read_arrays,
     read_bytes,
@@ -37,6 +38,7 @@ __all__ = [
     "Damaged",
     "append_line",
     "check_place",
+    "check_version",
     "file_name",
     "from_plain",
     "from_toml",
