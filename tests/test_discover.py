@@ -11,7 +11,7 @@ import pytest
 import torch
 from made_discovery import HOSTILE, MINUTES, made, table, tiny_start
 
-from lapsus import Discovery, discover, streams
+from lapsus import Discovery, discover, streams, write_report
 from lapsus.circular import distance, embed, wrap
 from lapsus.discovery.folder import STAGES
 from lapsus.discovery.stages import Interrupted, _default_folder
@@ -50,6 +50,20 @@ def undo(folder, *stages):
     for stage in stages:
         del stored["done"][stage]
     (folder / "stages.json").write_text(json.dumps(stored))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("lost", ["networks/*/checkpoint*.safetensors", "networks/*/checkpoint*", "networks/*/*.toml"])
+def test_a_network_that_is_lost_is_trained_again(copy, lost):
+    for path in copy.glob(lost):
+        path.unlink()
+    with pytest.raises(LapsusError, match="the same `lapsus discover` trains it again"):
+        write_report(copy)
+    said = []
+    found = again(copy, say=said.append)
+    assert found.models[0] is not None and found.runs[0].update > 0 and list(found.done) == list(STAGES)
+    assert any("is damaged or gone: it is trained again" in line for line in said)
+    assert write_report(copy).is_file()
 
 
 @pytest.mark.slow

@@ -24,9 +24,10 @@ from safetensors.torch import load_file, save
 from torture.child import run as fork, start
 from torture.made import MADE, TINY, cli
 
-from lapsus import files
+from lapsus import __version__, files
 from lapsus.errors import LapsusError, LapsusWarning
 from lapsus.files import folders, writing
+from lapsus.inference import Fit
 from lapsus.library import Run, load
 from lapsus.study import evaluate
 from lapsus.training import read_experiment, train
@@ -80,6 +81,39 @@ def test_json_that_is_no_checkpoint_falls_back_to_the_one_before(copy, text):
     (copy / "checkpoint-00000003.json").write_text(text)
     with pytest.warns(LapsusWarning, match="trying the one before"):
         assert Run(copy).training().update == 2
+
+
+def test_evaluate_says_which_update_it_measured(copy, tmp_path):
+    from command import lapsus
+
+    assert "update" not in lapsus("evaluate", copy, "--conditions", 32, cwd=tmp_path)
+    (copy / "checkpoint-00000003.safetensors").write_bytes(b"damaged")
+    assert "Measured at update 2 of 3" in lapsus("evaluate", copy, "--conditions", 32, cwd=tmp_path)
+    assert json.loads(lapsus("evaluate", copy, "--conditions", 32, "--json", cwd=tmp_path))["update"] == 2
+
+
+def test_folders_of_a_later_version_are_refused_with_the_version_that_opens_them(copy, activity, tmp_path, monkeypatch):
+    from lapsus import Discovery
+
+    written = f'lapsus = "{__version__}"'
+    config = (copy / "config.toml").read_text()
+    assert written in config
+    (copy / "config.toml").write_text("newthing = 3\n" + config.replace(written, 'lapsus = "9.9"'))
+    with pytest.raises(LapsusError, match=r"config.toml was written by lapsus 9.9, .*install lapsus 9.9"):
+        Run(copy)
+    (tmp_path / "stages.json").write_text(json.dumps({"format": "lapsus discovery 7", "lapsus": "9.10"}))
+    with pytest.raises(LapsusError, match=r"stages.json was written by lapsus 9.10"):
+        Discovery(tmp_path)
+    monkeypatch.setattr(writing, "__version__", "10.0.dev1")
+    files.write_netcdf(tmp_path / "fit.nc", files.read_netcdf(activity))
+    for reading in (files.read_netcdf, Fit.load):
+        with pytest.raises(LapsusError, match=r"fit.nc was written by lapsus 10.0.dev1"):
+            reading(tmp_path / "fit.nc")
+
+
+@pytest.mark.parametrize("version", ["0.1.0", "0.0.9", "none", 3, [], None])
+def test_a_version_that_is_no_later_one_opens(tmp_path, version):
+    files.check_version(version, tmp_path)
 
 
 def test_what_a_kill_left_in_a_finished_run_goes_when_it_goes_on(copy, finished, tmp_path):

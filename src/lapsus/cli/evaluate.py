@@ -49,19 +49,24 @@ def command(
 
     network = open_network(run, trust)
     model, delays = network.model(), delays_of(delay)
+    # An earlier checkpoint stands in for one that is damaged.
+    updates = network.experiment.updates
+    early = f"Measured at update {network.update:,} of {updates:,}.\n" if network.update < updates else ""
     if len(delays) > 1:
         rows = evaluate_delays(model, tuple(delays), conditions, trials, seed, engine=engine)
-        result = {"conditions": conditions, "trials": trials, "seed": seed, "delays": rows}
+        result = {"conditions": conditions, "trials": trials, "seed": seed, "delays": rows, "update": network.update}
         result["norm_ratio"] = norm_ratio(model, max(delays), seed=seed, engine=engine)
-        typer.echo(json_module.dumps(result) if json else describe_delays(result))
+        typer.echo(json_module.dumps(result) if json else early + describe_delays(result))
         return
     model = model.at(delay=delays[0]) if delays else model
     result = evaluate(model, conditions, trials, seed, engine=engine)
     said = verdict(result, network.experiment.stage[-1].objective["kind"])
     if json:
-        typer.echo(json_module.dumps(result | {"verdict": said.kind, "verdict_sentence": str(said)}))
+        typer.echo(
+            json_module.dumps(result | {"update": network.update, "verdict": said.kind, "verdict_sentence": str(said)})
+        )
     else:
-        typer.echo(f"{describe(result)}\n{said}")
+        typer.echo(f"{early}{describe(result)}\n{said}")
 
 
 def describe_delays(result: dict) -> str:

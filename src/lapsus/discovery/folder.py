@@ -12,8 +12,19 @@ from typing import Any
 
 import numpy as np
 
+from lapsus import __version__
 from lapsus.errors import LapsusError
-from lapsus.files import Damaged, check_place, make_folder, read_bytes, read_json, short, sweep, write_json
+from lapsus.files import (
+    Damaged,
+    check_place,
+    check_version,
+    make_folder,
+    read_bytes,
+    read_json,
+    short,
+    sweep,
+    write_json,
+)
 from lapsus.trials import Trials
 
 __all__ = ["STAGES", "Folder", "fingerprint"]
@@ -76,7 +87,8 @@ class Folder:
             return cls(path, table)
         make_folder(path)
         sweep(path)
-        folder = cls(path, {"format": FORMAT, "identity": identity, "settings": settings, "done": {}, "files": {}})
+        table = {"format": FORMAT, "lapsus": __version__, "identity": identity, "settings": settings}
+        folder = cls(path, table | {"done": {}, "files": {}})
         folder._write()
         return folder
 
@@ -93,6 +105,8 @@ class Folder:
             table = read_json(file)
         except Damaged as error:
             raise Damaged(f"{error} {lost}") from error
+        if str(table.get("format", "")).startswith("lapsus discovery"):
+            check_version(table.get("lapsus"), file)
         if table.get("format") != FORMAT:
             if str(table.get("format", "")).startswith(FORMAT[:-1]):
                 raise LapsusError(
@@ -154,9 +168,15 @@ class Folder:
                 broken.add(FILES.get(name.split("/")[0], "trials"))
         order = list(STAGES)
         first = min((order.index(stage) for stage in broken), default=len(order))
-        again = [stage for stage in order[first:] if stage in self.done and stage != "train"]
+        return self.undo([stage for stage in order[first:] if stage != "train"])
+
+    def undo(self, stages: Iterable[str]) -> list[str]:
+        """Enter stages as not done, on disk too; returns those that were."""
+        again = [stage for stage in stages if stage in self.done]
         for stage in again:
             del self.done[stage]
+        if again:
+            self._write()
         return again
 
     def json(self, name: str, kind: type = dict) -> Any:

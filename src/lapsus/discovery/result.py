@@ -10,7 +10,18 @@ import numpy as np
 from lapsus.behaviour import BNS
 from lapsus.discovery.folder import STAGES, Folder
 from lapsus.errors import LapsusError
-from lapsus.files import from_plain, inside, read_arrays, understood, write_json, write_text
+from lapsus.files import (
+    from_plain,
+    holds,
+    inside,
+    read_arrays,
+    remove,
+    set_aside,
+    short,
+    understood,
+    write_json,
+    write_text,
+)
 from lapsus.inference import Fit
 from lapsus.inference.network_target import fitted_behaviour
 from lapsus.library import Run
@@ -94,14 +105,47 @@ class Discovery:
         with understood(self.path / "target.json"):
             return fitted_behaviour(self.fit, self.settings["set_size"], self.plan["cueing"])
 
-    @cached_property
-    def runs(self) -> list[Run]:
-        """The Run of each network."""
+    @property
+    def places(self) -> list[Path]:
+        """The folder of each network."""
         with understood(self.path / "target.json"):
             names = [str(name) for name in self.plan["networks"]]
             if not names or any(Path(name).name != name for name in names):
                 raise ValueError("networks are not names")
-        return [Run(inside(self.path, "networks", name), self.trust) for name in names]
+        return [inside(self.path, "networks", name) for name in names]
+
+    @cached_property
+    def runs(self) -> list[Run]:
+        """The Run of each network."""
+        for place in self.places if "train" in self.done else ():
+            if self.lost(place):
+                raise LapsusError(
+                    f"{short(place)}: the network is damaged or gone; the same `lapsus discover` trains it again."
+                )
+        return [Run(place, self.trust) for place in self.places]
+
+    def lost(self, place: Path) -> bool:
+        """Whether a network's folder, or every checkpoint in it, is damaged or gone."""
+        return not holds(place, "run") or Run(place, self.trust).lost
+
+    def mend(self) -> list[Path]:
+        """Folders of networks whose weights are lost, made ready to be trained again, with all stages after it to be
+        done again."""
+        found, order = [], list(STAGES)
+        for place in self.places if "target" in self.done else ():
+            there = holds(place, "run")
+            begun = "train" in self.done or not there or any(place.glob("checkpoint-*"))
+            if not (begun and self.lost(place)):
+                continue
+            found.append(place)
+            # First the stages: killed in between, the next call finds the network as it is now.
+            self._folder.undo(order[order.index("train" if there else "target") :])
+            remove(place.with_name(f"{place.name}.json"))  # what was seen of it
+            if there:
+                Run(place, self.trust).begin_again()
+            elif place.exists():
+                set_aside(place)
+        return found
 
     def looks(self, run: Run) -> list[dict]:
         """What was seen of a network after each round of its training."""

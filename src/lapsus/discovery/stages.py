@@ -31,7 +31,7 @@ from lapsus.discovery.target import (
     updates_within,
 )
 from lapsus.errors import LapsusError
-from lapsus.files import holds, locked, subfolder, write_arrays, write_json, write_text
+from lapsus.files import holds, locked, short, subfolder, write_arrays, write_json, write_text
 from lapsus.inference import Fit, fit as fit_trials
 from lapsus.inference.examine import LEAST_TRIALS, examine
 from lapsus.inference.network_target import fitted_behaviour
@@ -133,6 +133,8 @@ def _stages(
         say(f"      A file of the stage “{STAGES[stage]}” is damaged or gone: it is done again.")
     discovery = Discovery(folder.path, trust)
     discovery._folder = folder
+    for place in discovery.mend():
+        say(f"      {short(place)} is damaged or gone: it is trained again.")
     work = _Work(discovery, used, notes, say, sizes)
     for number, stage in enumerate(STAGES, 1):
         if stage in folder.done and (stage != "report" or _reported(discovery)):

@@ -21,6 +21,7 @@ from lapsus.files.plain import from_plain, to_plain
 from lapsus.files.reading import (
     Damaged,
     begins,
+    check_version,
     from_toml,
     read_arrays,
     read_bytes,
@@ -51,6 +52,7 @@ __all__ = [
     "begins",
     "check_file",
     "check_place",
+    "check_version",
     "file_name",
     "from_plain",
     "from_toml",

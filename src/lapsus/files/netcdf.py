@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lapsus.errors import LapsusError
-from lapsus.files.reading import Damaged, begins, ordinary_size, short
+from lapsus.files.reading import Damaged, begins, check_version, ordinary_size, short
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -48,7 +48,9 @@ def read_netcdf(path: str | Path) -> "xr.Dataset":
         verdict = _in_a_fresh_process(path, size)
     if not verdict:
         raise Damaged(f"{short(path)} is damaged: HDF5 does not come to an end with it.")
-    return _load(path, size)
+    dataset = _load(path, size)
+    check_version(dataset.attrs.get("lapsus"), path)
+    return dataset
 
 
 def _load(path: Path, size: int) -> "xr.Dataset":

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lapsus import __version__
 from lapsus.errors import LapsusError
 from lapsus.files.plain import from_plain
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Damaged",
     "begins",
+    "check_version",
     "from_toml",
     "ordinary_size",
     "read_arrays",
@@ -52,6 +54,20 @@ def short(path: str | Path) -> str:
     """A path at a length that a sentence can hold."""
     text = str(path)
     return text if len(text) <= 200 else text[:100] + "…" + text[-99:]
+
+
+def check_version(found: object, path: str | Path) -> None:
+    """Refuse what a later version of lapsus wrote: what looks the same may mean something else there."""
+    if isinstance(found, str) and _release(found) > _release(__version__):
+        raise LapsusError(
+            f"{short(path)} was written by lapsus {found[:40]}, and this is {__version__}: install lapsus {found[:40]}"
+            " or a later one to open it."
+        )
+
+
+def _release(version: str) -> list[int]:
+    start = re.match(r"\d{1,9}(\.\d{1,9})*", version)
+    return [int(part) for part in start[0].split(".")] if start else []
 
 
 @contextmanager

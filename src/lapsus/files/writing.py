@@ -14,6 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lapsus import __version__
 from lapsus.errors import LapsusError
 from lapsus.files.plain import to_plain
 from lapsus.files.reading import CAREFUL, read_bytes, short
@@ -210,9 +211,9 @@ def write_arrays(path: str | Path, arrays: "dict[str, np.ndarray]") -> None:
 
 
 def write_netcdf(path: str | Path, dataset: "xr.Dataset", replace: bool = True) -> None:
-    """A dataset as netCDF. It is made in memory first: HDF5 does not outlive a disk that is full."""
+    """A dataset as netCDF, with the version that wrote it; made in memory first: HDF5 does not outlive a full disk."""
     buffer = io.BytesIO()
-    dataset.to_netcdf(buffer, engine="h5netcdf")
+    dataset.assign_attrs(lapsus=__version__).to_netcdf(buffer, engine="h5netcdf")
     write_bytes(path, buffer.getvalue(), replace)
 
 

@@ -278,15 +278,30 @@ class Run:
     @property
     def update(self) -> int:
         """Of the newest checkpoint that is whole; 0 if there never was one."""
-        found = self._checkpoints()
-        for path in found:
-            try:
-                return self._facts(path)[0].update
-            except Damaged:
-                continue
-        if found:
+        found = self._whole()
+        if found is None and self._checkpoints():
             raise LapsusError(self._all_damaged())
-        return 0
+        return 0 if found is None else found.update
+
+    @property
+    def lost(self) -> bool:
+        """Whether no checkpoint is there that is whole."""
+        return self._whole() is None
+
+    def _whole(self) -> Checkpoint | None:
+        for path in self._checkpoints():
+            with suppress(Damaged):
+                return self._facts(path)[0]
+        return None
+
+    def begin_again(self) -> None:
+        """Set all checkpoints aside and forget the metrics: training starts anew."""
+        with self.writing():
+            for path in self._checkpoints():
+                for part in (path.with_suffix(".safetensors"), path):
+                    if os.path.lexists(part):
+                        set_aside(part)
+            self.cut_metrics(-1)
 
     @property
     def evaluation(self) -> dict:

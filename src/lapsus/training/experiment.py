@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from lapsus.errors import LapsusError
-from lapsus.files import from_toml, read_toml
+from lapsus.files import check_version, from_toml, read_toml
 from lapsus.files.reading import short
 
 __all__ = [
@@ -170,6 +170,8 @@ def read_experiment(source: str | Path | dict, overrides: Sequence[str] = ()) ->
     name = "experiment"
     if not isinstance(source, dict):
         name, source = str(source), experiment_table(source)
+    if isinstance(versions := source.get("versions"), dict):
+        check_version(versions.get("lapsus"), name)
     for assignment in overrides:
         source = override(source, assignment)
     if isinstance(source.get("stage"), list):
