@@ -156,14 +156,18 @@ def _placeless(found: Path, folder: Path) -> dict:
     return bits
 
 
+# What `simulate --force` may replace begins like netCDF.
+EARLIER = b"\x89HDF\r\n\x1a\nan earlier simulation"
+
+
 def _again(folder: Path) -> None:
     _trained(folder)
-    (folder / "activity.nc").write_bytes(b"an earlier simulation")
+    (folder / "activity.nc").write_bytes(EARLIER)
 
 
 def _force(folder: Path):
     out = folder / "activity.nc"
-    done = out.exists() and out.read_bytes() != b"an earlier simulation"
+    done = out.exists() and out.read_bytes() != EARLIER
     if not out.exists():
         raise AssertionError("what was there before is gone")
     return None if done else cli("simulate", folder / "run", "-o", out, "--conditions", 3, "--trials", 2, "--force")
