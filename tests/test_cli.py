@@ -125,6 +125,12 @@ def test_steps_and_resume(folder):
         (["train", "broken.toml", "-o", "x"], "is not a TOML file"),
         (["resume", "nowhere"], "nowhere does not exist"),
         (["resume", "."], "is not a run folder"),
+        (["resume", "tiny.toml"], "tiny.toml is a file, not a run folder"),
+        (["resume", "run", "--engine", "z"], "engine must be one of"),
+        (["resume", "run", "--minutes", "nan"], "--minutes must be"),
+        (["simulate", "run", "-o", ".", "--force"], "is a folder; -o names a file"),
+        (["zoo", "nope"], "nope is neither"),
+        (["zoo", "--threads", "-1"], "threads"),
         (["evaluate", "feature-smoth-2"], "neither a run folder nor a network"),
         (["evaluate", "run", "--conditions", "1"], "evaluate needs 2 to 100,000,000 trials, of 2 conditions or more"),
         (["evaluate", "run", "--trials", "0"], "not 4,096 conditions × 0"),
@@ -139,6 +145,12 @@ def test_mistakes_are_one_sentence_and_exit_code_two(folder, arguments, message)
     error = lapsus(*arguments, cwd=folder, code=2)
     assert message in " ".join(error.split())
     assert not (folder / "x" / "metrics.jsonl").exists()
+
+
+def test_zoo_shows_those_that_are_named(folder):
+    assert [row["name"] for row in json.loads(lapsus("zoo", "--json", "index-swap-10", cwd=folder))] == [
+        "index-swap-10"
+    ]
 
 
 @pytest.mark.parametrize("take", [np.empty, torch.empty])

@@ -39,7 +39,9 @@ def command(
     from lapsus.study.ship import is_shipped, ship as export
     from lapsus.sweep.one_by_one import jobs_of, train_all
     from lapsus.training.experiment import check_set
+    from lapsus.training.trainer import check_options
 
+    check_options(engine, minutes=minutes, threads=threads)
     jobs = jobs_of(name, seeds, runs, check_set(which))
     if ship is not None:
         make_folder(ship)

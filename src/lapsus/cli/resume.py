@@ -19,7 +19,9 @@ def command(
 ) -> None:
     """Go on with a run from its newest checkpoint; it ends with the same bits as one never stopped."""
     from lapsus.library import Run
+    from lapsus.training.trainer import check_options
 
+    check_options(engine, steps=steps, minutes=minutes, threads=threads, micro_batch=micro_batch)
     opened = Run(run, trust)
     if opened.update >= opened.experiment.updates:
         opened.tidy()

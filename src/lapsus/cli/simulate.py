@@ -42,6 +42,8 @@ def command(
     elif delays:
         files = {steps: output.with_name(f"{output.stem}-delay-{steps}{output.suffix}") for steps in delays}
     for path in files.values():
+        if path.is_dir():
+            raise LapsusError(f"{path} is a folder; -o names a file.")
         if check_file(path, "netCDF", is_netcdf) and not force:
             raise LapsusError(f"{path} is there already; --force replaces it, -o names another file.")
     model = load(run, trust)

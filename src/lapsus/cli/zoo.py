@@ -20,12 +20,16 @@ def command(
     threads: Annotated[int | None, typer.Option(help="Threads of the kernel.", show_default="all cores")] = None,
 ) -> None:
     """List the trained networks that ship with lapsus, with their measured numbers; --gallery makes a page of them."""
-    from lapsus.library.shipped import halfway, shipped, summary
+    from lapsus.engine.threads import resolve
+    from lapsus.library.shipped import Shipped, halfway, shipped, summary
 
+    threads = resolve(threads)
+    for name in names or ():
+        Shipped(name)  # says which there are
     if gallery is not None:
         _gallery(gallery, names or [], threads)
         return
-    rows = summary()
+    rows = summary(names or None)
     if json:
         typer.echo(json_module.dumps(rows))
         return
@@ -48,23 +52,21 @@ def command(
         for row in held:
             errors = "  ".join(f"{math.degrees(found['median_error']):6.1f}" for found in row["delays"])
             typer.echo(f"{row['name']:30} {row['seed']:4}  {errors}  {row['norm_ratio']:6.2f}")
+    if names:
+        return
     typer.echo(f"\nOnly to start from, not trained to their end: {', '.join(filter(halfway, shipped()))}.")
     typer.echo("`lapsus evaluate NAME` measures one again; lapsus.load(NAME) opens it in Python.")
 
 
-def _gallery(path: Path, names: list[str], threads: int | None) -> None:
+def _gallery(path: Path, names: list[str], threads: int) -> None:
     from tqdm import tqdm
 
-    from lapsus.engine.threads import resolve
     from lapsus.files import write_text
-    from lapsus.library.shipped import Shipped, shipped
+    from lapsus.library.shipped import shipped
     from lapsus.report.gallery import gallery_page
     from lapsus.report.page import page_place
 
-    for name in names:
-        Shipped(name)  # says which there are
     page_place(path)
-    threads = resolve(threads)
     wanted = names or [name for name, facts in shipped().items() if "swap_curve" in facts["evaluation"]]
     with tqdm(total=len(wanted), unit="network", disable=None) as bar:
 

@@ -43,7 +43,7 @@ _DOTTED = re.compile(
     r"""(?:\b[\w-]++|"[^"\n]*+"|'[^'\n]*+')(?:[ \t]*+\.[ \t]*+(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')){50}"""
 )
 # Flags of every file that is opened: no pipe is waited for, no child inherits it. Windows has one of them.
-CAREFUL = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+CAREFUL: int = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 
 
 class Damaged(LapsusError):

@@ -88,7 +88,10 @@ class Run:
         self.path, self.trust = Path(path), trust
         config = self.path / "config.toml"
         if not holds(self.path, "run"):
-            what = "is not a run folder: it has no config.toml" if self.path.is_dir() else "does not exist"
+            there = (
+                "is not a run folder: it has no config.toml" if self.path.is_dir() else "is a file, not a run folder"
+            )
+            what = there if os.path.exists(self.path) else "does not exist"
             raise LapsusError(f"{self.path} {what}. `lapsus train` makes one.")
         self.experiment = read_experiment(config)
         check_trust(self.experiment.model_dump(), config, trust)

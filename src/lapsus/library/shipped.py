@@ -5,6 +5,7 @@ The first seed of a network goes by its name, further seeds by name@seed.
 """
 
 import json
+from collections.abc import Collection
 from difflib import get_close_matches
 from importlib.resources import files
 from pathlib import Path
@@ -87,11 +88,11 @@ def halfway(name: str) -> bool:
     return name.endswith("-base")
 
 
-def summary() -> list[dict]:
-    """One row a network that was trained to its end: what `lapsus zoo` prints."""
+def summary(names: Collection[str] | None = None) -> list[dict]:
+    """One row a network, of those named or of all that were trained to their end: what `lapsus zoo` prints."""
     rows = []
     for name, facts in shipped().items():
-        if halfway(name):
+        if halfway(name) if names is None else name not in names:
             continue
         config = facts["config"]
         row = {"name": config["name"], "seed": config["seed"], "set": set_of(name)}
