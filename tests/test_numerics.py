@@ -41,7 +41,9 @@ def test_tiny_and_huge_weights_have_the_same_verdict(isa, chosen, power, seed):
         ours = case.results(engine="fused")
     theirs = case.results(engine="reference")
     assert bool(ours[0].isfinite().all()) == bool(theirs[0].isfinite().all())
-    if all(bool(one.isfinite().all()) and (not one.numel() or float(one.abs().max()) < 1e150) for one in theirs):
+    # At 10^307 partial sums leave the range of doubles in one order and not in another, before a ReLU hides it.
+    within = all(bool(one.isfinite().all()) and (not one.numel() or float(one.abs().max()) < 1e150) for one in theirs)
+    if power < 300 and within:
         assert_same(ours, theirs, 1e-9)
 
 

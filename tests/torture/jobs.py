@@ -8,6 +8,7 @@ import importlib
 import json
 import os
 import re
+import shlex
 import shutil
 import sys
 from collections.abc import Callable
@@ -346,7 +347,7 @@ def _cluster(folder: Path) -> None:
     (folder / "bin").mkdir()
     (folder / "bin" / "queue").write_text("")
     for name, line in SLURM.items():
-        (folder / "bin" / name).write_text("#!/bin/sh\n" + line.format(queue=folder / "bin" / "queue") + "\n")
+        (folder / "bin" / name).write_text("#!/bin/sh\n" + line.format(queue=shlex.quote(f"{folder}/bin/queue")) + "\n")
         (folder / "bin" / name).chmod(0o755)
 
 
