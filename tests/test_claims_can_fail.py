@@ -116,6 +116,7 @@ class Leaning(SyntheticNetworks):
 
 
 @pytest.mark.parametrize("effect, verdict", [(4.0, "holds"), (-4.0, "does not hold"), (0.0, None)])
+@pytest.mark.slow
 def test_alignment_predicts_swaps(effect, verdict):
     found = judged("alignment-predicts-swaps", claim_statistics.prediction_ratio(Leaning(effect), "feature-smooth-2"))
     assert found == verdict if verdict else found != "holds"
@@ -156,6 +157,7 @@ class Windows(SyntheticNetworks):
         return super().simulate(self.plays, conditions, trials, seed=seed, noise_scale=noise_scale)
 
 
+@pytest.mark.slow
 def test_windows_no_rise_holds_where_planes_stay():
     assert judged("windows-no-rise", claim_statistics.windows_rise(Windows("feature-none"))) == "holds"
 
@@ -179,6 +181,7 @@ def averages(model, conditions, trials, seed):
     return mean + 0.3 * noise
 
 
+@pytest.mark.slow
 def test_cue_combination_claims_hold_for_samples_of_the_posterior(monkeypatch):
     monkeypatch.setattr(on_cues, "respond", posterior)
     for id in CUES:

@@ -158,6 +158,7 @@ def test_sampler_converges_to_the_target_at_first_order():
 
 
 @pytest.mark.parametrize("nominal, published", [(0.02, 0.016), (0.05, 0.043), (0.10, 0.091), (0.45, 0.447)])
+@pytest.mark.slow
 def test_known_bias_at_forty_steps(nominal, published):
     rate, median = _second_mode_rate(40, nominal)
     assert rate == pytest.approx(published, abs=0.0015 + 3 * math.sqrt(nominal / 300_000))

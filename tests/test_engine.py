@@ -119,6 +119,7 @@ def test_kernel_equals_reference_in_float64(chosen):
 @needs_kernel
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(sizes())
+@pytest.mark.slow
 def test_kernel_equals_reference_in_float32(chosen):
     single, double = Case(**chosen, dtype=torch.float32), Case(**chosen)
     theirs = single.results(engine="reference")
@@ -138,6 +139,7 @@ def test_kernel_equals_reference_on_the_papers_network(nonlinearity):
 @pytest.mark.parametrize("name", ["reference", pytest.param("fused", marks=needs_kernel)])
 @pytest.mark.parametrize("nonlinearity", ["relu", "softplus"])
 @pytest.mark.parametrize("branching", [(), (3,), (2, 3)])
+@pytest.mark.slow
 def test_gradcheck(name, nonlinearity, branching):
     case = Case(3, branching, 2, 2, 4, 2, nonlinearity)
     network = case.network

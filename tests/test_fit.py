@@ -67,6 +67,7 @@ def test_same_seed_same_bits():
 
 
 @pytest.mark.parametrize("emission, sizes", [("wrapped_stable", (2,)), ("plane", (2,)), ("von_mises", (1, 3))])
+@pytest.mark.slow
 def test_other_emissions_and_set_sizes_recover(emission, sizes):
     trials = observed(*items(600, sizes), flat, kappa=30.0, plane=emission == "plane", guess=0.0)
     fitted = fit(trials, "constant", emission, uniform=False)

@@ -228,6 +228,7 @@ def test_each_kind_is_recognised(name):
     assert np.isnan(found.misread_over_time[found.times < -5]).all()
 
 
+@pytest.mark.slow
 def test_a_cue_that_memory_does_not_hold_decides_nothing():
     """Memory that does not hold the cue before the middle of delay 2: trials that go over then are not called late
     switches, because nothing says that their cue was read; noise that hides the cue in a third of trials does not."""
@@ -250,6 +251,7 @@ def _mixed(one, other, share, **options):
     return first.assign(activity=first["activity"].where(xr.DataArray(own, dims="trial"), second["activity"]))
 
 
+@pytest.mark.slow
 def test_swaps_of_two_kinds_are_not_called_one():
     both = kind_of_swaps(_mixed("misbinding", "late switch", 0.4), every=30, repeats=60)
     assert (

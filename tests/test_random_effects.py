@@ -30,6 +30,7 @@ def test_no_more_spread_than_errors_means_no_difference_between_units():
 
 @pytest.mark.parametrize("between, units", [(0.0, 3), (0.5, 3), (2.0, 5), (0.5, 12)])
 @pytest.mark.parametrize("least, most, level", [(0.2, 0.6, 0.95), (0.1, 1.0, 0.92)])
+@pytest.mark.slow
 def test_intervals_have_their_level(between, units, least, most, level):
     """1,000 ensembles with errors that differ threefold, as in members of one sweep: 95 % within four standard errors
     of that, or more (with no difference between units the interval is known to be wide); tenfold: 92 %."""

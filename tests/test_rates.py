@@ -71,6 +71,7 @@ def test_one_f_for_all_fails_the_predictive_checks_and_the_summary_says_so(by_si
     assert "does not reproduce the responses of set size" in shared.summary()
 
 
+@pytest.mark.slow
 def test_the_command_prints_rates_in_the_users_words(tmp_path):
     trials = two_sizes(count=60)
     table = trials.table
@@ -345,6 +346,7 @@ def test_responsibilities_of_networks_tell_swaps_from_guesses():
 
 
 @pytest.mark.parametrize("name", ["pooled", "hierarchical"])
+@pytest.mark.slow
 def test_fits_of_the_first_version_still_open(name):
     """Numbers as that version printed them."""
     from pathlib import Path

@@ -404,6 +404,7 @@ def test_answers_do_not_replace_what_is_not_ours(copy, tmp_path, monkeypatch, na
 
 
 @pytest.mark.parametrize("name", ["schedule.csv", "schedule.pdf"])
+@pytest.mark.slow
 def test_figures_do_not_replace_what_is_not_ours(tmp_path, name):
     (tmp_path / name).write_text("mine")
     said = lapsus("reproduce", "schedule", "-o", tmp_path, cwd=tmp_path, code=2)
@@ -414,6 +415,7 @@ def test_figures_do_not_replace_what_is_not_ours(tmp_path, name):
         lapsus("reproduce", "schedule", "-o", tmp_path, cwd=tmp_path)
 
 
+@pytest.mark.slow
 def test_figures_are_drawn_whatever_backend_is_set(tmp_path):
     """Which matplotlib looks at when it is imported: in a process of its own."""
     command = [sys.executable, "-m", "lapsus", "reproduce", "schedule", "-o", tmp_path]
@@ -724,6 +726,7 @@ print("through")
 
 
 @pytest.mark.parametrize("fate", ["waits", "dies"])
+@pytest.mark.slow
 def test_a_fork_that_waits_or_dies_is_not_believed(activity, monkeypatch, fate):
     from lapsus.files import netcdf
 
@@ -1033,6 +1036,7 @@ def test_idle_connections_are_dropped_and_watchers_served(served):
     assert time.monotonic() - began < 20  # dropped within ten seconds of their coming
 
 
+@pytest.mark.slow
 def test_a_measurement_under_way_is_waited_for_when_watching_ends(finished, tmp_path):
     """An interpreter that ends below the threads of the kernel aborts."""
 

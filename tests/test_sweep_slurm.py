@@ -56,6 +56,7 @@ def test_members_and_their_start_through_slurm(tmp_path, cluster):
     assert bits(sweep) == bits(local)
 
 
+@pytest.mark.slow
 def test_what_slurm_refuses_is_said_in_its_words(tmp_path, cluster):
     from lapsus import LapsusError
 
@@ -65,6 +66,7 @@ def test_what_slurm_refuses_is_said_in_its_words(tmp_path, cluster):
     assert sweep.states().ready == ["tiny-1"]
 
 
+@pytest.mark.slow
 def test_no_array_is_larger_than_allowed_and_cancelled_ones_leave_the_queue(tmp_path, cluster):
     sweep = made(tmp_path, "out", seeds=16)
     jobs = submit(sweep, ["--hold"], pack=2)  # eight tasks, at most three in an array
