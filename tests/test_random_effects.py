@@ -65,3 +65,9 @@ def test_outliers():
     assert not outliers(np.array([1.0, 1.0, 9.0])).any() and not outliers(np.full(8, 2.0)).any()
     rng = np.random.default_rng(0)
     assert np.mean([outliers(rng.normal(size=20)).any() for _ in range(500)]) < 0.15
+
+
+def test_values_whose_squares_vanish_are_as_good_as_equal():
+    """Likelihoods may be that small; their variance is 0 where the values differ."""
+    found = ensemble_mean(np.array([0.0, 1.7e-281]))
+    assert (found.mean, found.low, found.between, found.units) == (0.0, 0.0, 0.0, 2)

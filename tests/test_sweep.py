@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from command import lapsus
 from sweep_members import PACKAGE, QUICK, TINY, bits, write_sweep
+from typer import Exit
 
 from lapsus import LapsusError, Run, read_experiment, train
 from lapsus.files.writing import host
@@ -20,6 +21,7 @@ from lapsus.sweep import Pool, Sweep, plan_sweep, read_sweep
 from lapsus.sweep.collected import collect
 from lapsus.sweep.holders import Busy, claim, live
 from lapsus.sweep.member import run_member
+from lapsus.sweep.plan import _folder_name, _slug
 from lapsus.sweep.status import describe, summary
 
 
@@ -105,16 +107,21 @@ def test_subjects_become_targets(tmp_path):
     "fields, message",
     [
         ({"sedes": 3}, "sedes is not a known key. Did you mean seeds"),
-        ({"seeds": 0}, "seeds"),
-        ({"seeds": [1, -1]}, "seeds"),
+        ({"seeds": 0}, r"toml: seeds are a number from 1 .* or a list of whole numbers from 0, not 0\.$"),
+        ({"seeds": [1, -1]}, r"toml: seeds are a number from 1 .* or a list of whole numbers from 0\.$"),
+        ({"seeds": []}, r"toml: seeds are a number from 1 .* or a list of whole numbers from 0\.$"),
         ({"vary": {"network.units": 16}}, r"vary.network.units must be a list"),
         ({"vary": {"network.units": [6]}, "member": [{"set": {}}]}, "either factorial or listed"),
         ({"vary": {"stage.7.updates": [6]}}, "stages are numbered 0 to 0"),
-        ({"vary": {"nonsense": [6]}}, "nonsense is not a known key"),
+        ({"vary": {"nonsense": [6]}}, "^tiny_nonsense-6: nonsense is not a known key"),
+        ({"vary": {"seed": [7, 8]}}, "does not vary `seed`: `seeds` says"),
+        ({"member": [{"set": {"name": "x"}}]}, "does not vary `name`"),
+        ({"measure": {"questions": ["when"]}}, "no question 'when'; there are commitment"),
         ({"experiment": "no-such"}, "There is no experiment file no-such"),
         ({"member": [{"name": "a", "set": {}}, {"name": "a", "set": {"task.delay": 2}}]}, "would be called a;"),
-        ({"member": [{"name": "../a"}]}, "name"),
-        ({"measure": {"evaluation": {"conditions": 1}}}, "conditions"),
+        ({"member": [{"name": "../a"}]}, "member.0.name = '../a' is not right: letters, digits and"),
+        ({"measure": {"evaluation": {"conditions": 1}}}, "measure.evaluation.conditions = 1 is not right"),
+        ({"measure": {"evaluation": {"conditons": 9}}}, "measure.evaluation.conditons is .* Did you mean conditions"),
         ({"changes": {"name": "a/b"}}, "a/b-1 cannot be the name of a folder; give the experiment another name"),
         ({"changes": {"name": "../../e"}}, "cannot be the name of a folder"),
     ],
@@ -123,6 +130,23 @@ def test_mistakes_in_a_sweep_file_are_one_sentence(tmp_path, fields, message):
     with pytest.raises(LapsusError, match=message):
         made(tmp_path, **fields)
     assert not (tmp_path / "out").exists()
+
+
+def test_names_hold_what_files_and_links_take_and_numbers_keep_their_sign(tmp_path):
+    sweep = made(tmp_path, changes={"name": "my net #1"}, vary={"stage.0.clip": [1.0, 0.5], "noise.first": [0.3]})
+    assert list(sweep.plan.members) == ["my-net-1_clip-1.0_first-0.3-1", "my-net-1_clip-0.5_first-0.3-1"]
+    assert _slug(-6) == "-6" and _slug("-a-") == "a" and _slug(0.5) == "0.5"
+    assert _folder_name("сеть") == _folder_name("сеть") != _folder_name("нейрон")
+
+
+def test_an_empty_file_and_a_file_in_the_place_of_a_folder_are_called_so(tmp_path):
+    (tmp_path / "empty.toml").touch()
+    with pytest.raises(LapsusError, match=r"empty\.toml is empty; docs/ensembles\.md shows"):
+        read_sweep(tmp_path / "empty.toml")
+    with pytest.raises(LapsusError, match="folder is not a known key"):
+        read_sweep({"name": "x", "experiment": "index-swap-10", "folder": "/etc"})
+    with pytest.raises(LapsusError, match=r"empty\.toml is a file, not the folder of a sweep"):
+        Sweep(tmp_path / "empty.toml")
 
 
 @pytest.mark.parametrize("name", ["../../e", "/tmp/x", ".."])
@@ -154,7 +178,7 @@ def test_a_sweep_may_grow_but_not_change(tmp_path):
 def test_a_damaged_manifest_says_so_and_is_made_again(tmp_path):
     sweep = made(tmp_path)
     (sweep.path / "manifest.json").write_text('{"format": "lapsus sweep 1", "memb')
-    with pytest.raises(LapsusError, match="is damaged"):
+    with pytest.raises(LapsusError, match=r"is damaged \(.*\); the command that made it makes it again"):
         Sweep(sweep.path)
     assert made(tmp_path).hash == sweep.hash
     with pytest.raises(LapsusError, match="does not exist"):
@@ -316,12 +340,65 @@ def test_mistakes_on_the_command_line(tmp_path, capsys, monkeypatch):
         (["sweep.toml", "--partition", "short"], "no option --partition"),
         (["sweep.toml", "--workers", "0"], "--workers must be at least 1"),
         (["sweep.toml", "--slurm", "--dask", "tcp://x:1"], "not to both"),
+        (["sweep.toml", "--slurm", "--workers", "2"], "--workers is of this machine; leave it out"),
+        (["sweep.toml", "--pack", "2"], "--pack is for --slurm"),
         (["status", "nowhere"], "nowhere does not exist"),
         (["cancel", "."], "is not the folder of a sweep"),
     ):
         with pytest.raises(SystemExit, match="2"):
             app(["sweep", *arguments], standalone_mode=False)
         assert message in capsys.readouterr().err
+
+
+def test_a_foreign_folder_is_refused_before_subjects_are_fitted_into_it(tmp_path, capsys, monkeypatch):
+    from lapsus.cli import app
+    from lapsus.sweep import subjects
+
+    monkeypatch.setattr(subjects, "fit", lambda *_, **__: pytest.fail("it was fitted"))
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "thesis.tex").touch()
+    path = write_sweep(tmp_path, subjects={"trials": "trials.csv"})
+    with pytest.raises(SystemExit, match="2"):
+        app(["sweep", "plan", str(path), "-o", str(tmp_path / "other")], standalone_mode=False)
+    assert "holds other files (thesis.tex)" in capsys.readouterr().err
+    assert [one.name for one in (tmp_path / "other").iterdir()] == ["thesis.tex"]
+
+
+def test_what_was_given_up_ends_with_an_error_and_says_how_to_try_again(tmp_path, capsys):
+    """And failures of a measure are forgotten when it is asked for no more."""
+    from lapsus.cli.sweep import _tell
+
+    sweep = made(tmp_path, tries=1)
+    sweep.note_failure("tiny-1", "it broke")
+    with pytest.raises(Exit) as left:
+        _tell(sweep, False)
+    assert left.value.exit_code == 1 and "With --again" in capsys.readouterr().out
+    assert made(tmp_path, tries=1, measure={"evaluation": False}).states().ready == ["tiny-1"]
+    assert "--again" not in describe(Sweep(sweep.path))
+
+
+def test_a_sweep_that_grows_knows_its_jobs_and_leaves_those_of_another_folder(tmp_path, monkeypatch):
+    """The same plan in two folders, with a SLURM that runs nothing."""
+    from lapsus.sweep import slurm
+
+    queue: list[str] = []
+
+    def call(*command, **_):
+        if command[0] == "sbatch":
+            queue.append(str(100 + len(queue)))
+            return queue[-1]
+        if command[0] == "scancel":
+            queue[:] = [job for job in queue if job not in command]
+        return {"scontrol": "MaxArraySize = 10", "squeue": "\n".join(f"{job} 0" for job in queue)}.get(command[0], "")
+
+    monkeypatch.setattr(slurm, "_call", call)
+    first = made(tmp_path, seeds=2)
+    other = Sweep.make(tmp_path / "other", first.plan)
+    assert slurm.submit(first, []) == ["100"] and slurm.submit(other, []) == ["101"]
+    grown = made(tmp_path, seeds=3)
+    assert slurm.submit(grown, []) == ["102"]
+    assert [array["tasks"] for array in slurm.Submission.all(grown)[1].arrays] == [[["tiny-3"]]]
+    assert slurm.cancel_jobs(grown) == 2 and queue == ["101"]
 
 
 def test_a_sweep_that_slurm_never_had_is_cancelled_without_asking_it(tmp_path, monkeypatch):
@@ -385,7 +462,7 @@ def test_the_studies_can_be_planned_and_their_networks_built(path):
     from lapsus.training.model import Model
 
     plan = plan_sweep(read_sweep(path), Path("out"))
-    assert {"matched": 40, "one-factor": 21, "as-published": 8}[path.stem] <= len(plan.members)
+    assert {"matched": 40, "one-factor": 18, "as-published": 8}[path.stem] <= len(plan.members)
     for name, setting in plan.settings.items():
         experiment = plan.experiment(next(n for n, member in plan.members.items() if member.setting == name))
         Model.of(experiment)

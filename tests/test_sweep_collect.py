@@ -88,7 +88,10 @@ def test_claims_over_sets_of_networks():
         {"varied": "{}", "id": "two-rings", "value": v, "low": v - 0.1, "high": v + 0.1, "verdict": verdict}
         for v, verdict in ((1.0, "holds"), (1.2, "holds"), (0.2, "does not hold"), (1.1, "undecided"))
     ]
-    (found,) = claims_over_networks(pd.DataFrame(rows)).to_dict("records")
+    table = pd.DataFrame(rows).assign(subject=None)
+    by_subject = claims_over_networks(table.assign(subject=["ann", "ann", "bob", "bob"]))
+    assert by_subject["units"].tolist() == [2, 2] and by_subject["subject"].tolist() == ["ann", "bob"]
+    (found,) = claims_over_networks(table).to_dict("records")
     assert found["units"] == 4 and found["share_that_holds"] == 0.5 and found["low"] < 0.875 < found["high"]
 
 

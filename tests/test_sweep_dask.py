@@ -113,3 +113,12 @@ def test_no_scheduler_is_one_sentence(tmp_path, monkeypatch):
     monkeypatch.setattr("lapsus.sweep.dask_cluster._CONNECT", 0.5)
     with pytest.raises(LapsusError, match=r"no Dask scheduler at tcp://127"):
         run_on_dask(made(tmp_path, "out"), "tcp://127.0.0.1:1")
+
+
+def test_a_scheduler_that_is_gone_is_one_sentence(tmp_path, monkeypatch):
+    from lapsus.sweep.dask_cluster import _work
+
+    monkeypatch.setattr("distributed.as_completed", lambda **_: None)
+    closed = type("Client", (), {"status": "closed"})()
+    with pytest.raises(LapsusError, match=r"The Dask scheduler is gone; .* the same command goes on"):
+        _work(made(tmp_path, "out"), closed, print)

@@ -188,7 +188,9 @@ def made_up_ensemble() -> str:
     statistics = [{"setting": s, "statistic": name} | one for name in (key, "questions.x") for s in settings]
     statistics[0]["outliers"] = "few-6"
     claims = pd.DataFrame(
-        [{"id": "a-claim", "varied": "{}", "mean": 0.5, "low": 0.4, "high": 0.6, "units": 3, "share_that_holds": 1.0}]
+        {"id": "a-claim", "subject": subject, "varied": "{}", "units": 3, "share_that_holds": 1.0}
+        | {"mean": 0.5, "low": 0.4, "high": 0.6}
+        for subject in ("", "subject 7")
     )
     members = pd.DataFrame(rows)
     links = {name: f"../members/{name}/" for name in members["member"]}

@@ -1,7 +1,7 @@
 """lapsus sweep: many trainings from one file; further verbs are commands of the same group."""
 
 import json as json_module
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,7 +18,7 @@ class _RunUnlessNamed(TyperGroup):
     """`lapsus sweep study.toml` means `lapsus sweep run study.toml`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        if args and args[0] not in self.commands and args[0] != "--help":
+        if args and args[0] not in self.commands and args[0] not in ("--help", "-h"):
             args = ["run", *args]
         return super().parse_args(ctx, args)
 
@@ -47,7 +47,7 @@ def run(
     slurm: Annotated[
         bool, typer.Option("--slurm", help="Through SLURM; options that lapsus does not know go to sbatch.")
     ] = False,
-    pack: Annotated[int, typer.Option(help="With --slurm: members in one task.")] = 8,
+    pack: Annotated[int | None, typer.Option(help="With --slurm: members in one task.", show_default="8")] = None,
     at_once: Annotated[int | None, typer.Option(help="With --slurm: tasks at a time.", show_default="no limit")] = None,
     dask: Annotated[str | None, typer.Option(help="Address of a Dask scheduler, as in tcp://host:8786.")] = None,
     again: Annotated[bool, typer.Option("--again", help="Try members that were given up once more.")] = False,
@@ -64,12 +64,17 @@ def run(
     for name, value in (("workers", workers), ("pack", pack), ("at-once", at_once)):
         if value is not None and value < 1:
             raise LapsusError(f"--{name} must be at least 1, not {value}.")
+        if value is not None and (name == "workers" if slurm or dask else name != "workers"):
+            where = "of this machine; leave it out" if name == "workers" else "for --slurm"
+            raise LapsusError(f"--{name} is {where}.")
     sweep = _made(file, output, trust)
     if again and (count := sweep.forget_failures()):
         typer.echo(f"{count} members that were given up are tried again.", err=True)
     remove(sweep.stop_file)
     if slurm:
-        _submit(sweep, context.args, pack, at_once)
+        from lapsus.sweep.slurm import PACK
+
+        _submit(sweep, context.args, pack or PACK, at_once)
         return
     if dask:
         from lapsus.sweep.dask_cluster import run_on_dask
@@ -82,7 +87,7 @@ def run(
 
 def _made(file: Path, output: Path | None, trust: bool) -> "Sweep":
     """The sweep's folder; what cannot be trained is said before it is made."""
-    from lapsus.files import file_name, holds
+    from lapsus.files import check_place, file_name
     from lapsus.sweep import Sweep, plan_sweep, read_sweep
     from lapsus.sweep.rehearsal import try_settings
     from lapsus.sweep.subjects import fitted_targets
@@ -90,17 +95,28 @@ def _made(file: Path, output: Path | None, trust: bool) -> "Sweep":
 
     described = read_sweep(file)
     output = output or Path("runs") / file_name(described.name)
+    there = check_place(output, "sweep")
     targets = fitted_targets(described, output, lambda line: typer.echo(line, err=True))
     plan = plan_sweep(described, output, targets)
     for setting in plan.settings.values():
         check_trust(setting.table, file, trust, own=True)
-    if not holds(output, "sweep"):
-        try_settings(plan)
+    try_settings(plan, _known_settings(output) if there else ())
     sweep = Sweep.make(output, plan)
     starts = len({plan.start(name) for name in plan.members} - {None})
     extra = f", {starts} of them as starts of others" if starts else ""
     typer.echo(f"{plan.name}: {len(plan.members)} members{extra}; plan {sweep.hash} in {output}", err=True)
     return sweep
+
+
+def _known_settings(output: Path) -> list[str]:
+    """Settings of the sweep that is there; none where its manifest is damaged and will be made again."""
+    from lapsus.errors import LapsusError
+    from lapsus.sweep import Sweep
+
+    try:
+        return list(Sweep(output).plan.settings)
+    except LapsusError:
+        return []
 
 
 def _interrupted(work: Callable[[], None]) -> bool:
@@ -142,6 +158,9 @@ def _tell(sweep: "Sweep", interrupted: bool) -> None:
         typer.echo("Stopped; all is saved. The same command goes on.")
         raise typer.Exit(130)
     typer.echo(f"`lapsus sweep collect {sweep.path}` makes one table and one page of it.")
+    states = sweep.states()
+    if states.failed or states.blocked:
+        raise typer.Exit(1)
 
 
 @app.command("plan")
@@ -196,21 +215,26 @@ def collect(
     claims: Annotated[
         bool, typer.Option("--claims", help="Test the paper's claims in every set of networks; minutes for each.")
     ] = False,
+    reports: Annotated[
+        bool, typer.Option("--reports", help="Make the report of every network that stands apart; a minute for each.")
+    ] = False,
     trust: Trust = False,
 ) -> None:
     """One table of all members (CSV, Parquet) and one page: every statistic over members, and who stands apart."""
     from lapsus.files import subfolder, write_text
     from lapsus.report.ensemble import ensemble_page
     from lapsus.sweep import Sweep
-    from lapsus.sweep.collected import claims_over_networks, collect as collect_members, sweep_claims
+    from lapsus.sweep.collected import collect as collect_members, sweep_claims
 
     sweep = Sweep(folder)
     found = sweep_claims(sweep, trust, lambda line: typer.echo(line, err=True)) if claims else None
-    collected = collect_members(sweep, None if found is None else claims_over_networks(found))
+    collected = collect_members(sweep, found)
     output = subfolder(sweep.path, "collected")
     written = collected.write(output)
     if found is not None:
-        write_text(output / "claims-of-networks.csv", found.to_csv(index=False))
+        write_text(output / "claims-of-networks.csv", found.drop(columns="each").to_csv(index=False))
+    if reports:
+        _make_reports(sweep, dict.fromkeys(" ".join(collected.statistics["outliers"]).split()), trust)
     links = {name: _link(sweep, name) for name in sweep.plan.members}
     title = f"{sweep.plan.name}: {len(sweep.plan.members)} networks"
     given_up = {name: sweep.failures(name)[-1]["reason"] for name in sweep.states().failed}
@@ -221,6 +245,18 @@ def collect(
     done = int(collected.members["done"].sum())
     typer.echo(f"{done} of {len(collected.members)} members, {len(collected.measured)} numbers of each.")
     typer.echo(f"Written in {output}: {', '.join([*written, 'index.html'])}")
+
+
+def _make_reports(sweep: "Sweep", names: Iterable[str], trust: bool) -> None:
+    """Reports of these members that have none."""
+    from lapsus.cli.words import on_terminal
+    from lapsus.discovery.reports import write_report
+
+    for name in names:
+        folder = sweep.run_folder(name)
+        if not (folder / "report.html").is_file():
+            typer.echo(f"report of {name}", err=True)
+            write_report([str(folder)], None, None, trust=trust, progress=on_terminal)
 
 
 def _link(sweep: "Sweep", name: str) -> str:

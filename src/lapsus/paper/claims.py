@@ -115,12 +115,13 @@ def evaluate_claims(
         for one in sets:
             for roles in test.units:
                 sources = {one.sources.get(role, role) for role in roles}
-                if sources & used:
+                there = {one.sources[role] for role in roles if role in one.sources}
+                if there & used:
                     continue
                 compute = partial(test.compute, one, *roles)
                 try:
                     each[" + ".join(sorted(sources))] = kept.value(id, one, roles, compute)
-                    used |= sources
+                    used |= there
                 except LapsusError as reason:
                     reasons.append(str(reason))
         for name, value in (recorded or {}).get(id, {}).items():

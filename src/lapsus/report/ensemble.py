@@ -84,7 +84,7 @@ def _claims(claims: pd.DataFrame) -> list[dict[str, str]]:
     return [
         {
             "claim": row["id"],
-            "varied": "" if row["varied"] == "{}" else row["varied"],
+            "varied": " ".join(filter(None, [row["subject"], "" if row["varied"] == "{}" else row["varied"]])),
             "mean": f"{_text(row['mean'])} [{_text(row['low'])}, {_text(row['high'])}]",
             "networks": str(row["units"]),
             "holds": f"{100 * row['share_that_holds']:.0f} %",

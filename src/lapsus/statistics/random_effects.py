@@ -61,7 +61,7 @@ def ensemble_mean(values: np.ndarray, errors: np.ndarray | None = None, level: f
     k, nan = len(y), float("nan")
     if k < 2:
         return Ensemble(float(y[0]) if k else nan, nan, nan, nan, nan, nan, k)
-    if np.ptp(y) == 0 and not within.any():
+    if y.var(ddof=1) == 0 and not within.any():  # so, too, where their squares vanish
         return Ensemble(float(y[0]), float(y[0]), float(y[0]), 0.0, float(y[0]), float(y[0]), k)
     tau2 = _between(y, within)
     total = within + tau2

@@ -104,7 +104,8 @@ def _column(values: list) -> pd.Series:
 
 
 def collect(sweep: Sweep, claims: pd.DataFrame | None = None) -> Collected:
-    """Everything that the members' folders hold; members that are not done have empty cells."""
+    """Everything that the members' folders hold; members that are not done have empty cells. `claims` is what
+    sweep_claims found: a member's row has the values of those in which it plays a part."""
     plan = sweep.plan
     varied = list(dict.fromkeys(key for setting in plan.settings.values() for key in setting.varied))
     names = list(plan.members)
@@ -124,10 +125,19 @@ def collect(sweep: Sweep, claims: pd.DataFrame | None = None) -> Collected:
     told |= {key: _column([_plain(setting.varied.get(key)) for setting in settings]) for key in varied}
     told["done"] = pd.Series(done, dtype=bool)
     measures = {key: _column([values.get(name) for name in names]) for key, values in found.items()}
-    members = pd.DataFrame(told | measures)
+    members = pd.DataFrame(told | measures | _claims_of(names, claims))
     measured = [key for key, values in measures.items() if values.dtype == float and _is_statistic(key)]
     costs = pd.DataFrame([_cost(sweep, name) for name in names])
-    return Collected(members, costs, _statistics(members, measured), claims, measured)
+    over = None if claims is None else claims_over_networks(claims)
+    return Collected(members, costs, _statistics(members, measured), over, measured)
+
+
+def _claims_of(names: list[str], claims: pd.DataFrame | None) -> dict[str, pd.Series]:
+    """Columns of the members' table: a claim's value in the unit of networks to which a member belongs."""
+    found: dict[str, dict[str, float]] = {}
+    for row in [] if claims is None else claims.to_dict("records"):
+        found.setdefault(f"claims.{row['id']}", {}).update(row["each"])
+    return {key: _column([values.get(name) for name in names]) for key, values in found.items()}
 
 
 def _is_statistic(key: str) -> bool:
@@ -191,7 +201,8 @@ def _interval_of(key: str, table: pd.DataFrame) -> tuple[str, str] | tuple[None,
 
 
 def sweep_claims(sweep: Sweep, trust: bool = False, told: Callable[[str], None] = lambda line: None) -> pd.DataFrame:
-    """The paper's claims in every set of networks: members that share their seed and what varied, each playing a role.
+    """The paper's claims in every set of networks: members that share their seed and what varied, each playing a role;
+    `each` has the value of every member that plays a part.
 
     Values are kept in collected/values.json as they come, so that none is computed again unless its networks are others
     now; `benchmarks/study.py --values` takes that file.
@@ -208,26 +219,34 @@ def sweep_claims(sweep: Sweep, trust: bool = False, told: Callable[[str], None] 
     rows = []
     for label, members in sets.items():
         paths = [sweep.run_folder(member) for member in members]
-        networks = Networks.of_runs(dict(finished[path] for path in paths if path in finished))
+        runs = dict(finished[path] for path in paths if path in finished)
+        networks, member_of = Networks.of_runs(runs), {name: run.path.name for name, run in runs.items()}
         if not networks.loaders:
             continue
         seed, subject, varied = json.loads(label)
         told(f"claims of seed {seed}, {len(networks.loaders)} networks")
         for claim in evaluate_claims(networks, values=inside(folder, "values.json")):
             if claim.value is not None:
-                shown = {key: value for key, value in claim.as_dict().items() if key != "each"}
+                each = {
+                    member_of[name]: value
+                    for names, (value, _, _) in claim.each.items()
+                    for name in names.split(" + ")
+                    if name in member_of
+                }
+                shown = claim.as_dict() | {"each": each}
                 rows.append({"seed": seed, "subject": subject, "varied": json.dumps(varied)} | shown)
     return pd.DataFrame(rows)
 
 
 def claims_over_networks(claims: pd.DataFrame) -> pd.DataFrame:
-    """One row a claim and setting: the mean over sets with its interval, how many there are, and in what share each
-    claim holds."""
+    """One row a claim, setting and subject: the mean over sets with its interval, how many there are, and in what
+    share each claim holds."""
     if claims.empty:
         raise LapsusError("No member plays a part in a claim of the paper.")
     rows = []
-    for (varied, id), group in claims.groupby(["varied", "id"], sort=False):
+    for (subject, varied, id), group in claims.groupby(["subject", "varied", "id"], sort=False, dropna=False):
         found = ensemble_mean(group["value"].to_numpy(), ((group["high"] - group["low"]) / (2 * Z95)).to_numpy())
         holds = (group["verdict"] == "holds").mean()
-        rows.append({"varied": varied, "id": id} | asdict(found) | {"share_that_holds": holds})
+        told = {"subject": "" if pd.isna(subject) else subject, "varied": varied, "id": id}
+        rows.append(told | asdict(found) | {"share_that_holds": holds})
     return pd.DataFrame(rows)

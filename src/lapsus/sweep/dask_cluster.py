@@ -39,6 +39,8 @@ def run_on_dask(sweep: Sweep, address: str, say: Callable[[str], None] = lambda 
     except (OSError, ValueError, TypeError) as error:
         raise LapsusError(f"There is no Dask scheduler at {address} ({error}).") from error
     with client:
+        if not client.scheduler_info()["workers"]:
+            say(f"The scheduler at {address} has no workers yet; members wait for the first.")
         _work(sweep, client, say)
 
 
@@ -60,6 +62,10 @@ def _work(sweep: Sweep, client: Any, say: Callable[[str], None]) -> None:
             for name in [name for name, when in again.items() if time.monotonic() > when]:
                 del again[name]
                 ready.append(name)
+            if client.status not in ("running", "connecting"):
+                raise LapsusError(
+                    "The Dask scheduler is gone; what was saved is in the folder, and the same command goes on."
+                )
             while ready:
                 name, number = ready.popleft(), number + 1
                 # Not pure: a call that is made again is another call.

@@ -21,6 +21,7 @@ from pathlib import Path
 
 from lapsus.errors import LapsusError
 from lapsus.files import (
+    Damaged,
     append_line,
     check_place,
     holds,
@@ -66,7 +67,8 @@ class Sweep:
         self.path = Path(path)
         file = self.path / "manifest.json"
         if not holds(self.path, "sweep"):
-            what = "is not the folder of a sweep" if self.path.is_dir() else "does not exist"
+            there = "is not the folder of a sweep" if self.path.is_dir() else "is a file, not the folder of a sweep"
+            what = there if os.path.lexists(self.path) else "does not exist"
             raise LapsusError(f"{self.path} {what}. `lapsus sweep` makes one.")
         try:
             table = read_json(file)
@@ -76,8 +78,9 @@ class Sweep:
             self.hash = self.plan.hash
             if self.hash != table["hash"]:
                 raise ValueError("its members are not those of its hash")
-        except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
+        except (Damaged, ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
             reason = (str(error).splitlines() or [type(error).__name__])[0][:300]
+            reason = reason.removeprefix(f"{file} is damaged: ").rstrip(".")
             raise LapsusError(f"{file} is damaged ({reason}); the command that made it makes it again.") from error
 
     @classmethod
@@ -94,6 +97,8 @@ class Sweep:
                 _check_adds(before, plan)
                 if before.hash == plan.hash:
                     return before
+                if before.plan.measure != plan.measure:
+                    before.forget_failures()  # of measures that are not asked for any more
         write_json(make_folder(path) / "manifest.json", table)
         return cls(path)
 

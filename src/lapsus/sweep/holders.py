@@ -17,6 +17,7 @@ from pathlib import Path
 
 from lapsus.errors import LapsusError
 from lapsus.files import read_json
+from lapsus.files.writing import alive
 
 __all__ = ["Busy", "claim", "live"]
 
@@ -46,13 +47,7 @@ def _began(pid: int) -> str | None:
 
 
 def _alive(pid: int, began: str | None) -> bool:
-    try:
-        os.kill(pid, 0)
-    except (ProcessLookupError, OverflowError):
-        return False
-    except OSError:
-        pass  # it is there, and another user's
-    return began is None or _began(pid) == began
+    return alive(pid) and (began is None or _began(pid) == began)
 
 
 def live(path: Path) -> bool:

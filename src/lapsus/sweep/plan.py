@@ -139,7 +139,12 @@ class _Planner:
     ) -> str:
         """The name of the setting of this experiment with these fields changed and, for a subject, this target."""
         raw = experiment_table(self._file(source) or source)
-        label = name or raw.get("name", source) + "".join(
+        for key in ("seed", "name"):
+            if key in varied:
+                raise LapsusError(
+                    f"A sweep does not vary `{key}`: `seeds` says how many of each, names come by themselves."
+                )
+        label = name or _folder_name(str(raw.get("name", source))) + "".join(
             f"_{short}-{_slug(varied[key])}" for key, short in _short_names(list(varied)).items()
         )
         label += "" if subject is None else f"_subject-{_slug(subject)}"
@@ -149,7 +154,10 @@ class _Planner:
         table = raw
         for key, value in changes.items():
             table = set_field(table, key, value)
-        experiment = read_experiment(table)
+        try:
+            experiment = read_experiment(table)
+        except LapsusError as error:
+            raise LapsusError(f"{label}: {str(error).removeprefix('experiment: ')}") from error
         if target is not None and experiment.stage[-1].behaviour is not None:
             raise LapsusError(
                 f"{source}: its last stage has a target of its own, so a subject's would not be what is learned last."
@@ -161,7 +169,8 @@ class _Planner:
         setting = Setting(raw["name"], varied, subject, start, json.loads(json.dumps(dumped)))
         if self.settings.setdefault(label, setting) != setting:
             raise LapsusError(
-                f"Two settings of the sweep would be called {label}; give the [[member]] tables names of their own."
+                f"Two settings of the sweep would be called {label}; list them as [[member]] tables with names of"
+                " their own."
             )
         return label
 
@@ -264,8 +273,15 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:8]
 
 
+def _folder_name(name: str) -> str:
+    """An experiment's name in characters that every file system, link and table takes; what looks like a path is left
+    to be refused."""
+    plain = re.sub(r"[^A-Za-z0-9_.+@/\\-]+", "-", name)
+    return plain if plain.strip("-") else _digest(name)
+
+
 def _slug(value: object) -> str:
-    """The value in characters that every file system takes."""
+    """The value in characters that every file system takes; a number keeps its sign."""
     text = value if isinstance(value, str) else json.dumps(value)
-    slug = re.sub(r"[^A-Za-z0-9.+]+", "-", text).strip("-.")
+    slug = re.sub(r"[^A-Za-z0-9.+]+", "-", text).strip("-." if isinstance(value, str) else ".")
     return slug if slug and len(slug) <= 32 and not isinstance(value, (dict, list)) else _digest(text)

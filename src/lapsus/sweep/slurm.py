@@ -48,10 +48,6 @@ def _largest_array() -> int:
     return max(1, int(found.group(1))) if found else 1001
 
 
-def _job_name(sweep: Sweep) -> str:
-    return f"lapsus-{sweep.hash}"
-
-
 class Submission:
     """A file in slurm/ that says which members the tasks of its arrays work on, and the arrays' job numbers."""
 
@@ -81,10 +77,13 @@ class Submission:
 
 
 def _queued(sweep: Sweep) -> set[tuple[str, int]]:
-    """(array's job number, task) of everything of this sweep that SLURM has waiting or running."""
+    """(array's job number, task) of everything of this sweep that SLURM has waiting or running: what is ours are the
+    numbers that the folder holds, since a plan that grows, or is in two folders, changes or shares its name."""
+    ours = {array["job"] for submission in Submission.all(sweep) for array in submission.arrays}
     # Array elements one a line; job numbers and task indices as they are in SLURM_ARRAY_JOB_ID and _TASK_ID.
-    printed = _call("squeue", "--noheader", "--array", "--format", "%F %K", "--name", _job_name(sweep), "--me")
-    return {(job, int(task)) for job, task in (line.split() for line in printed.splitlines()) if task.isdigit()}
+    printed = _call("squeue", "--noheader", "--array", "--format", "%F %K", "--me")
+    found = (line.split() for line in printed.splitlines())
+    return {(job, int(task)) for job, task in found if job in ours and task.isdigit()}
 
 
 def queued_members(sweep: Sweep) -> dict[str, str]:
@@ -158,7 +157,7 @@ def _sbatch(
     # if it comes so early, the time that is left says so.
     write_text(script, f"#!/bin/sh\ntrap '' USR1\nexec {shlex.join(run)} \"$SLURM_ARRAY_TASK_ID\"\n")
     ours = [
-        f"--job-name={_job_name(sweep)}",
+        f"--job-name=lapsus-{sweep.hash}",
         f"--array=0-{tasks - 1}" + (f"%{at_once}" if at_once else ""),
         f"--output={folder}/slurm/%A_%a.txt",
         "--open-mode=append",

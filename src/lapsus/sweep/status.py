@@ -35,4 +35,6 @@ def describe(sweep: Sweep) -> str:
             f"{name} was given up after {sweep.plan.tries} tries, at update {last['update']}: {last['reason']}",
         ]
         lines += [f"    {line}" for line in last["lines"][-6:]]
+    if states.failed:
+        lines += ["", "With --again, the command that began the sweep tries once more what was given up."]
     return "\n".join(lines)

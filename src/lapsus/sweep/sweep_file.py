@@ -1,6 +1,7 @@
 """The sweep file: which experiments, which seeds, and what varies. Unknown keys are errors."""
 
 import os
+import re
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any
@@ -100,12 +101,17 @@ def read_sweep(source: str | Path | dict, folder: Path | None = None) -> SweepFi
         if not os.path.exists(path):  # (pathlib would raise where no file can have such a name)
             raise LapsusError(f"There is no sweep file {path}; docs/ensembles.md shows what one looks like.")
         source = read_toml(path)
+    if not source:
+        raise LapsusError(f"{name} is empty; docs/ensembles.md shows what a sweep file looks like.")
+    if "folder" in source:
+        raise LapsusError(f"{name}: folder is not a known key. Paths are relative to the file; -o names the output.")
     if isinstance(source.get("vary"), dict):
         source = source | {"vary": _flattened(source["vary"], name)}
     try:
         sweep = SweepFile.model_validate(source | {"folder": folder or Path()})
     except ValidationError as error:
         raise _explain(error, name) from None
+    _check_questions(sweep.measure, name)
     if not sweep.experiments and not sweep.member:
         raise LapsusError(f'{name} names no experiment: give experiment = "NAME" or [[member]] tables.')
     if sweep.vary and sweep.member:
@@ -114,6 +120,15 @@ def read_sweep(source: str | Path | dict, folder: Path | None = None) -> SweepFi
         if listed.experiment is None and len(sweep.experiments) != 1:
             raise LapsusError(f"{name}: a [[member]] needs its own experiment where the file names none or several.")
     return sweep
+
+
+def _check_questions(measure: Measure, source: str) -> None:
+    """Before anything is trained: a question that does not exist would be found after it."""
+    from lapsus.study.mechanism import QUESTIONS
+
+    for asked in measure.questions if isinstance(measure.questions, list) else []:
+        if asked not in QUESTIONS:
+            raise LapsusError(f"{source}: there is no question {asked!r}; there are {', '.join(QUESTIONS)}.")
 
 
 def _flattened(table: dict, source: str, prefix: str = "") -> dict[str, Any]:
@@ -132,9 +147,19 @@ def _flattened(table: dict, source: str, prefix: str = "") -> dict[str, Any]:
 def _explain(error: ValidationError, source: str) -> LapsusError:
     lines = []
     for problem in error.errors():
-        field = ".".join(str(part) for part in problem["loc"])
-        if problem["type"] == "extra_forbidden":
-            known = list(SweepFile.model_fields | Listed.model_fields | Measure.model_fields | Subjects.model_fields)
+        place = [str(part) for part in problem["loc"]]
+        # Of a field that may be of several types, pydantic names each type that was tried.
+        field = ".".join(part for part in place if not re.search(r"\[|constrained|^(bool|Evaluation|Analysis)$", part))
+        if "seeds" in place:
+            given = "" if "list" in place[-2] or isinstance(problem["input"], list) else f", not {problem['input']!r}"
+            lines.append(f"seeds are a number from 1 (of seeds 1, 2, …) or a list of whole numbers from 0{given}.")
+        elif problem["type"] == "string_pattern_mismatch":
+            lines.append(
+                f"{field} = {problem['input']!r} is not right: letters, digits and _ . + -, a letter or digit first."
+            )
+        elif problem["type"] == "extra_forbidden":
+            sections = (SweepFile, Listed, Measure, Subjects, Evaluation, Analysis)
+            known = [key for section in sections for key in section.model_fields if key != "folder"]
             close = get_close_matches(str(problem["loc"][-1]), known, 1)
             lines.append(f"{field} is not a known key." + (f" Did you mean {close[0]}?" if close else ""))
         elif problem["type"] == "missing":
