@@ -1,6 +1,6 @@
 """Is the mechanism that the analyses name the one that was built in? Confusion matrices over systems that are known.
 
-    python benchmarks/recovery.py populations [--seeds 3] [--trials 2000] [-o recovery.csv]
+    python benchmarks/recovery.py populations [--seeds 3] [--trials 2000] [--keep]
     python benchmarks/recovery.py trained     # networks that ship and do not swap, made to
     python benchmarks/recovery.py written     # networks whose equations were written down
 
@@ -15,8 +15,11 @@ is right was written down before any was looked at:
     misbinding           "misbinding"         decided before the cue   carried by memory
     misselection         "misselection"       decided at the cue       carried by memory
     cue-time noise       "misinterpretation"  decided at the cue       carried by memory
-    late switch          "late switch"        (not among the written ones)
+    late switch          "late switch"        decided after the cue    carried by memory
     response-time noise  "no mark"            decided after the cue    carried by the response
+
+With --keep the rows replace those of the same systems in src/lapsus/paper/studies/recovery.csv, of which
+`python docs/making/recovered.py` makes the tables and the figure of docs/ensembles.md.
 
 "cannot tell" is no error, but no answer either, and is counted by itself. `noise` is the s.d. of each unit at each step
 where colours have radius one; of trained networks, how many times their own noise.
@@ -31,6 +34,7 @@ import numpy as np
 import pandas as pd
 import torch
 import xarray as xr
+from study import read, write
 from written_networks import MECHANISMS as WRITTEN, written_network
 
 from lapsus import load, simulate
@@ -39,6 +43,7 @@ from lapsus.analysis.kind import kind_of_swaps
 from lapsus.analysis.synthetic import MECHANISMS, synthetic_population
 from lapsus.circular import wrap
 from lapsus.errors import LapsusError
+from lapsus.statistics.swaps import nearest_item
 from lapsus.study.mechanism import analyse
 from lapsus.study.replay import probe_conditions
 from lapsus.study.sizes import Sizes
@@ -50,8 +55,8 @@ RIGHT = {
     "late switch": "late switch",
     "response-time noise": "no mark",
 }
-WHEN = dict(zip(WRITTEN, ("before the cue", "at the cue", "at the cue", "after the cue")))
-WHAT = dict(zip(WRITTEN, ("m", "m", "m", "x")))
+WHEN = dict(zip(WRITTEN, ("before the cue", *2 * ("at the cue",), *2 * ("after the cue",))))
+WHAT = dict(zip(WRITTEN, "mmmmx"))
 ANSWERS = (*MECHANISMS, "no mark", "cannot tell", "no answer")
 RATES, NOISES = (0.01, 0.03, 0.1, 0.3), (0.5, 2.0, 4.0, 8.0)
 TRAINED, SCALES = ("index-no-swap", "persistent-index-no-swap"), (1.0, 2.0)
@@ -141,22 +146,51 @@ def written(seeds: int, trials: int) -> Iterator[dict]:
         yield facts | {"said": kind, "when": when, "carried by": found.carrier or "no answer"}
 
 
+def drift() -> str:
+    """Networks that throw no die: how often the noise in memory alone brings a response nearer to the other item."""
+    lines = []
+    for radius in RADII:
+        data = simulate(written_network("misbinding", 1e-9, radius), 500, 4, threads=1)
+        report = np.stack([data["report_1"], data["report_2"]], 1)
+        nearest, _ = nearest_item(data["response"].to_numpy(), report)
+        lines.append(f"{np.mean(nearest != data['cued'].to_numpy() - 1):.1%} at a noise of {STEP / radius:.3f}")
+    return f"Nearer to the other item without a die: {', '.join(lines)}."
+
+
 # --- Tables ---
 
 
+def judged(table: pd.DataFrame) -> pd.DataFrame:
+    """With what is right: `expected` is what should be said; of written networks also when, and what carries it."""
+    found = table.assign(expected=table["mechanism"].map(RIGHT))
+    if "when" in table:
+        found["expected when"] = table["mechanism"].map(WHEN)
+        found["expected carrier"] = table["mechanism"].map(WHAT)
+    found["right"] = found["said"] == found["expected"]
+    found["wrong"] = ~found["right"] & ~found["said"].isin(["cannot tell", "no answer"])  # no answer is not wrong
+    return found
+
+
 def describe(table: pd.DataFrame) -> str:
-    table["right"] = table["said"] == table["mechanism"].map(RIGHT)
-    table["wrong"] = ~table["right"] & ~table["said"].isin(["cannot tell", "no answer"])
+    table = judged(table)
     said = pd.crosstab(table["mechanism"], table["said"]).reindex(index=list(RIGHT), columns=ANSWERS, fill_value=0)
     shares = table.groupby(["swap rate", "noise"])[["right", "wrong"]].mean().round(2).unstack("noise")
     lines = [said.to_string(), shares.to_string()]
-    for column, right in (("when", WHEN), ("carried by", WHAT)):
+    for column, expected in (("when", "expected when"), ("carried by", "expected carrier")):
         if column in table:
             lines.append(pd.crosstab(table["mechanism"], table[column]).reindex(list(RIGHT)).to_string())
-            share = (table[column] == table["mechanism"].map(right)).mean()
+            share = (table[column] == table[expected]).mean()
             lines[-1] += f"\n{share:.0%} right"
     lines.append(f"Kind: {table['right'].mean():.0%} right, {table['wrong'].mean():.0%} wrong of {len(table)}.")
     return "\n\n".join(lines)
+
+
+def keep(systems: str, table: pd.DataFrame) -> None:
+    """Replace what is kept of these systems."""
+    columns = ["systems", "network", "mechanism", "swap rate", "noise", "seed", "said", "expected"]
+    columns += ["when", "expected when", "carried by", "expected carrier"]
+    others = read("recovery", columns).query("systems != @systems")
+    write("recovery", pd.concat([others, judged(table).assign(systems=systems)])[columns], ["systems"])
 
 
 def main() -> None:
@@ -164,18 +198,17 @@ def main() -> None:
     parser.add_argument("systems", choices=["populations", "trained", "written"], nargs="?", default="populations")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--trials", type=int, default=2000)
-    parser.add_argument("-o", "--output")
+    parser.add_argument("--keep", action="store_true", help="put the rows in the table of docs/ensembles.md")
     given = parser.parse_args()
     warnings.simplefilter("ignore")  # written networks run on the torch reference
     torch.set_num_threads(1)
-    rows = []
-    for row in {"populations": populations, "trained": trained, "written": written}[given.systems](
-        given.seeds, given.trials
-    ):
-        rows.append(row)
-        if given.output:
-            pd.DataFrame(rows).to_csv(given.output, index=False)
-    print(describe(pd.DataFrame(rows)))
+    systems = {"populations": populations, "trained": trained, "written": written}
+    table = pd.DataFrame(systems[given.systems](given.seeds, given.trials))
+    if given.keep:
+        keep(given.systems, table)
+    print(describe(table))
+    if given.systems == "written":
+        print(drift())
 
 
 if __name__ == "__main__":

@@ -4,7 +4,8 @@ All networks of one cueing are shown the same conditions. Condition means of the
 behavioural subspace) over correct trials are compared in pairs, up to rotation, shift and scale
 (lapsus.analysis.procrustes): 0 is the same geometry, 1 nothing in common. A network compared with itself is one half of
 its trials against the other: what noise alone gives; `shuffled` is the same pair with the conditions of one of them
-shuffled: what chance gives.
+shuffled: what chance gives. For the dynamics, whose distance has no such end, it is a network against itself with the
+steps of every trial in another order.
 """
 
 from collections.abc import Callable
@@ -20,7 +21,7 @@ from lapsus.statistics.swaps import nearest_item
 CONDITIONS, TRIALS = 256, 32
 # Steps from cue offset: the last one before the cue of five steps, cue offset, half of the second delay, the response.
 TIMES = {"before the cue": -5, "cue offset": 0, "half of delay 2": 20, "response": 40}
-# Trials of the dynamical distance, which are every so many of all.
+# Trials of the dynamical distance, twice.
 FEW = 128
 
 
@@ -64,14 +65,15 @@ def pair_distances(
     itself."""
     names = sorted(load)
     pairs = [(a, b) for k, a in enumerate(names) for b in names[k:]]
-    if all(pair in known for pair in pairs) or (dynamics and all((a, b) in known for a, b in pairs if a != b)):
+    if all(pair in known for pair in pairs):
         return []
     if dynamics:
-        late = [_late(load[name]()) for name in names]
-        found = dynamical_distances(late)
-        at = {name: k for k, name in enumerate(names)}
-        nan = float("nan")
-        return [("dynamics", a, b, float(found[at[a], at[b]]), nan) for a, b in pairs if a != b and (a, b) not in known]
+        late = [half for name in names for half in _late(load[name]())]
+        found, at = dynamical_distances(late), {name: 2 * k for k, name in enumerate(names)}
+        rows = [
+            ("dynamics", a, b, float(found[at[a], at[b] + (a == b)]), _disorder(late[at[a]], a == b)) for a, b in pairs
+        ]
+        return [row for row in rows if row[1:3] not in known]
     whole: dict[str, dict[str, np.ndarray]] = {}
     rows = []
     for name in names:
@@ -86,7 +88,16 @@ def pair_distances(
     return rows
 
 
-def _late(model: Model) -> np.ndarray:
-    """Memory from twenty steps before cue offset to the response, of few trials: [trial, time, unit]."""
-    few = trials_of(model, 1).isel(trial=slice(None, None, CONDITIONS // FEW))
-    return few["memory"].sel(time=slice(-20, 40)).to_numpy()
+def _late(model: Model) -> list[np.ndarray]:
+    """Memory from twenty steps before cue offset to the response, of two sets of few trials: [trial, time, unit]."""
+    memory = trials_of(model, 1)["memory"].sel(time=slice(-20, 40)).to_numpy()
+    return [memory[:FEW], memory[FEW : 2 * FEW]]
+
+
+def _disorder(activity: np.ndarray, asked: bool) -> float:
+    """The distance of dynamics to the same activity with the steps of each trial shuffled."""
+    if not asked:
+        return float("nan")
+    shuffled = np.random.default_rng(0).permuted(np.arange(activity.shape[1])[None].repeat(len(activity), 0), axis=1)
+    other = np.take_along_axis(activity, shuffled[:, :, None], 1)
+    return float(dynamical_distances([activity, other])[0, 1])

@@ -7,7 +7,8 @@ members that a sweep file calls NAME_FACTOR are of the recipe `RECIPE: FACTOR`. 
     members.csv    a row a network: evaluation, other delays, planes, prediction, the five questions (where it swaps)
     claims.csv     a row a claim and network: --values FILE, as `lapsus reproduce --claims-only --values FILE` keeps it
     distances.csv  a row a pair of networks of one recipe and cueing, and time: Procrustes' distance of condition
-                   means; --dynamics adds the distance of their dynamics (lapsus[dsa])
+                   means; --dynamics adds the distance of their dynamics (lapsus[dsa]); --across compares networks
+                   of one target and several recipes instead
 
 Rows that are there stay; what is missing of a network is added, and a network whose weights changed is measured anew.
 Answers to the five questions that `lapsus analyse --swapping -o FOLDER` kept are taken from there (--answers FOLDER).
@@ -28,7 +29,7 @@ from same_geometry import pair_distances
 from lapsus import LapsusError, Model
 from lapsus.files import read_json, to_plain, write_text
 from lapsus.library.shipped import load_shipped, shipped
-from lapsus.paper.recorded import COLUMNS, statistic_digest, studies_folder
+from lapsus.paper.recorded import COLUMNS, statistic_digest
 from lapsus.paper.roles import LABELS, finished_runs, role_of
 from lapsus.study.evaluation import evaluate
 from lapsus.study.mechanism import QUESTIONS, Mechanism, analyse, swaps_most_at, table_row
@@ -38,13 +39,16 @@ from lapsus.tasks.durations import varying
 from lapsus.training.experiment import Experiment, read_experiment, set_of
 from lapsus.training.model import weights_digest
 
-FOLDER = studies_folder()
+# Of the sources, not of what is installed.
+FOLDER = Path(__file__).resolve().parents[1] / "src" / "lapsus" / "paper" / "studies"
 PARTS = ("evaluation", "delays", "alignment", "prediction", *QUESTIONS)
 TABLES = (*PARTS, "distances")
 NUMBERS = ("excess", "swap_curve_mad", "swap_curve_max", "swap_likelihood_mad", "median_error", "away")
 # What is kept of other delays (steps), each with these numbers.
 DELAYS, AT_DELAYS = (5, 20, 40, 80), ("median_error", "swap_curve_mad", "excess")
 KEY = ["recipe", "network"]
+# In place of a recipe, where networks of several are compared.
+ACROSS = "across recipes"
 
 
 @dataclass(frozen=True)
@@ -82,10 +86,16 @@ def networks(source: str) -> Iterator[Network]:
             yield from _of(recipe, name, read_experiment(facts["config"]), facts, lambda name=name: load_shipped(name))
         return
     for name, run in finished_runs(folder).items():
-        factor = run.experiment.name.partition("_")[2]
-        label = f"{recipe}: {factor}" if factor else recipe
         measured = sorted(run.path.glob("measures-*.json"))
-        yield from _of(label, name, run.experiment, read_json(measured[-1]) if measured else {}, run.model)
+        facts = read_json(measured[-1]) if measured else {}
+        facts["core_minutes"] = read_json(sorted(run.path.glob("checkpoint-*.json"))[-1])["core_seconds"] / 60
+        yield from _of(factor_of(recipe, run.experiment.name), name, run.experiment, facts, run.model)
+
+
+def factor_of(recipe: str, name: str) -> str:
+    """The recipe of a network that a sweep calls NAME or NAME_FACTOR, with any seed (@2) behind it."""
+    factor = name.partition("@")[0].partition("_")[2]
+    return f"{recipe}: {factor}" if factor else recipe
 
 
 # --- One row a network ---
@@ -98,7 +108,8 @@ def evaluation_row(found: dict) -> dict:
     if curve:
         at = [point["distance"] for point in curve]
         degrees = (180,) if len(curve) == 1 else FULL.degrees
-        for name in ("rate", "target"):
+        # The rate counts the nearest item; by likelihood, responses between the items are no swaps.
+        for name in ("rate", "target", *(("likelihood",) if "likelihood" in curve[0] else ())):
             values = np.interp(np.radians(degrees), at, [point[name] for point in curve])
             row |= {f"{name}_{d}": float(v) for d, v in zip(degrees, values)}
     return row
@@ -187,6 +198,7 @@ def add_members(found: list[Network], parts: list[str], answers: dict[str, dict]
             _forget_distances(network)
             row = {"recipe": network.recipe, "network": network.name, "role": network.role}
             row |= {"seed": network.experiment.seed, "weights": weights, "measured": ""}
+            row |= {"core_minutes": network.facts.get("core_minutes")}
         have = str(row.get("measured", "")).split()
         given = (answers or {}).get(weights, {})
         wanted = [part for part in parts if part not in have or (given and part in QUESTIONS)]
@@ -206,7 +218,8 @@ def add_members(found: list[Network], parts: list[str], answers: dict[str, dict]
 def _forget_distances(network: Network) -> None:
     """Those of a network whose weights are others now."""
     table = read("distances", ["recipe", "first", "second"])
-    stale = (table["recipe"] == network.recipe) & table[["first", "second"]].eq(network.name).any(axis=1)
+    ends, elsewhere = table[["first", "second"]], f"{network.recipe}, {network.name}"
+    stale = (table["recipe"] == network.recipe) & ends.eq(network.name).any(axis=1) | ends.eq(elsewhere).any(axis=1)
     if stale.any():
         write("distances", table[~stale], ["recipe", "cueing", "when", "first", "second"])
 
@@ -220,7 +233,7 @@ def add_claims(path: Path, recipe: str | None) -> None:
     else:
         split = {(one["id"], names): value for one in found for names, value in one["each"].items()}
     rows = [
-        (recipe or max(map(set_of, names.split(" + "))), claim, names, *value, statistic_digest(claim))
+        (_recipe(recipe, names.split(" + ")), claim, names, *value, statistic_digest(claim))
         for (claim, names), value in split.items()
     ]
     new = pd.DataFrame(rows, columns=COLUMNS)
@@ -231,11 +244,21 @@ def add_claims(path: Path, recipe: str | None) -> None:
     print(f"{len(new)} values of claims from {path}")
 
 
-def add_distances(found: list[Network], dynamics: bool) -> None:
-    """Pairs of one recipe and cueing that the table lacks."""
+def _recipe(recipe: str | None, names: list[str]) -> str:
+    """Of the networks that make one value: the one given, with what was changed in any of them, or their set."""
+    return max(map(set_of, names)) if recipe is None else max(factor_of(recipe, name) for name in names)
+
+
+def add_distances(found: list[Network], dynamics: bool, across: bool) -> None:
+    """Pairs that the table lacks: of one recipe and cueing, or of one role in all recipes."""
     columns = ["recipe", "cueing", "when", "first", "second", "distance", "shuffled"]
-    for group in sorted({(network.recipe, network.cueing) for network in found}):
-        own = {network.name: network for network in found if (network.recipe, network.cueing) == group}
+    groups: dict[tuple[str, str], dict[str, Network]] = {}
+    for one in found:
+        group, name = (ACROSS, one.role) if across else (one.recipe, one.cueing), one.name
+        groups.setdefault(group, {})[f"{one.recipe}, {name}" if across else name] = one
+    for group, own in sorted(groups.items()):
+        if across and len({one.recipe for one in own.values()}) < 2:
+            continue
         table = read("distances", columns)
         same = table[(table["recipe"] == group[0]) & (table["cueing"] == group[1])]
         same = same[(same["when"] == "dynamics") == dynamics]
@@ -244,7 +267,7 @@ def add_distances(found: list[Network], dynamics: bool) -> None:
         new = pd.DataFrame([(*group, *row) for row in rows], columns=columns)
         if len(new):
             write("distances", pd.concat([table, new], ignore_index=True), columns[:5])
-        print(f"{group[0]}, {group[1]}-cued: {len(new)} distances", flush=True)
+        print(f"{group[0]}, {group[1]}: {len(new)} distances", flush=True)
 
 
 def main() -> None:
@@ -261,6 +284,7 @@ def main() -> None:
     parser.add_argument("--answers", type=Path, metavar="FOLDER", help="what `lapsus analyse -o FOLDER` kept")
     parser.add_argument("--recipe", help="of these values, where it is not a set that ships")
     parser.add_argument("--dynamics", action="store_true", help="the distance of dynamics instead")
+    parser.add_argument("--across", action="store_true", help="distances between recipes of one target instead")
     given = parser.parse_args()
     if given.values:
         add_claims(given.values, given.recipe)
@@ -268,7 +292,7 @@ def main() -> None:
     answers = kept_answers(given.answers) if given.answers else {}
     add_members(found, [part for part in given.only if part in PARTS], answers)
     if "distances" in given.only:
-        add_distances(found, given.dynamics)
+        add_distances(found, given.dynamics, given.across)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ the noise of the last step and nothing else. Where it is above a threshold at on
     misbinding           one step into the stimuli, whose colours are stored at each other's place
     misselection         one step into the cue, with which the colours are loaded at each other's place
     cue-time noise       one step into the cue, which is heard as the other one
+    late switch          twenty steps after the cue, when memory goes over to what it would hold after the other cue
     response-time noise  twenty steps after the cue, when the response jumps to the other colour and memory stays
 """
 
@@ -22,10 +23,12 @@ from lapsus.training.model import Model
 
 __all__ = ["MECHANISMS", "written_network"]
 
-MECHANISMS = ("misbinding", "misselection", "cue-time noise", "response-time noise")
+MECHANISMS = ("misbinding", "misselection", "cue-time noise", "late switch", "response-time noise")
 # Places of memory: colours of delay 1; colours by role and place; the cue heard; the die; what it said, meanwhile.
 STORED, TARGET, OTHER, HEARD, DIE, SAID = slice(0, 4), slice(4, 8), slice(8, 12), 12, 13, 14
 MEMORY, LATE = 15, 20
+# How large the colour of the other item is where that of the target is one.
+WEAK = 0.7
 # What SAID holds, where noise is about 0.5 a step: the die is to be thrown; it was, and this is what it said.
 BEGUN, SURE = 30.0, 100.0
 
@@ -59,6 +62,8 @@ class Written(nn.Module):
         time = float(biases[0].flatten()[0])
         if time:
             after[STORED] = 0
+            if self.mechanism == "late switch" and time == LATE:
+                self._switch(m, after)
             x = self._respond(x, m, time)
         elif drive is not None and bool(drive[:, 4].any()):
             self._cue(m, after, drive[:, 4][:, None].expand(m.shape[1:]))
@@ -82,8 +87,14 @@ class Written(nn.Module):
         stored = torch.where(self._throw(m, after, "misselection"), m[STORED].roll(2, 0), m[STORED])
         heard = torch.where(self._throw(m, after, "cue-time noise"), -cue, cue) > 0
         own = torch.stack([heard, heard, ~heard, ~heard])
-        after[TARGET], after[OTHER] = stored * own, 0.7 * stored * ~own
+        after[TARGET], after[OTHER] = stored * own, WEAK * stored * ~own
         after[HEARD] = torch.where(heard, 0.5, -0.5) * self.radius
+
+    def _switch(self, m: Tensor, after: Tensor) -> None:
+        swap = m[DIE] > self.late
+        after[TARGET] = torch.where(swap, m[OTHER] / WEAK, m[TARGET])
+        after[OTHER] = torch.where(swap, m[TARGET] * WEAK, m[OTHER])
+        after[HEARD] = torch.where(swap, -m[HEARD], m[HEARD])
 
     def _respond(self, x: Tensor, m: Tensor, time: float) -> Tensor:
         first = m[HEARD] > 0

@@ -133,9 +133,19 @@ def test_tables_of_claims_say_what_claims_toml_says():
     assert tables.rules() in page and tables.changes() in page
 
 
+def test_tables_of_claims_say_what_the_studies_hold():
+    import tables
+
+    page = (ROOT / "docs" / "claims.md").read_text()
+    assert tables.results(tables.judged("paper")) in page
+    assert tables.each(tables.judged("paper")) in page and tables.each(tables.judged("persistent")) in page
+
+
 def test_tables_are_put_between_their_comments(tmp_path):
     import pandas as pd
     import tables
+
+    from lapsus.paper.verdicts import judge_networks
 
     page = tmp_path / "page.md"
     page.write_text("before\n<!-- a -->\nold\n<!-- end a -->\nafter\n")
@@ -147,7 +157,5 @@ def test_tables_are_put_between_their_comments(tmp_path):
     row |= {"fixed_points": 1, "lifetime": float("nan"), "kind": "no mark", "left_out": "swap_axis"}
     line = tables.mechanism(pd.DataFrame([row])).splitlines()[-1]
     assert "| 20.0 [19.0, 21.0] |" in line and "| 93 % |" in line and "| stay |" in line and "swap_axis" in line
-    claim = {"id": "two-rings", "value": 0.3, "low": 0.2, "high": 0.4, "networks": 1, "holding": 0.0}
-    claim |= {"verdict": "does not hold", "each": {"n": (0.3, 0.2, 0.4)}}
-    said = tables.results([claim])
+    said = tables.results([judge_networks("two-rings", {"n": (0.3, 0.2, 0.4)})])
     assert "| `two-rings` | 0.3 | 0.2 to 0.4 | > 0.5 | 1 | 0 | does not hold |" in said and "1 does not hold" in said

@@ -21,7 +21,7 @@ from lapsus.study.mechanism import analyse
 from lapsus.study.simulation import simulate
 from lapsus.study.sizes import QUICK_FIGURES, Sizes
 from lapsus.sweep import Sweep, plan_sweep, read_sweep
-from lapsus.sweep.collected import sweep_claims
+from lapsus.sweep.collected import collect, sweep_claims
 from lapsus.sweep.member import run_member
 from lapsus.training.model import weights_digest
 
@@ -44,6 +44,15 @@ def test_networks_that_are_no_longer_there_count_once_by_what_was_recorded_of_th
     assert found.value == pytest.approx(0.8) and found.holding == pytest.approx(1 / 3)
     (alone,) = claims.evaluate_claims(Networks({}, {}, QUICK_FIGURES), recorded={ID: {"a@4": (0.8, 0.7, 0.9)}})
     assert alone.networks == 1
+
+
+def test_a_role_that_no_seed_has_makes_no_seed_count_for_another(monkeypatch):
+    test = claims.Test("fig4", lambda networks, *_: (0.9, 0.8, 1.0), (("feature-smooth-0", "feature-smooth-1"),))
+    monkeypatch.setattr(claims, "CLAIMS", {ID: test})
+    monkeypatch.setattr(claims, "criteria", lambda: {ID: {}})
+    seeds = [Networks({"feature-smooth-0": lambda: None}, {"feature-smooth-0": name}) for name in ("a", "a@2", "a@2")]
+    (found,) = claims.evaluate_claims(seeds)
+    assert set(found.each) == {"a + feature-smooth-1", "a@2 + feature-smooth-1"}
 
 
 def test_only_rows_of_the_same_recipe_and_statistic_are_believed(tmp_path):
@@ -76,10 +85,17 @@ def test_members_of_a_sweep_are_seeds_of_the_experiment_that_they_are_of(tmp_pat
     assert len(Networks.every_seed("persistent")) == 3
     # What `sweep collect --claims` keeps is what the study takes, by the same names.
     one_claim(monkeypatch, (0.9, 0.88, 0.92), "index-none")
-    assert sweep_claims(sweep)["networks"].tolist() == [1, 1]
+    claimed = sweep_claims(sweep)
+    assert claimed["networks"].tolist() == [1, 1]
+    assert collect(sweep, claimed).members.set_index("member")[f"claims.{ID}"].to_dict() == {
+        "mine-4": 0.9,
+        "mine-5": pytest.approx(float("nan"), nan_ok=True),
+        "x_wide-1": 0.9,
+    }
     monkeypatch.setattr(study, "FOLDER", tmp_path)
     study.add_claims(sweep.path / "collected" / "values.json", "mine")
-    assert set(recorded("mine", tmp_path / "claims.csv")[ID]) == {"tiny@4", "x_wide"}
+    kept = {recipe: set(recorded(recipe, tmp_path / "claims.csv")[ID]) for recipe in ("mine", "mine: wide")}
+    assert kept == {"mine": {"tiny@4"}, "mine: wide": {"x_wide"}}
     # Of the shipped seeds, each has its own networks; another seed stands in where one is missing.
     assert Networks.every_seed("persistent")[2].sources["index-none"] == "persistent-index-no-swap@3"
 
@@ -164,6 +180,7 @@ EXPECTED = {
     "misbinding": ("misbinding", "before", "m"),
     "misselection": ("misselection", "at", "m"),
     "cue-time noise": ("misinterpretation", "at", "m"),
+    "late switch": ("late switch", "after", "m"),
     "response-time noise": ("no mark", "after", "x"),
 }
 

@@ -1,9 +1,9 @@
-"""Tables and figure of docs/ensembles.md from the studies' tables (src/lapsus/paper/studies), whatever these hold.
+"""Tables and figures of docs/ensembles.md from the studies' tables (src/lapsus/paper/studies), whatever these hold.
 
 python docs/making/ensembles.py
 
-What is between <!-- name --> and <!-- end name --> is replaced; docs/ensembles.png is drawn. benchmarks/study.py adds
-rows to the tables.
+What is between <!-- name --> and <!-- end name --> is replaced; docs/ensembles.png and ensembles-claims.png are drawn.
+benchmarks/study.py adds rows to the tables. Tables and figure of the recovery are those of docs/making/recovered.py.
 """
 
 import math
@@ -16,11 +16,11 @@ import numpy as np
 import pandas as pd
 from matplotlib import pyplot as plt
 from scipy import stats
-from tables import markdown, put
+from tables import STUDIES, markdown, put
 
 from lapsus.analysis.procrustes import compare_groups
 from lapsus.files import write_figure
-from lapsus.paper.recorded import recorded, studies_folder
+from lapsus.paper.recorded import recorded
 from lapsus.paper.roles import LABELS
 from lapsus.paper.verdicts import criteria, judge_networks
 from lapsus.plots.style import TEXT_WIDTH, colour_of, letter, style
@@ -49,7 +49,7 @@ NAMES = {
 
 
 def table(name: str) -> pd.DataFrame:
-    path = studies_folder() / f"{name}.csv"
+    path = STUDIES / f"{name}.csv"
     return pd.read_csv(path) if path.is_file() else pd.DataFrame()
 
 
@@ -60,11 +60,14 @@ def number(value: float, form: str = ".3g") -> str:
 # --- Which claims hold in which share of networks, under which recipe ---
 
 
-def claims(recipes: list[str]) -> str:
-    found = {recipe: recorded(recipe) for recipe in recipes}
+def claims(recipes: list[str], needed: list[str] | None = None) -> str:
+    """A column a recipe; claims of which the needed recipes (all, if none are named) have a value."""
+    found = {recipe: recorded(recipe, STUDIES / "claims.csv") for recipe in recipes}
     rows = []
     for id, rule in criteria().items():
         cells = []
+        if not any(found[recipe].get(id) for recipe in needed or recipes):
+            continue
         for recipe in recipes:
             each = found[recipe].get(id, {})
             if not each:
@@ -74,9 +77,8 @@ def claims(recipes: list[str]) -> str:
             held = round(claim.holding * len(each))
             interval = f" [{number(claim.low)}, {number(claim.high)}]" if claim.low is not None else ""
             cells.append(f"{claim.verdict}, {held} of {len(each)}: {number(claim.value)}{interval}")
-        if any(cell != "–" for cell in cells):
-            limit = f"> {rule['above']:g}" if "above" in rule else f"< {rule['below']:g}"
-            rows.append([f"`{id}`", limit, *cells])
+        limit = f"> {rule['above']:g}" if "above" in rule else f"< {rule['below']:g}"
+        rows.append([f"`{id}`", limit, *cells])
     return markdown(["claim", "holds if", *recipes], rows)
 
 
@@ -84,7 +86,7 @@ def one_network(recipes: list[str]) -> str:
     """How far one network's own verdict is from that of all of them, and how many would decide."""
     rows, known = [], criteria()
     for recipe in recipes:
-        for id, each in recorded(recipe).items():
+        for id, each in recorded(recipe, STUDIES / "claims.csv").items():
             if len(each) < 3:
                 continue
             values, rule = np.array([value for value, _, _ in each.values()]), known[id]
@@ -108,6 +110,76 @@ def networks_needed(spread: float, gap: float) -> str:
         if stats.t.ppf(0.975, n - 1) * spread / math.sqrt(n) < gap:
             return str(n)
     return f"> {MOST}"
+
+
+# --- What the recipe does, and what the target does where it alone differs ---
+
+FIXED = "one-factor: unweighted"
+SMOOTH, NONE = "feature-smooth-2", "feature-none"
+# What differs → recipe and role of the networks that have it, and of those that have not.
+COMPARED = {
+    "last stage, smooth 2": (("paper", SMOOTH), (FIXED, SMOOTH)),
+    "swaps while the horizon grows, smooth 2": ((FIXED, SMOOTH), ("one-factor: same-horizon", SMOOTH)),
+    "normal first weights, smooth 2": (("one-factor: normal", SMOOTH), (FIXED, SMOOTH)),
+    "normal first weights, no swaps": (("one-factor: normal", NONE), ("paper", NONE)),
+    "published recipe, smooth 2": (("as-published", SMOOTH), ("paper", SMOOTH)),
+    "published recipe, no swaps": (("as-published", NONE), ("paper", NONE)),
+    "**target**: smooth 2 or no swaps, fixed delay": (("one-factor: same-horizon", SMOOTH), ("paper", NONE)),
+    "**target**: the same, normal first weights": (("one-factor: normal", SMOOTH), ("one-factor: normal", NONE)),
+    "**target**: the same, published recipe": (("as-published", SMOOTH), ("as-published", NONE)),
+    "**target**: the same, lasting memory": (("persistent", SMOOTH), ("persistent", NONE)),
+    "**target**: constant 5 % or no swaps, lasting memory": (
+        ("persistent", "feature-constant-05"),
+        ("persistent", NONE),
+    ),
+    "**target**: index-cued, 10 % or no swaps, lasting memory": (
+        ("persistent", "index-constant-10"),
+        ("persistent", "index-none"),
+    ),
+}
+DIFFERENCES = {
+    "excess": "excess",
+    "median_error": "median error (rad)",
+    "aligned_before": "alignment before the cue",
+    "aligned_after": "after it",
+    "sigmoid_gain": "flat minus sigmoid error",
+    "half_time": "half-time (steps)",
+    "fixed_at_cue_offset": "fixed at cue offset",
+    "carried_by_x": "carried by x",
+}
+
+
+def difference(first: pd.Series, second: pd.Series) -> str:
+    """Of means over networks, with Welch's interval."""
+    first, second = first.dropna(), second.dropna()
+    if min(len(first), len(second)) < 2 or first.std() + second.std() == 0:
+        return "–"
+    ends = stats.ttest_ind(first, second, equal_var=False).confidence_interval()
+    return f"{first.mean() - second.mean():+.3g} [{ends.low:.2g}, {ends.high:.2g}]"
+
+
+def factors(members: pd.DataFrame) -> str:
+    """A line a difference between two groups of networks, a column a statistic."""
+    rows = []
+    for name, ends in COMPARED.items():
+        groups = [members[(members["recipe"] == recipe) & (members["role"] == role)] for recipe, role in ends]
+        if min(map(len, groups)) > 1:
+            cells = [difference(*(group[key] for group in groups)) for key in DIFFERENCES]
+            rows.append([name, " and ".join(str(len(group)) for group in groups), *cells])
+    return markdown(["what differs", "networks", *DIFFERENCES.values()], rows)
+
+
+def trained(members: pd.DataFrame) -> str:
+    """How close each network of the studies' recipes comes to its target, how often it swaps, and what it took."""
+    rows = []
+    own = members[members["recipe"].str.startswith(("as-published", "one-factor"))]
+    for _, row in own.sort_values(["recipe", "role", "seed"]).iterrows():
+        swaps = [[100 * row[f"{name}_{d}"] for d in (45, 165)] for name in ("target", "rate", "likelihood")]
+        cells = ["{:.1f} to {:.1f}".format(*one) for one in swaps]
+        keys = ("excess", "median_error", "away", "core_minutes")
+        rows.append([row["recipe"], plain(row["role"]), str(row["seed"]), *cells, *(number(row[key]) for key in keys)])
+    header = ["recipe", "target", "seed", "swaps wanted (%), 45° to 165°", "nearest item", "by likelihood", "excess"]
+    return markdown([*header, "median error (rad)", "away from every item", "core-minutes, without its start"], rows)
 
 
 # --- Alignment before the cue and p(swap) ---
@@ -153,7 +225,10 @@ def distances(pairs: pd.DataFrame, members: pd.DataFrame) -> str:
         pairs.groupby(["recipe", "cueing", "when"]), key=lambda item: (item[0][0], item[0][1], order[item[0][2]])
     ):
         names = sorted(set(group["first"]) | set(group["second"]))
-        label = np.array([roles.get((recipe, name), name) for name in names])
+        if recipe == "across recipes":  # of one target: what sets networks apart is their recipe
+            label = np.array([name.partition(", ")[0] for name in names])
+        else:
+            label = np.array([roles.get((recipe, name), name) for name in names])
         if len(set(label)) < 2 or max(np.unique(label, return_counts=True)[1]) < 2:
             continue
         at = {name: k for k, name in enumerate(names)}
@@ -165,11 +240,20 @@ def distances(pairs: pd.DataFrame, members: pd.DataFrame) -> str:
         if np.isnan(matrix).any():
             continue  # networks that were never side by side
         found = compare_groups(matrix, label)
-        numbers = (halves, found.within, found.between, group[group["first"] != group["second"]]["shuffled"].mean())
-        rows.append([recipe, cueing, str(len(names)), when, *(number(v, ".3f") for v in numbers), f"{found.p:.3f}"])
-    return markdown(
-        ["recipe", "cueing", "networks", "when", "halves of one", "seeds", "targets", "shuffled", "p"], rows
-    )
+        chance = group if when == "dynamics" else group[group["first"] != group["second"]]
+        numbers = (halves, found.within, found.between, chance["shuffled"].mean())
+        what = plain(cueing) if cueing in LABELS else cueing
+        rows.append(
+            [
+                recipe,
+                what,
+                str(len(names)),
+                when,
+                *(number(v, ".2g" if v < 0.01 else ".3f") for v in numbers),
+                f"{found.p:.3f}",
+            ]
+        )
+    return markdown(["recipe", "cueing", "networks", "when", "halves of one", "seeds", "groups", "shuffled", "p"], rows)
 
 
 # --- How many networks? ---
@@ -217,8 +301,8 @@ def figure(members: pd.DataFrame, found: pd.DataFrame) -> None:
                     values = [row[f"before_{d}"] for d in DEGREES]
                     ax.plot(DEGREES, values, ".-", color=colour_of(role), lw=0.8, label=None if k else plain(role))
             ax.set(ylim=(0, 1.03), xticks=DEGREES, xlabel="probe distance (°)", title=f"{recipe} set")
-            ax.set_ylabel("alignment before the cue")
-        axes[0].legend(fontsize=5)
+        axes[0].set_ylabel("alignment before the cue")
+        fig.legend(*axes[0].get_legend_handles_labels(), loc="outside upper left", ncols=4)
         ax, counts = axes[-1], np.arange(2, 31)
         shown = found[found["recipe"] == recipes[-1]]
         for row in shown.itertuples():
@@ -226,11 +310,53 @@ def figure(members: pd.DataFrame, found: pd.DataFrame) -> None:
                 half = stats.t.ppf(0.975, counts - 1) * row.sd / np.sqrt(counts)
                 ax.plot(counts, half, label=NAMES[row.statistic])
         ax.set(yscale="log", xlabel="networks trained", ylabel="half width of the 95 % interval")
-        ax.set_title(f"{recipes[-1]} set")
-        ax.legend(fontsize=5)
+        ax.set(title=f"{recipes[-1]} set", ylim=(None, 300))
+        ax.legend(loc="upper right")
         for one, text in zip(axes, "ABC"):
             letter(one, text)
         write_figure(DOCS / "ensembles.png", fig, dpi=200)
+        plt.close(fig)
+
+
+SHOWN = {
+    "index-rise-05": "index-cued, 5 % swaps:\nrise in the cue",
+    "index-rise-only": "index-cued: rise\nonly with swaps",
+    "feature-rise-smooth": "smooth 2: sigmoid's gain\n(Table 1)",
+    "feature-rise-only": "feature-cued: rise\nonly with smooth swaps",
+    "close-more-aligned": "alignment before the cue,\n45° minus 165°",
+    "after-cue": "way to the error\nafter the cue",
+    "dice-after-cue": "outcome fixed\nat cue offset",
+    "alignment-predicts-swaps": "single trials: odds ratio\nof a swap",
+}
+
+
+def claims_figure(recipes: list[str]) -> None:
+    """Each network a dot, with the interval within it; dashed is the threshold, on whose grey side a claim fails."""
+    found, known = {recipe: recorded(recipe, STUDIES / "claims.csv") for recipe in recipes}, criteria()
+    with style():
+        fig, axes = plt.subplots(2, 4, figsize=(TEXT_WIDTH, 3.6), layout="constrained")
+        for ax, (id, title) in zip(axes.flat, SHOWN.items()):
+            rule, place, ticks = known[id], 0.0, {}
+            for recipe in recipes:
+                each = list(found[recipe].get(id, {}).values())
+                if not each:
+                    continue
+                at = place + np.arange(len(each)) * 0.5
+                value, low, high = np.array(each).T
+                ax.errorbar(
+                    at, value, [value - low, high - value], fmt=".", ms=4, lw=0.8, color=f"C{recipes.index(recipe)}"
+                )
+                ticks[float(at.mean())] = recipe.replace("-", "-\n") + f"\n({len(each)})"
+                place = at[-1] + 1.5
+            limit = rule.get("above", rule.get("below"))
+            ax.axhline(limit, color="k", lw=0.6, ls="--")
+            low, high = ax.get_ylim()
+            edge = 0.12 * (max(high, limit) - min(low, limit))
+            low, high = min(low, limit - edge), max(high, limit + edge)
+            ax.axhspan(*((low, limit) if "above" in rule else (limit, high)), color="0.92", zorder=0)
+            ax.set(ylim=(low, high), xlim=(-0.8, place - 0.7), title=title)
+            ax.set_xticks(list(ticks), list(ticks.values()), fontsize=5)
+        write_figure(DOCS / "ensembles-claims.png", fig, dpi=200)
         plt.close(fig)
 
 
@@ -238,11 +364,17 @@ def main() -> None:
     members, kept, pairs = table("members"), table("claims"), table("distances")
     if len(kept):
         recipes = list(dict.fromkeys(kept["recipe"]))
-        put(PAGE, "claims by recipe", claims(recipes))
-        put(PAGE, "one network", one_network(recipes))
+        whole, changed = ([one for one in recipes if (":" in one) == part] for part in (False, True))
+        put(PAGE, "claims by recipe", claims(whole))
+        put(PAGE, "one network", one_network(whole))
+        claims_figure(sorted(whole, key=lambda name: name == "as-published"))
+        if changed:
+            put(PAGE, "claims by factor", claims(["paper", *changed], changed))
     if len(members):
-        found = spreads(members)
+        found = spreads(members[~members["recipe"].str.contains(":")])
         put(PAGE, "how many", how_many(found))
+        put(PAGE, "factors", factors(members))
+        put(PAGE, "trained", trained(members))
         if "before_45" in members:
             put(PAGE, "alignment", alignment(members))
             figure(members, found)

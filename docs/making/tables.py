@@ -1,14 +1,15 @@
 """Tables of docs/mechanism.md and docs/claims.md, from what the commands wrote, so that no number is typed by hand.
 
 lapsus analyse --swapping -o mechanism
-lapsus reproduce --claims-only --json --values values.json > claims.json
-python docs/making/tables.py --mechanism mechanism/mechanism.csv --claims claims.json
+lapsus reproduce --claims-only --values values.json
+python benchmarks/study.py --values values.json
+python docs/making/tables.py --mechanism mechanism/mechanism.csv
 
-Each table stands between two comments, <!-- name --> and <!-- end name -->; what is between them is replaced.
+Claims are those of the studies' table (src/lapsus/paper/studies/claims.csv), of networks that ship and of others. Each
+table stands between two comments, <!-- name --> and <!-- end name -->; what is between them is replaced.
 """
 
 import argparse
-import json
 import math
 import re
 from pathlib import Path
@@ -16,11 +17,14 @@ from pathlib import Path
 import pandas as pd
 
 from lapsus.analysis.synthetic import MECHANISMS
-from lapsus.paper.verdicts import criteria
+from lapsus.paper.claims import CLAIMS
+from lapsus.paper.recorded import recorded
+from lapsus.paper.verdicts import Claim, criteria, judge_networks, not_computed
 from lapsus.statistics.random_effects import ensemble_mean
 from lapsus.training.experiment import set_of
 
 DOCS = Path(__file__).resolve().parents[1]
+STUDIES = DOCS.parent / "src" / "lapsus" / "paper" / "studies"
 
 
 def markdown(header: list[str], rows: list[list[str]]) -> str:
@@ -162,40 +166,47 @@ def changes() -> str:
     return "\n".join(f"- {', '.join(ids)}: {reason}" for reason, ids in by_reason.items())
 
 
-def results(claims: list[dict]) -> str:
+def judged(recipe: str) -> list[Claim]:
+    """Every claim on all networks of a recipe of which there is a value."""
+    found = recorded(recipe, STUDIES / "claims.csv")
+    return [
+        judge_networks(id, found[id]) if id in found else not_computed(id, f"no network {CLAIMS[id].units[0][0]}")
+        for id in criteria()
+    ]
+
+
+def results(claims: list[Claim]) -> str:
     """The verdicts with values, intervals and the number of networks that each rests on."""
     header = ["id", "value", "95 % interval", "holds if", "networks", "of which hold alone", "verdict"]
     rows, known = [], criteria()
     for claim in claims:
-        rule = known[claim["id"]]
+        rule = known[claim.id]
         limit = f"> {rule['above']:g}" if "above" in rule else f"< {rule['below']:g}"
-        if claim["value"] is None:
-            rows.append([f"`{claim['id']}`", "–", claim["statistic"], limit, "0", "–", claim["verdict"]])
+        if claim.value is None:
+            rows.append([f"`{claim.id}`", "–", claim.statistic, limit, "0", "–", claim.verdict])
             continue
-        interval = f"{claim['low']:.3g} to {claim['high']:.3g}"
-        alone = f"{round(claim['holding'] * claim['networks'])}"
-        numbers = [f"{claim['value']:.3g}", interval, limit, str(claim["networks"]), alone]
-        rows.append([f"`{claim['id']}`", *numbers, claim["verdict"]])
-    verdicts = [claim["verdict"] for claim in claims]
+        interval = f"{claim.low:.3g} to {claim.high:.3g}"
+        alone = f"{round((claim.holding or 0) * claim.networks)}"
+        numbers = [f"{claim.value:.3g}", interval, limit, str(claim.networks), alone]
+        rows.append([f"`{claim.id}`", *numbers, claim.verdict])
+    verdicts = [claim.verdict for claim in claims]
     count = ", ".join(f"{verdicts.count(name)} {name}" for name in ("holds", "does not hold", "undecided"))
     return f"{markdown(header, rows)}\n\n{len(claims)} claims: {count}."
 
 
-def each(claims: list[dict]) -> str:
+def each(claims: list[Claim]) -> str:
     """Values of single networks, of the claims that rest on several."""
     rows = []
     for claim in claims:
-        if len(claim["each"]) > 1:
-            values = [f"{name}: {v:.3g} [{low:.3g}, {high:.3g}]" for name, (v, low, high) in claim["each"].items()]
-            rows.append([f"`{claim['id']}`", "; ".join(values)])
+        if len(claim.each) > 1:
+            values = [f"{name}: {v:.3g} [{low:.3g}, {high:.3g}]" for name, (v, low, high) in claim.each.items()]
+            rows.append([f"`{claim.id}`", "; ".join(values)])
     return markdown(["id", "network: value [95 % interval within it]"], rows)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--mechanism", type=Path, help="mechanism.csv of `lapsus analyse --swapping -o FOLDER`")
-    parser.add_argument("--claims", type=Path, help="what `lapsus reproduce --claims-only --json` printed")
-    parser.add_argument("--persistent", type=Path, help="the same with --set persistent")
     given = parser.parse_args()
     if given.mechanism:
         rows = pd.read_csv(given.mechanism)
@@ -206,13 +217,11 @@ def main() -> None:
         put(DOCS / "mechanism.md", "over networks", over_networks(rows))
     put(DOCS / "claims.md", "rules", rules())
     put(DOCS / "claims.md", "changes", changes())
-    for name, path in (("results", given.claims), ("persistent", given.persistent)):
-        if path:
-            claims = json.loads(path.read_text(encoding="utf-8"))
-            put(DOCS / "claims.md", name, results(claims))
-            put(DOCS / "claims.md", f"{name} by network", each(claims))
-    if given.persistent:
-        beside(DOCS / "claims.md", "persistent", "results")
+    for name, recipe in (("results", "paper"), ("persistent", "persistent")):
+        claims = judged(recipe)
+        put(DOCS / "claims.md", name, results(claims))
+        put(DOCS / "claims.md", f"{name} by network", each(claims))
+    beside(DOCS / "claims.md", "persistent", "results")
 
 
 if __name__ == "__main__":

@@ -11,16 +11,11 @@ from lapsus.errors import LapsusError
 from lapsus.paper.verdicts import criteria
 from lapsus.statistics.intervals import Interval
 
-__all__ = ["COLUMNS", "Recorded", "recorded", "statistic_digest", "studies_folder"]
+__all__ = ["COLUMNS", "Recorded", "recorded", "statistic_digest"]
 
 # claim → names of the networks of a unit, joined by " + " → value, low, high.
 Recorded = dict[str, dict[str, Interval]]
 COLUMNS = ("recipe", "claim", "networks", "value", "low", "high", "statistic")
-
-
-def studies_folder() -> Path:
-    """Where the tables of the studies are (docs/ensembles.md)."""
-    return Path(str(files("lapsus.paper") / "studies"))
 
 
 def statistic_digest(id: str) -> str:
@@ -30,7 +25,7 @@ def statistic_digest(id: str) -> str:
 
 def recorded(recipe: str, path: str | Path | None = None) -> Recorded:
     """The rows of a recipe in a table of claims, by default the one that ships; none where there is no table."""
-    path = Path(path) if path is not None else studies_folder() / "claims.csv"
+    path = Path(path) if path is not None else Path(str(files("lapsus.paper") / "studies" / "claims.csv"))
     if not path.is_file():
         return {}
     try:
