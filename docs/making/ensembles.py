@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 from matplotlib import pyplot as plt
 from scipy import stats
-from tables import STUDIES, markdown, put
+from tables import STUDIES, markdown, put, threshold
 
 from lapsus.analysis.procrustes import compare_groups
 from lapsus.files import write_figure
@@ -77,8 +77,7 @@ def claims(recipes: list[str], needed: list[str] | None = None) -> str:
             held = round(claim.holding * len(each))
             interval = f" [{number(claim.low)}, {number(claim.high)}]" if claim.low is not None else ""
             cells.append(f"{claim.verdict}, {held} of {len(each)}: {number(claim.value)}{interval}")
-        limit = f"> {rule['above']:g}" if "above" in rule else f"< {rule['below']:g}"
-        rows.append([f"`{id}`", limit, *cells])
+        rows.append([f"`{id}`", threshold(rule), *cells])
     return markdown(["claim", "holds if", *recipes], rows)
 
 

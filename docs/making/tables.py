@@ -146,14 +146,18 @@ def over_networks(rows: pd.DataFrame) -> str:
     return markdown(header, lines)
 
 
+def threshold(rule: dict) -> str:
+    """How a claim's threshold is written on a page."""
+    return f"> {rule['above']:g}" if "above" in rule else f"< {rule['below']:g}"
+
+
 def rules() -> str:
     """What each claim is, its statistic, its threshold and why: claims.toml as a table."""
     header = ["id", "claim", "statistic", "holds if", "paper", "why this threshold"]
     rows = []
     for id, rule in criteria().items():
-        limit = f"> {rule['above']:g}" if "above" in rule else f"< {rule['below']:g}"
         paper = str(rule.get("paper", ""))
-        rows.append([f"`{id}`", rule["claim"], rule["statistic"], limit, paper, rule["reason"]])
+        rows.append([f"`{id}`", rule["claim"], rule["statistic"], threshold(rule), paper, rule["reason"]])
     return markdown(header, rows)
 
 
@@ -181,7 +185,7 @@ def results(claims: list[Claim]) -> str:
     rows, known = [], criteria()
     for claim in claims:
         rule = known[claim.id]
-        limit = f"> {rule['above']:g}" if "above" in rule else f"< {rule['below']:g}"
+        limit = threshold(rule)
         if claim.value is None:
             rows.append([f"`{claim.id}`", "–", claim.statistic, limit, "0", "–", claim.verdict])
             continue
