@@ -375,6 +375,7 @@ def test_verdicts_follow_the_interval(interval, verdict):
     assert claim.verdict == verdict and claim.id == "normal-separates"
     assert set(claim.as_dict()) == {"id", "claim", "statistic", "value", "low", "high", "paper", "verdict"} | {
         "networks",
+        "seeds",
         "holding",
         "each",
     }

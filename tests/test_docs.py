@@ -158,4 +158,5 @@ def test_tables_are_put_between_their_comments(tmp_path):
     line = tables.mechanism(pd.DataFrame([row])).splitlines()[-1]
     assert "| 20.0 [19.0, 21.0] |" in line and "| 93 % |" in line and "| stay |" in line and "swap_axis" in line
     said = tables.results([judge_networks("two-rings", {"n": (0.3, 0.2, 0.4)})])
-    assert "| `two-rings` | 0.3 | 0.2 to 0.4 | > 0.5 | 1 | 0 | does not hold |" in said and "1 does not hold" in said
+    assert "| `two-rings` | 0.3 | 0.2 to 0.4 | > 0.5 | 1 | 1 | 0 | does not hold in one seed |" in said
+    assert "In the one seed that there is: 0 hold, 1 do not, 0 undecided." in said

@@ -91,9 +91,20 @@ def test_claims_follow_the_mechanism_that_was_built_in(networks):
 def test_the_network_is_the_unit():
     one = claims.judge_networks("normal-separates", {"a": (0.9, 0.88, 0.92)})
     assert (one.verdict, one.networks, one.holding) == ("holds", 1, 1.0)
-    found = {"a": (0.95, 0.94, 0.96), "b": (0.9, 0.89, 0.91), "c": (0.6, 0.58, 0.62)}
-    three = claims.judge_networks("normal-separates", found)
-    assert (three.verdict, three.networks) == ("undecided", 3) and three.holding == pytest.approx(2 / 3)
+    values = (0.95, 0.94, 0.96), (0.9, 0.89, 0.91), (0.6, 0.58, 0.62)
+    three = claims.judge_networks("normal-separates", dict(zip(("a", "a@2", "a@3"), values)))
+    assert (three.verdict, three.networks, three.seeds) == ("undecided", 3, 3)
+    assert three.holding == pytest.approx(2 / 3)
+    # By hand: Student's interval of three values.
+    assert three.value == pytest.approx(np.mean([0.95, 0.9, 0.6]))
+    half = 4.302653 * np.std([0.95, 0.9, 0.6], ddof=1) / np.sqrt(3)
+    assert (three.low, three.high) == pytest.approx((three.value - half, three.value + half), rel=1e-5)
+    # Networks of one seed are no further units: many of them make no interval narrower.
+    alone = claims.judge_networks("normal-separates", dict(zip("abc", values)))
+    assert (alone.seeds, alone.networks, alone.low, alone.high, alone.verdict) == (1, 3, 0.58, 0.96, "undecided")
+    twice = {name: (v, v - 0.01, v + 0.01) for name, v in (("a", 0.95), ("b", 0.85), ("a@2 + b@2", 0.9))}
+    both = claims.judge_networks("normal-separates", twice)
+    assert (both.seeds, both.networks) == (2, 3) and both.low == pytest.approx(both.high) == pytest.approx(0.9)
 
     class Seed(SyntheticNetworks):
         """The first seed has both roles, the second only one of its own."""
@@ -107,7 +118,8 @@ def test_the_network_is_the_unit():
         Seed({"feature-smooth-0": "a", "feature-none": "b@2"}),
     ]
     found = {claim.id: claim for claim in claims.evaluate_claims(sets, {"fig2"})}
-    assert found["swap-function-none"].networks == 2 and found["swap-function-smooth-0"].networks == 1
+    assert found["swap-function-none"].networks == found["swap-function-none"].seeds == 2
+    assert found["swap-function-smooth-0"].networks == 1
 
 
 def test_every_claim_can_be_computed_and_belongs_to_a_figure():
@@ -116,10 +128,10 @@ def test_every_claim_can_be_computed_and_belongs_to_a_figure():
 
 
 @pytest.mark.slow
-def test_without_networks_figures_say_so_and_claims_are_undecided(tmp_path):
+def test_without_networks_figures_say_so_and_claims_are_not_tested(tmp_path):
     empty = SyntheticNetworks(())
     for claim in reproduce(empty, ["fig2", "fig3", "fig4", "windows", "cyclic", "prediction"], tmp_path):
-        assert claim.verdict == "undecided" and claim.statistic.startswith("not computed: no ")
+        assert claim.verdict == "not tested" and claim.statistic.startswith("not computed: no ")
 
 
 def test_progress_names_every_step_and_the_share_before_it(tmp_path):

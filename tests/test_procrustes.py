@@ -1,6 +1,7 @@
 """Distance of geometries: against scipy, and on geometries that are known."""
 
 import sys
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -51,6 +52,37 @@ def test_groups_that_differ_are_told_from_groups_that_do_not():
     assert (
         np.mean(np.array(p) <= 0.05) <= 0.175
     )  # 95 % of binomial(40, 0.05) are at most 4 of 40, all but 0.1 % at most 7
+
+
+def started_alike(block: np.ndarray, group: np.ndarray, effect: float, seed: int) -> np.ndarray:
+    """Distances of networks whose geometry is that of their start (block), a little of their group's, and noise."""
+    rng = np.random.default_rng(seed)
+    common, starts, groups = (rng.normal(size=(9, 40, 6)) for _ in range(3))
+    noise = 0.05 * rng.normal(size=(len(group), 40, 6))
+    return distance_matrix(list(common[0] + 0.5 * starts[block] + effect * groups[group] + noise))
+
+
+def test_networks_that_share_a_start_are_relabelled_within_it():
+    """Small marks of a group are found beside large ones of a start; where there is none, p is uniform."""
+    block, group = np.repeat(np.arange(5), 3), np.tile(np.arange(3), 5)
+    marked = started_alike(block, group, 0.2, seed=0)
+    found = compare_groups(marked, group, block)
+    assert found.p <= 0.005 and found.within < found.between and found.same_block < 0.2 * found.within
+    assert compare_groups(marked, group).p > 0.5  # a test that takes them for independent does not see it
+    null = [compare_groups(started_alike(block, group, 0.0, seed=k), group, block, repeats=99).p for k in range(1, 41)]
+    assert 0.35 < np.mean(null) < 0.65 and np.mean(np.array(null) <= 0.05) <= 0.175
+
+
+def test_the_least_p_is_that_of_all_relabellings():
+    """Against every labelling of two blocks of two, and of six networks in two groups of three."""
+    distances = RNG.uniform(0.5, 1, (6, 6))
+    distances = distances + distances.T
+    group = np.array([0, 0, 0, 1, 1, 1])
+    ways = {frozenset([chosen, frozenset(range(6)) - chosen]) for chosen in map(frozenset, combinations(range(6), 3))}
+    assert compare_groups(distances, group).least_p == pytest.approx(1 / len(ways)) == 0.1
+    block = np.array([0, 0, 1, 1, 2, 2])
+    assert compare_groups(distances, np.array([0, 1] * 3), block).least_p == pytest.approx(1 / 2**2)
+    assert compare_groups(distances, np.array([0, 1, 0, 1, 0, 2]), block).least_p == pytest.approx(1 / 2**3)
 
 
 @pytest.mark.parametrize("bad", [np.zeros((5, 3)), np.full((5, 3), np.nan), np.zeros(5)])

@@ -2,32 +2,31 @@
 
 python docs/making/ensembles.py
 
-What is between <!-- name --> and <!-- end name --> is replaced; docs/ensembles.png and ensembles-claims.png are drawn.
-benchmarks/study.py adds rows to the tables. Tables and figure of the recovery are those of docs/making/recovered.py.
+What is between <!-- name --> and <!-- end name --> is replaced; docs/ensembles.png and ensembles-claims.png are drawn
+(ensemble_figures.py). benchmarks/study.py adds rows to the tables. Tables and figure of the recovery are those of
+docs/making/recovered.py.
+
+Networks of one seed share their start, so they are alike and no further units: what is compared between recipes or
+targets that share a start is compared within seeds, and what is counted is counted over seeds.
 """
 
 import math
+import re
 from pathlib import Path
 
-import matplotlib
-
-matplotlib.use("agg")
 import numpy as np
 import pandas as pd
-from matplotlib import pyplot as plt
+from ensemble_figures import DEGREES, alignment_figure, claims_figure, plain
 from scipy import stats
-from tables import STUDIES, markdown, put, threshold
+from tables import STUDIES, markdown, put, threshold, verdict
 
 from lapsus.analysis.procrustes import compare_groups
-from lapsus.files import write_figure
 from lapsus.paper.recorded import recorded
 from lapsus.paper.roles import LABELS
-from lapsus.paper.verdicts import criteria, judge_networks
-from lapsus.plots.style import TEXT_WIDTH, colour_of, letter, style
+from lapsus.paper.verdicts import by_seed, criteria, judge_networks
 
 DOCS = Path(__file__).resolve().parents[1]
 PAGE = DOCS / "ensembles.md"
-DEGREES = (45, 75, 105, 135, 165)
 # Most networks that one would train for a statistic.
 MOST = 1000
 COUNTS = (3, 5, 10, 20)
@@ -74,31 +73,34 @@ def claims(recipes: list[str], needed: list[str] | None = None) -> str:
                 cells.append("–")
                 continue
             claim = judge_networks(id, each)
-            held = round(claim.holding * len(each))
+            held = f"{round(claim.holding * len(each))} of {len(each)}"
+            held += f" ({claim.seeds} seeds)" if 1 < claim.seeds < len(each) else ""
             interval = f" [{number(claim.low)}, {number(claim.high)}]" if claim.low is not None else ""
-            cells.append(f"{claim.verdict}, {held} of {len(each)}: {number(claim.value)}{interval}")
+            cells.append(f"{verdict(claim)}, {held}: {number(claim.value)}{interval}")
         rows.append([f"`{id}`", threshold(rule), *cells])
     return markdown(["claim", "holds if", *recipes], rows)
 
 
 def one_network(recipes: list[str]) -> str:
-    """How far one network's own verdict is from that of all of them, and how many would decide."""
+    """How far one network's own verdict is from that of all of them, and how many seeds would decide."""
     rows, known = [], criteria()
     for recipe in recipes:
         for id, each in recorded(recipe, STUDIES / "claims.csv").items():
-            if len(each) < 3:
+            values = np.array([np.mean([value for value, _, _ in own]) for own in by_seed(each).values()])
+            if len(values) < 3:
                 continue
-            values, rule = np.array([value for value, _, _ in each.values()]), known[id]
+            rule = known[id]
             limit, sign = rule.get("above", rule.get("below")), 1 if "above" in rule else -1
             within = np.mean([(high - low) / 2 for _, low, high in each.values()])
             spread = float(values.std(ddof=1))
             needed = networks_needed(spread, abs(float(values.mean()) - limit))
             beyond = int((sign * (values - limit) > 0).sum())
             ratio = number(1.96 * spread / within, ".1f") if within > 0 else "–"
-            cells = [f"{beyond} of {len(values)}", number(spread), ratio, needed]
+            towards = "for" if sign * (values.mean() - limit) > 0 else "against"
+            cells = [f"{beyond} of {len(values)}", number(spread), ratio, f"{needed}, {towards} it"]
             rows.append([recipe, f"`{id}`", *cells])
-    header = ["recipe", "claim", "networks beyond the threshold", "s.d. between networks"]
-    return markdown([*header, "over the interval within one", "networks that would decide"], rows)
+    header = ["recipe", "claim", "seeds beyond the threshold", "s.d. between seeds"]
+    return markdown([*header, "over the interval within one network", "seeds that would decide"], rows)
 
 
 def networks_needed(spread: float, gap: float) -> str:
@@ -115,25 +117,36 @@ def networks_needed(spread: float, gap: float) -> str:
 
 FIXED = "one-factor: unweighted"
 SMOOTH, NONE = "feature-smooth-2", "feature-none"
-# What differs → recipe and role of the networks that have it, and of those that have not.
+# What differs → recipe and role of the networks that have it, and of those that have not; and whether both start from
+# the same networks, so that they are compared seed by seed.
 COMPARED = {
-    "last stage, smooth 2": (("paper", SMOOTH), (FIXED, SMOOTH)),
-    "swaps while the horizon grows, smooth 2": ((FIXED, SMOOTH), ("one-factor: same-horizon", SMOOTH)),
-    "normal first weights, smooth 2": (("one-factor: normal", SMOOTH), (FIXED, SMOOTH)),
-    "normal first weights, no swaps": (("one-factor: normal", NONE), ("paper", NONE)),
-    "published recipe, smooth 2": (("as-published", SMOOTH), ("paper", SMOOTH)),
-    "published recipe, no swaps": (("as-published", NONE), ("paper", NONE)),
-    "**target**: smooth 2 or no swaps, fixed delay": (("one-factor: same-horizon", SMOOTH), ("paper", NONE)),
-    "**target**: the same, normal first weights": (("one-factor: normal", SMOOTH), ("one-factor: normal", NONE)),
-    "**target**: the same, published recipe": (("as-published", SMOOTH), ("as-published", NONE)),
-    "**target**: the same, lasting memory": (("persistent", SMOOTH), ("persistent", NONE)),
+    "last stage, smooth 2": (("paper", SMOOTH), (FIXED, SMOOTH), True),
+    "swaps while the horizon grows, smooth 2": ((FIXED, SMOOTH), ("one-factor: same-horizon", SMOOTH), True),
+    "normal first weights, smooth 2": (("one-factor: normal", SMOOTH), (FIXED, SMOOTH), False),
+    "normal first weights, no swaps": (("one-factor: normal", NONE), ("paper", NONE), False),
+    "published recipe, smooth 2": (("as-published", SMOOTH), ("paper", SMOOTH), False),
+    "published recipe, no swaps": (("as-published", NONE), ("paper", NONE), False),
+    "**target**: smooth 2 or no swaps, both after a horizon without swaps": (
+        ("one-factor: same-horizon", SMOOTH),
+        ("paper", NONE),
+        True,
+    ),
+    "**target**: smooth 2 or no swaps, normal first weights": (
+        ("one-factor: normal", SMOOTH),
+        ("one-factor: normal", NONE),
+        True,
+    ),
+    "**target**: smooth 2 or no swaps, published recipe": (("as-published", SMOOTH), ("as-published", NONE), True),
+    "**target**: smooth 2 or no swaps, lasting memory": (("persistent", SMOOTH), ("persistent", NONE), True),
     "**target**: constant 5 % or no swaps, lasting memory": (
         ("persistent", "feature-constant-05"),
         ("persistent", NONE),
+        True,
     ),
     "**target**: index-cued, 10 % or no swaps, lasting memory": (
         ("persistent", "index-constant-10"),
         ("persistent", "index-none"),
+        True,
     ),
 }
 DIFFERENCES = {
@@ -148,23 +161,35 @@ DIFFERENCES = {
 }
 
 
-def difference(first: pd.Series, second: pd.Series) -> str:
-    """Of means over networks, with Welch's interval."""
+def difference(first: pd.Series, second: pd.Series, paired: bool) -> str:
+    """Of means over networks, by seed, with Student's interval of the differences within seeds, or Welch's."""
     first, second = first.dropna(), second.dropna()
-    if min(len(first), len(second)) < 2 or first.std() + second.std() == 0:
-        return "–"
-    ends = stats.ttest_ind(first, second, equal_var=False).confidence_interval()
-    return f"{first.mean() - second.mean():+.3g} [{ends.low:.2g}, {ends.high:.2g}]"
+    if paired:
+        within = (first - second).dropna()
+        if len(within) < 2:
+            return "–"
+        mean, ends = within.mean(), stats.ttest_1samp(within, 0).confidence_interval()
+    else:
+        if min(len(first), len(second)) < 2 or first.std() + second.std() == 0:
+            return "–"
+        mean = first.mean() - second.mean()
+        ends = stats.ttest_ind(first, second, equal_var=False).confidence_interval()
+    return f"{mean:+.3g} [{ends.low:.2g}, {ends.high:.2g}]"
 
 
 def factors(members: pd.DataFrame) -> str:
     """A line a difference between two groups of networks, a column a statistic."""
     rows = []
-    for name, ends in COMPARED.items():
-        groups = [members[(members["recipe"] == recipe) & (members["role"] == role)] for recipe, role in ends]
-        if min(map(len, groups)) > 1:
-            cells = [difference(*(group[key] for group in groups)) for key in DIFFERENCES]
-            rows.append([name, " and ".join(str(len(group)) for group in groups), *cells])
+    for name, (*ends, paired) in COMPARED.items():
+        groups = [
+            members[(members["recipe"] == recipe) & (members["role"] == role)].set_index("seed")
+            for recipe, role in ends
+        ]
+        both = len(groups[0].index.intersection(groups[1].index))
+        if (both if paired else min(map(len, groups))) > 1:
+            cells = [difference(*(group[key] for group in groups), paired) for key in DIFFERENCES]
+            count = f"{both} seeds" if paired else " and ".join(str(len(group)) for group in groups)
+            rows.append([name, count, *cells])
     return markdown(["what differs", "networks", *DIFFERENCES.values()], rows)
 
 
@@ -209,14 +234,12 @@ def follows_swaps(row: pd.Series) -> float:
     return float(stats.spearmanr(*(row[one].to_numpy(float) for one in columns)).statistic)
 
 
-def plain(role: str) -> str:
-    return LABELS[role].replace(r"$\tilde\pi$", "π")
-
-
 # --- The same behaviour, the same geometry? ---
 
 
 def distances(pairs: pd.DataFrame, members: pd.DataFrame) -> str:
+    """A line a set of networks and time. Task-optimal networks, which have another objective and another start, take no
+    part where targets are compared."""
     roles = {(row["recipe"], row["network"]): row["role"] for _, row in members.iterrows()}
     rows = []
     order = {name: k for k, name in enumerate(pairs["when"].unique())}
@@ -227,32 +250,33 @@ def distances(pairs: pd.DataFrame, members: pd.DataFrame) -> str:
         if recipe == "across recipes":  # of one target: what sets networks apart is their recipe
             label = np.array([name.partition(", ")[0] for name in names])
         else:
+            names = [name for name in names if "optimal" not in roles.get((recipe, name), name)]
             label = np.array([roles.get((recipe, name), name) for name in names])
-        if len(set(label)) < 2 or max(np.unique(label, return_counts=True)[1]) < 2:
-            continue
-        at = {name: k for k, name in enumerate(names)}
-        matrix = np.full((len(names), len(names)), np.nan)
+        matrix = pd.DataFrame(np.nan, names, names)
         for row in group.itertuples():
-            matrix[at[row.first], at[row.second]] = matrix[at[row.second], at[row.first]] = row.distance
-        halves = np.nanmean(np.diag(matrix)) if np.isfinite(np.diag(matrix)).any() else math.nan
+            if row.first in matrix and row.second in matrix:
+                matrix.loc[row.first, row.second] = matrix.loc[row.second, row.first] = row.distance
+        halves, matrix = np.diag(matrix), matrix.to_numpy().copy()
         np.fill_diagonal(matrix, 0)
-        if np.isnan(matrix).any():
+        seeds = np.array([found.group(1) if (found := re.search(r"@(\d+)$", name)) else "1" for name in names])
+        if np.isnan(matrix).any() or len(set(seeds)) < 2 or len(set(label)) < 2:
             continue  # networks that were never side by side
-        found = compare_groups(matrix, label)
+        found = compare_groups(matrix, label, seeds)
         chance = group if when == "dynamics" else group[group["first"] != group["second"]]
-        numbers = (halves, found.within, found.between, chance["shuffled"].mean())
-        what = plain(cueing) if cueing in LABELS else cueing
+        numbers = (np.nanmean(halves), found.same_block, found.within, found.between, chance["shuffled"].mean())
         rows.append(
             [
                 recipe,
-                what,
-                str(len(names)),
+                plain(cueing) if cueing in LABELS else cueing,
+                f"{len(names)} of {len(set(seeds))}",
                 when,
                 *(number(v, ".2g" if v < 0.01 else ".3f") for v in numbers),
-                f"{found.p:.3f}",
+                f"{found.p:.3f} ({number(found.least_p, '.1g')})",
             ]
         )
-    return markdown(["recipe", "cueing", "networks", "when", "halves of one", "seeds", "groups", "shuffled", "p"], rows)
+    header = ["recipe", "cueing, or target", "networks of seeds", "when", "halves of one network"]
+    header += ["other group, same seed", "same group, other seed", "other group, other seed", "shuffled"]
+    return markdown([*header, "p (least possible)"], rows)
 
 
 # --- How many networks? ---
@@ -284,81 +308,6 @@ def how_many(found: pd.DataFrame) -> str:
     return markdown(header, rows)
 
 
-# --- The figure ---
-
-
-def figure(members: pd.DataFrame, found: pd.DataFrame) -> None:
-    recipes = [name for name in ("paper", "persistent") if name in set(members["recipe"])]
-    with style():
-        fig, axes = plt.subplots(1, len(recipes) + 1, figsize=(TEXT_WIDTH, 2.4), layout="constrained")
-        for ax, recipe in zip(axes, recipes):
-            own = members[(members["recipe"] == recipe) & members["role"].str.startswith("feature")]
-            for role, group in own[own["before_45"].notna()].groupby("role", sort=False):
-                if len(group) < 2:
-                    continue
-                for k, (_, row) in enumerate(group.iterrows()):
-                    values = [row[f"before_{d}"] for d in DEGREES]
-                    ax.plot(DEGREES, values, ".-", color=colour_of(role), lw=0.8, label=None if k else plain(role))
-            ax.set(ylim=(0, 1.03), xticks=DEGREES, xlabel="probe distance (°)", title=f"{recipe} set")
-        axes[0].set_ylabel("alignment before the cue")
-        fig.legend(*axes[0].get_legend_handles_labels(), loc="outside upper left", ncols=4)
-        ax, counts = axes[-1], np.arange(2, 31)
-        shown = found[found["recipe"] == recipes[-1]]
-        for row in shown.itertuples():
-            if row.statistic in ("aligned_before", "aligned_after", "sigmoid_gain", "carried_by_x", "median_error"):
-                half = stats.t.ppf(0.975, counts - 1) * row.sd / np.sqrt(counts)
-                ax.plot(counts, half, label=NAMES[row.statistic])
-        ax.set(yscale="log", xlabel="networks trained", ylabel="half width of the 95 % interval")
-        ax.set(title=f"{recipes[-1]} set", ylim=(None, 300))
-        ax.legend(loc="upper right")
-        for one, text in zip(axes, "ABC"):
-            letter(one, text)
-        write_figure(DOCS / "ensembles.png", fig, dpi=200)
-        plt.close(fig)
-
-
-SHOWN = {
-    "index-rise-05": "index-cued, 5 % swaps:\nrise in the cue",
-    "index-rise-only": "index-cued: rise\nonly with swaps",
-    "feature-rise-smooth": "smooth 2: sigmoid's gain\n(Table 1)",
-    "feature-rise-only": "feature-cued: rise\nonly with smooth swaps",
-    "close-more-aligned": "alignment before the cue,\n45° minus 165°",
-    "after-cue": "way to the error\nafter the cue",
-    "dice-after-cue": "outcome fixed\nat cue offset",
-    "alignment-predicts-swaps": "single trials: odds ratio\nof a swap",
-}
-
-
-def claims_figure(recipes: list[str]) -> None:
-    """Each network a dot, with the interval within it; dashed is the threshold, on whose grey side a claim fails."""
-    found, known = {recipe: recorded(recipe, STUDIES / "claims.csv") for recipe in recipes}, criteria()
-    with style():
-        fig, axes = plt.subplots(2, 4, figsize=(TEXT_WIDTH, 3.6), layout="constrained")
-        for ax, (id, title) in zip(axes.flat, SHOWN.items()):
-            rule, place, ticks = known[id], 0.0, {}
-            for recipe in recipes:
-                each = list(found[recipe].get(id, {}).values())
-                if not each:
-                    continue
-                at = place + np.arange(len(each)) * 0.5
-                value, low, high = np.array(each).T
-                ax.errorbar(
-                    at, value, [value - low, high - value], fmt=".", ms=4, lw=0.8, color=f"C{recipes.index(recipe)}"
-                )
-                ticks[float(at.mean())] = recipe.replace("-", "-\n") + f"\n({len(each)})"
-                place = at[-1] + 1.5
-            limit = rule.get("above", rule.get("below"))
-            ax.axhline(limit, color="k", lw=0.6, ls="--")
-            low, high = ax.get_ylim()
-            edge = 0.12 * (max(high, limit) - min(low, limit))
-            low, high = min(low, limit - edge), max(high, limit + edge)
-            ax.axhspan(*((low, limit) if "above" in rule else (limit, high)), color="0.92", zorder=0)
-            ax.set(ylim=(low, high), xlim=(-0.8, place - 0.7), title=title)
-            ax.set_xticks(list(ticks), list(ticks.values()), fontsize=5)
-        write_figure(DOCS / "ensembles-claims.png", fig, dpi=200)
-        plt.close(fig)
-
-
 def main() -> None:
     members, kept, pairs = table("members"), table("claims"), table("distances")
     if len(kept):
@@ -376,7 +325,7 @@ def main() -> None:
         put(PAGE, "trained", trained(members))
         if "before_45" in members:
             put(PAGE, "alignment", alignment(members))
-            figure(members, found)
+            alignment_figure(members, found)
     if len(pairs):
         put(PAGE, "distances", distances(pairs, members))
 

@@ -19,7 +19,7 @@ import pandas as pd
 from lapsus.analysis.synthetic import MECHANISMS
 from lapsus.paper.claims import CLAIMS
 from lapsus.paper.recorded import recorded
-from lapsus.paper.verdicts import Claim, criteria, judge_networks, not_computed
+from lapsus.paper.verdicts import Claim, count, criteria, judge_networks, not_computed
 from lapsus.statistics.random_effects import ensemble_mean
 from lapsus.training.experiment import set_of
 
@@ -180,22 +180,25 @@ def judged(recipe: str) -> list[Claim]:
 
 
 def results(claims: list[Claim]) -> str:
-    """The verdicts with values, intervals and the number of networks that each rests on."""
-    header = ["id", "value", "95 % interval", "holds if", "networks", "of which hold alone", "verdict"]
+    """The verdicts with values, intervals and the numbers of networks and seeds that each rests on."""
+    header = ["id", "value", "95 % interval", "holds if", "seeds", "networks", "of which hold alone", "verdict"]
     rows, known = [], criteria()
     for claim in claims:
         rule = known[claim.id]
         limit = threshold(rule)
         if claim.value is None:
-            rows.append([f"`{claim.id}`", "–", claim.statistic, limit, "0", "–", claim.verdict])
+            rows.append([f"`{claim.id}`", "–", claim.statistic, limit, "0", "0", "–", claim.verdict])
             continue
         interval = f"{claim.low:.3g} to {claim.high:.3g}"
         alone = f"{round((claim.holding or 0) * claim.networks)}"
-        numbers = [f"{claim.value:.3g}", interval, limit, str(claim.networks), alone]
-        rows.append([f"`{claim.id}`", *numbers, claim.verdict])
-    verdicts = [claim.verdict for claim in claims]
-    count = ", ".join(f"{verdicts.count(name)} {name}" for name in ("holds", "does not hold", "undecided"))
-    return f"{markdown(header, rows)}\n\n{len(claims)} claims: {count}."
+        numbers = [f"{claim.value:.3g}", interval, limit, str(claim.seeds), str(claim.networks), alone]
+        rows.append([f"`{claim.id}`", *numbers, verdict(claim)])
+    return f"{markdown(header, rows)}\n\n{count(claims)}"
+
+
+def verdict(claim: Claim) -> str:
+    """With a word where it is that of one seed."""
+    return f"{claim.verdict} in one seed" if claim.seeds == 1 and claim.verdict != "undecided" else claim.verdict
 
 
 def each(claims: list[Claim]) -> str:

@@ -5,6 +5,7 @@ scale: what is left after the best of these is the distance (Schönemann, Psycho
 It is symmetric, 0 for the same geometry and 1 for geometries that share nothing.
 """
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -54,29 +55,68 @@ def shuffled_distance(means: list[np.ndarray], seed: int = 0) -> float:
 
 @dataclass(frozen=True)
 class GroupTest:
-    """within: mean distance of networks of the same group (seeds of one recipe); between: of different groups; p: share
-    of relabellings of networks whose between - within is at least as large."""
+    """within: mean distance of networks of the same group and different blocks; between: of different groups and
+    blocks; same_block: of different groups and the same block (NaN where no block has two). p: share of relabellings
+    whose between - within is at least as large; least_p: the smallest that so few networks can give."""
 
     within: float
     between: float
+    same_block: float
     p: float
+    least_p: float
     networks: int
 
 
-def compare_groups(distances: np.ndarray, group: np.ndarray, repeats: int = 999, seed: int = 0) -> GroupTest:
-    """Do networks of different groups differ more than seeds of one group do? distances [network, network] of any kind,
-    group [network]; networks are what is relabelled."""
+def compare_groups(
+    distances: np.ndarray, group: np.ndarray, block: np.ndarray | None = None, repeats: int = 999, seed: int = 0
+) -> GroupTest:
+    """Do networks of different groups differ more than networks of one group do? distances [network, network] of any
+    kind, group [network].
+
+    Networks of one block [network] (a seed, whose networks share their start) are alike for that reason: their
+    distances do not count, and networks are relabelled within blocks. Without blocks every network is its own, and all
+    are relabelled.
+    """
     group, distances = np.asarray(group), np.asarray(distances)
-    if len(distances) != len(group) or len(np.unique(group)) < 2 or np.unique(group, return_counts=True)[1].max() < 2:
-        raise LapsusError("Comparing groups needs two groups of networks, one of them with two networks at least.")
-    rng, pairs = np.random.default_rng(seed), np.triu_indices(len(group), 1)
-    of_pairs = distances[pairs]
+    blocks = np.arange(len(group)) if block is None else np.asarray(block)
+    if not len(distances) == len(group) == len(blocks):
+        raise LapsusError("Comparing groups needs a group, and a block if there are any, of every network.")
+    pairs = np.triu_indices(len(group), 1)
+    apart, of_pairs = blocks[pairs[0]] != blocks[pairs[1]], distances[pairs]
 
     def split(labels: np.ndarray) -> tuple[float, float]:
         same = labels[pairs[0]] == labels[pairs[1]]
-        return float(of_pairs[same].mean()), float(of_pairs[~same].mean())
+        return float(of_pairs[same & apart].mean()), float(of_pairs[~same & apart].mean())
 
-    within, between = split(group)
-    drawn = np.array([np.subtract(*split(rng.permutation(group))[::-1]) for _ in range(repeats)])
-    p = float((1 + (drawn >= between - within - 1e-12).sum()) / (1 + repeats))
-    return GroupTest(within, between, p, len(group))
+    same = group[pairs[0]] == group[pairs[1]]
+    if not (same & apart).any() or not (~same & apart).any():
+        raise LapsusError("Comparing groups needs two groups of networks, one of them with two networks at least.")
+    exchanged = [np.flatnonzero(blocks == one) for one in np.unique(blocks)] if block is not None else [slice(None)]
+    rng = np.random.default_rng(seed)
+    (within, between), as_large = split(group), 0
+    for _ in range(repeats):
+        labels = group.copy()
+        for own in exchanged:
+            labels[own] = rng.permutation(labels[own])
+        as_large += np.subtract(*split(labels)[::-1]) >= between - within - 1e-12
+    p = (1 + int(as_large)) / (1 + repeats)
+    inside = of_pairs[~same & ~apart]
+    return GroupTest(
+        within,
+        between,
+        float(inside.mean()) if len(inside) else float("nan"),
+        p,
+        _least_p(group, exchanged),
+        len(group),
+    )
+
+
+def _least_p(group: np.ndarray, exchanged: list) -> float:
+    """One over the number of ways to part the networks; groups of one size may change places."""
+    ways = 1.0
+    for own in exchanged:
+        counts = np.unique(group[own], return_counts=True)[1]
+        ways *= math.factorial(int(counts.sum())) / math.prod(math.factorial(int(k)) for k in counts)
+    profile = [tuple(np.sum(group[own] == one) for own in exchanged) for one in np.unique(group)]
+    alike = math.prod(math.factorial(profile.count(one)) for one in set(profile))
+    return alike / ways

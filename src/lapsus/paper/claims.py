@@ -94,8 +94,8 @@ def evaluate_claims(
     recorded: Recorded | None = None,
     progress: Callable[[str], None] = lambda name: None,
 ) -> list[Claim]:
-    """Every claim (of the named figures) in the order of claims.toml; one that lacks a network or trials is undecided
-    and says why.
+    """Every claim (of the named figures) in the order of claims.toml; one that lacks a network or trials is not
+    tested and says why.
 
     networks: one set, or several (seeds). No network counts twice: where a seed lacks a role, it adds no unit.
     values: a file in which the values of networks are kept as they come, so that a run that was cut goes on from it.
@@ -114,14 +114,13 @@ def evaluate_claims(
         used: set[str] = set()
         for one in sets:
             for roles in test.units:
-                sources = {one.sources.get(role, role) for role in roles}
-                there = {one.sources[role] for role in roles if role in one.sources}
-                if there & used:
+                there = one.names(roles)
+                if used.intersection(there):
                     continue
                 compute = partial(test.compute, one, *roles)
                 try:
-                    each[" + ".join(sorted(sources))] = kept.value(id, one, roles, compute)
-                    used |= there
+                    each[" + ".join(there)] = kept.value(id, one, roles, compute)
+                    used.update(there)
                 except LapsusError as reason:
                     reasons.append(str(reason))
         for name, value in (recorded or {}).get(id, {}).items():

@@ -41,7 +41,7 @@ class Kept:
         if self.path is None:
             return compute()
         at = "" if networks.delay is None else f" at a delay of {networks.delay}"
-        name = f"{id}: {' + '.join(sorted(networks.sources.get(role, role) for role in roles))}{at}"
+        name = f"{id}: {' + '.join(networks.names(roles))}{at}"
         made_of = _digest(id, networks, roles)
         if name not in self.known or self.known[name].made_of != made_of:
             self.known[name] = Value(compute(), made_of)

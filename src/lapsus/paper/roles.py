@@ -191,6 +191,10 @@ class Networks:
     def __contains__(self, role: str) -> bool:
         return role in self.loaders
 
+    def names(self, roles: Iterable[str]) -> list[str]:
+        """Of the networks that play these roles, as far as there are any, in alphabetical order."""
+        return sorted({self.sources.get(role, role) for role in roles if role in self.loaders})
+
     def model(self, role: str) -> Model:
         """The network of a role, opened once."""
         if role not in self.loaders:

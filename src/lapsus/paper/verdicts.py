@@ -1,6 +1,7 @@
 """The paper's claims and the rule that decides them; thresholds and their reasons are in claims.toml."""
 
 import math
+import re
 import tomllib
 from dataclasses import asdict, dataclass, field, replace
 from importlib.resources import files
@@ -11,16 +12,16 @@ from lapsus.errors import LapsusError
 from lapsus.statistics.intervals import Interval
 from lapsus.statistics.random_effects import ensemble_mean
 
-__all__ = ["Claim", "criteria", "describe", "judge", "judge_networks", "not_computed"]
+__all__ = ["Claim", "by_seed", "count", "criteria", "describe", "judge", "judge_networks", "not_computed"]
 
 
 @dataclass(frozen=True)
 class Claim:
     """One line of the table: what is claimed, the statistic with its 95 % interval, the paper's value, the verdict.
 
-    networks: on how many networks it rests; with several, value and interval are those of the mean over them, and
-    holding is the share of networks whose own interval is beyond the threshold; each: their own values and intervals,
-    by name.
+    networks: on how many networks it rests, and of how many seeds these are; with several seeds, value and interval are
+    those of the mean over them. holding: the share of networks whose own interval is beyond the threshold; each: their
+    own values and intervals, by name.
     """
 
     id: str
@@ -32,6 +33,7 @@ class Claim:
     paper: float | None
     verdict: str
     networks: int = 1
+    seeds: int = 1
     holding: float | None = None
     each: dict[str, Interval] = field(default_factory=dict)
 
@@ -63,21 +65,34 @@ def judge(id: str, value: float, low: float, high: float) -> Claim:
     )
 
 
+def by_seed(found: dict[str, Interval]) -> dict[str, list[Interval]]:
+    """The values of the networks of each seed; a name ends with its seed (NAME@2), or is of seed 1."""
+    seeds: dict[str, list[Interval]] = {}
+    for names, one in found.items():
+        own = {match.group(1) if (match := re.search(r"@(\d+)$", name)) else "1" for name in names.split(" + ")}
+        seeds.setdefault(" and ".join(sorted(own)), []).append(one)
+    return seeds
+
+
 def judge_networks(id: str, found: dict[str, Interval]) -> Claim:
-    """The verdict on several networks, by name: the network is the unit, so the interval is Student's of the mean over
-    them."""
-    single = [judge(id, *one) for one in found.values()]
-    if len(single) == 1:
-        return replace(single[0], holding=float(single[0].verdict == "holds"), each=found)
-    over = ensemble_mean(np.array([value for value, _, _ in found.values()]))
-    holding = float(np.mean([one.verdict == "holds" for one in single]))
-    return replace(judge(id, over.mean, over.low, over.high), networks=len(found), holding=holding, each=found)
+    """The verdict on several networks, by name. Networks of one seed share their start and are alike, so they count
+    once, by their mean, and the interval is Student's over seeds. Where there is one seed it holds the intervals of all
+    its networks."""
+    holding = float(np.mean([judge(id, *one).verdict == "holds" for one in found.values()]))
+    seeds = [np.array(own) for own in by_seed(found).values()]
+    if len(seeds) == 1:
+        value, low, high = seeds[0][:, 0].mean(), seeds[0][:, 1].min(), seeds[0][:, 2].max()
+    else:
+        over = ensemble_mean(np.array([own[:, 0].mean() for own in seeds]))
+        value, low, high = over.mean, over.low, over.high
+    return replace(judge(id, value, low, high), networks=len(found), seeds=len(seeds), holding=holding, each=found)
 
 
 def not_computed(id: str, reason: str) -> Claim:
-    """A claim that could not be tested: undecided, and the statistic says why."""
+    """A claim that could not be tested; the statistic says why."""
     rule = criteria()[id]
-    return Claim(id, rule["claim"], f"not computed: {reason}", None, None, None, rule.get("paper"), "undecided")
+    said = f"not computed: {reason}"
+    return Claim(id, rule["claim"], said, None, None, None, rule.get("paper"), "not tested", networks=0, seeds=0)
 
 
 def describe(claims: list[Claim]) -> str:
@@ -89,12 +104,23 @@ def describe(claims: list[Claim]) -> str:
         value = "-" if claim.value is None else f"{claim.value:.4g} [{claim.low:.4g}, {claim.high:.4g}]"
         paper = "" if claim.paper is None else f"{claim.paper:.4g}"
         over = f" ({claim.holding:.0%} of {claim.networks} networks)" if claim.networks > 1 else ""
+        over += ", one seed" if claim.seeds == 1 else ""
         lines.append(
             f"{claim.id:<26} {value:<28} {paper:>9}  {claim.verdict:<14} {claim.claim}; {claim.statistic}{over}"
         )
-    count = {
-        verdict: sum(claim.verdict == verdict for claim in claims)
-        for verdict in ("holds", "does not hold", "undecided")
-    }
-    lines += ["", ", ".join(f"{number} {verdict}" for verdict, number in count.items()) + f" of {len(claims)} claims."]
-    return "\n".join(lines)
+    return "\n".join([*lines, "", count(claims)])
+
+
+def count(claims: list[Claim]) -> str:
+    """How many claims have which verdict: over several seeds, and in the one that there is."""
+    parts = [f"{len(claims)} claims."]
+    for where, own in (
+        ("Over several seeds", [claim.verdict for claim in claims if claim.seeds > 1]),
+        ("In the one seed that there is", [claim.verdict for claim in claims if claim.seeds == 1]),
+    ):
+        if own:
+            held, not_held, open_ = (own.count(verdict) for verdict in ("holds", "does not hold", "undecided"))
+            parts.append(f"{where}: {held} hold, {not_held} do not, {open_} undecided.")
+    if untested := sum(claim.seeds == 0 for claim in claims):
+        parts.append(f"Not tested: {untested}.")
+    return " ".join(parts)
