@@ -1,5 +1,6 @@
 """Sweeps on this machine: what a file asks for, what a folder says, and that nothing is lost when anything dies."""
 
+import errno
 import json
 import os
 import random
@@ -21,7 +22,7 @@ from lapsus.sweep import Pool, Sweep, plan_sweep, read_sweep
 from lapsus.sweep.collected import collect
 from lapsus.sweep.holders import Busy, claim, live
 from lapsus.sweep.member import run_member
-from lapsus.sweep.plan import _folder_name, _slug
+from lapsus.sweep.plan import _folder_name, slug
 from lapsus.sweep.status import describe, summary
 
 
@@ -98,6 +99,11 @@ def test_subjects_become_targets(tmp_path):
     assert len(told) == 2 and first < 0.05 and abs(second - 0.3) < 0.12
     assert [setting.subject for setting in sweep.plan.settings.values()] == ["anna", "b/ö"]
     assert fitted_targets(described, tmp_path / "out", told.append) == targets and len(told) == 2
+    table = (tmp_path / fields["subjects"]["trials"]).read_text().replace("b/ö", "Anna")
+    (tmp_path / "alike.csv").write_text(table)
+    with pytest.raises(LapsusError, match="subjects 'anna' and 'Anna' would share the name of a folder"):
+        alike = {"subjects": fields["subjects"] | {"trials": "alike.csv"}}
+        fitted_targets(read_sweep(write_sweep(tmp_path, **alike)), tmp_path / "out")
     with pytest.raises(LapsusError, match="has no subject 'carl'; it has anna"):
         only = {"subjects": fields["subjects"] | {"only": ["carl"]}}
         fitted_targets(read_sweep(write_sweep(tmp_path, **only)), tmp_path / "out")
@@ -114,13 +120,20 @@ def test_subjects_become_targets(tmp_path):
         ({"vary": {"network.units": [6]}, "member": [{"set": {}}]}, "either factorial or listed"),
         ({"vary": {"stage.7.updates": [6]}}, "stages are numbered 0 to 0"),
         ({"vary": {"nonsense": [6]}}, "^tiny_nonsense-6: nonsense is not a known key"),
-        ({"vary": {"seed": [7, 8]}}, "does not vary `seed`: `seeds` says"),
-        ({"member": [{"set": {"name": "x"}}]}, "does not vary `name`"),
+        ({"vary": {"seed": [7, 8]}}, "does not vary seed: the key seeds says"),
+        ({"member": [{"set": {"name": "x"}}]}, "does not vary name"),
+        ({"seed": 3}, "toml: seed is not a known key. Did you mean seeds"),
+        ({"seeds": True}, r"toml: seeds are a number from 1 .*, not True\.$"),
+        ({"vary": {"start_from": ["nothere"]}}, "tiny starts from nothere, which is no experiment file, run folder or"),
         ({"measure": {"questions": ["when"]}}, "no question 'when'; there are commitment"),
         ({"experiment": "no-such"}, "There is no experiment file no-such"),
         ({"member": [{"name": "a", "set": {}}, {"name": "a", "set": {"task.delay": 2}}]}, "would be called a;"),
         ({"member": [{"name": "../a"}]}, "member.0.name = '../a' is not right: letters, digits and"),
-        ({"measure": {"evaluation": {"conditions": 1}}}, "measure.evaluation.conditions = 1 is not right"),
+        (
+            {"measure": {"evaluation": {"conditions": 1}}},
+            r"toml: measure.evaluation.conditions = 1 is not right: [^.]*\.$",
+        ),
+        ({"measure": {"evaluation": {"conditions": 10**8, "trials": 4}}}, "measure.evaluation needs 2 to 100,000,000"),
         ({"measure": {"evaluation": {"conditons": 9}}}, "measure.evaluation.conditons is .* Did you mean conditions"),
         ({"changes": {"name": "a/b"}}, "a/b-1 cannot be the name of a folder; give the experiment another name"),
         ({"changes": {"name": "../../e"}}, "cannot be the name of a folder"),
@@ -135,7 +148,7 @@ def test_mistakes_in_a_sweep_file_are_one_sentence(tmp_path, fields, message):
 def test_names_hold_what_files_and_links_take_and_numbers_keep_their_sign(tmp_path):
     sweep = made(tmp_path, changes={"name": "my net #1"}, vary={"stage.0.clip": [1.0, 0.5], "noise.first": [0.3]})
     assert list(sweep.plan.members) == ["my-net-1_clip-1.0_first-0.3-1", "my-net-1_clip-0.5_first-0.3-1"]
-    assert _slug(-6) == "-6" and _slug("-a-") == "a" and _slug(0.5) == "0.5"
+    assert slug(-6) == "-6" and slug("-a-") == "a" and slug(0.5) == "0.5"
     assert _folder_name("сеть") == _folder_name("сеть") != _folder_name("нейрон")
 
 
@@ -183,6 +196,12 @@ def test_a_damaged_manifest_says_so_and_is_made_again(tmp_path):
     assert made(tmp_path).hash == sweep.hash
     with pytest.raises(LapsusError, match="does not exist"):
         Sweep(tmp_path / "nowhere")
+    # Networks that are there do not become those of another file because nothing says what they are.
+    run_member(sweep, "tiny-1")
+    (sweep.path / "manifest.json").write_text("{")
+    with pytest.raises(LapsusError, match="tiny-1"):
+        made(tmp_path, changes={"behaviour": {"kind": "bns", "swap": {"kind": "constant", "p": 0.45}}})
+    assert made(tmp_path).states().done == ["tiny-1"]
 
 
 # --- Claims ---
@@ -254,6 +273,53 @@ def test_failures_are_entered_counted_and_forgotten_on_request(tmp_path):
     assert {"members": 2, "done": 0, "failed": 1, "running": 0}.items() <= summary(sweep).items()
     assert "first-1 was given up after 2 tries" in describe(sweep) and "finite number" in describe(sweep)
     assert sweep.forget_failures() == 1 and sweep.states().ready == ["first-1"]
+
+
+def test_a_start_that_cannot_be_measured_keeps_nobody_from_starting(tmp_path, monkeypatch):
+    """Its weights are there, and that is all that others need."""
+    sweep = made(tmp_path, start={}, tries=1)
+
+    def measure(model, wanted, threads):
+        if wanted is sweep.plan.start_measure:
+            raise LapsusError("It cannot be measured.")
+        return {}
+
+    monkeypatch.setattr("lapsus.sweep.member.measure", measure)
+    assert sweep.plan.starts == {"first"} and sweep.states().waiting == ["tiny-1"]
+    pool = Pool(sweep, 1)
+    assert run_member(sweep, "first-1").kind == "failed" and sweep.trained("first-1")
+    pool._ended("first-1", "failed", "")
+    assert list(pool.ready) == ["first-1", "tiny-1"] and not pool.blocked
+    states = sweep.states()
+    assert (states.failed, states.ready, states.blocked) == (["first-1"], ["tiny-1"], [])
+    assert run_member(sweep, "tiny-1").kind == "done"
+
+
+def test_a_full_disk_is_no_failure_of_a_member(tmp_path, monkeypatch):
+    """Every member would meet it: the sweep stops, nothing is given up, and with room the same command goes on."""
+    sweep = made(tmp_path, seeds=2)
+
+    def full(step, path, detail):
+        if step == "write":
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("lapsus.files.writing.watcher", full)
+    outcome = run_member(sweep, "tiny-1")
+    assert outcome.kind == "no room" and "No space left" in outcome.reason and not sweep.failures("tiny-1")
+    monkeypatch.setattr("lapsus.files.writing.watcher", None)
+    pool = Pool(sweep, 1)
+    pool._ended("tiny-1", outcome.kind, outcome.reason)
+    with pytest.raises(LapsusError, match=r"No space left.* With room there, the same command goes on"):
+        pool.run()
+    assert sweep.states().ready == ["tiny-1", "tiny-2"] and run_member(sweep, "tiny-1").kind == "done"
+
+
+def test_weights_of_a_start_that_do_not_fit_are_said_before_the_sweep_is_made(tmp_path):
+    run = Run.create(tmp_path / "small", read_experiment(TINY | {"network": TINY["network"] | {"units": 6}}))
+    train(run, steps=1, progress=False)
+    write_sweep(tmp_path, changes={"start_from": "small"})
+    assert "tiny" in lapsus("sweep", "sweep.toml", "-o", "out", cwd=tmp_path, code=2)
+    assert not (tmp_path / "out").exists()
 
 
 def test_measuring_more_does_not_train_again(tmp_path):

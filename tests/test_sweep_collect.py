@@ -65,6 +65,7 @@ def test_the_command_writes_tables_and_a_page(made_up, capsys):
 def test_angles_are_degrees_on_the_page_and_radians_in_the_table():
     key = "evaluation.median_error"
     members = pd.DataFrame({"member": ["a-1", "a-2"], "setting": "a", "done": True, key: np.radians([5.0, 7.0])})
+    members["start"] = False
     row = {"setting": "a", "statistic": key, "between": np.radians(2.0), "units": 2, "outliers": ""}
     row |= {"mean": np.radians(6.0), "low": np.radians(4.5), "high": np.radians(7.5)}
     given_up = {"a-3": "no <b>finite"}
@@ -93,6 +94,29 @@ def test_claims_over_sets_of_networks():
     assert by_subject["units"].tolist() == [2, 2] and by_subject["subject"].tolist() == ["ann", "bob"]
     (found,) = claims_over_networks(table).to_dict("records")
     assert found["units"] == 4 and found["share_that_holds"] == 0.5 and found["low"] < 0.875 < found["high"]
+
+
+def test_what_others_start_from_is_in_the_table_and_not_in_the_pictures(tmp_path, capsys, monkeypatch):
+    """It does another task; and claims that were tested before do not stay beside tables of other networks."""
+    path = write_sweep(tmp_path, start={}, seeds=2)
+    sweep = Sweep.make(tmp_path / "out", plan_sweep(read_sweep(path), tmp_path / "out"))
+    for name in sweep.plan.members:
+        make_folder(sweep.run_folder(name))
+        write_json(sweep.measures_file(name), {"evaluation": {"excess": 77.0 if "first" in name else 0.05}})
+    monkeypatch.setattr("lapsus.sweep.collected.finished_runs", lambda folder, trust: {})
+    folder = make_folder(sweep.path / "collected")
+    (folder / "claims.csv").write_text("of another time")
+    app(["sweep", "collect", str(sweep.path), "--claims"], standalone_mode=False)
+    assert "No member plays a part in a claim" in capsys.readouterr().err and not (folder / "claims.csv").exists()
+    page, table = (folder / "index.html").read_text(), pd.read_csv(folder / "members.csv")
+    assert table.set_index("member")["start"].to_dict() == {
+        "first-1": True,
+        "tiny-1": False,
+        "first-2": True,
+        "tiny-2": False,
+    }
+    assert page.count("<circle") == 2 and "77" not in page and "study: 2 networks" in page
+    assert "2 of 2 networks are done, in 1 settings. 2 of 2 that they start from are done." in page
 
 
 def test_an_empty_sweep_collects_to_empty_tables(tmp_path):

@@ -177,6 +177,7 @@ def made_up_ensemble() -> str:
         {
             "member": f"{setting[:3]}-{seed}",
             "setting": setting,
+            "start": False,
             "done": True,
             key: 0.1 + 0.01 * seed,
             "questions.x": seed,

@@ -100,7 +100,7 @@ def _made(file: Path, output: Path | None, trust: bool) -> "Sweep":
     plan = plan_sweep(described, output, targets)
     for setting in plan.settings.values():
         check_trust(setting.table, file, trust, own=True)
-    try_settings(plan, _known_settings(output) if there else ())
+    try_settings(plan, output / "members", _known_settings(output) if there else ())
     sweep = Sweep.make(output, plan)
     starts = len({plan.start(name) for name in plan.members} - {None})
     extra = f", {starts} of them as starts of others" if starts else ""
@@ -221,22 +221,30 @@ def collect(
     trust: Trust = False,
 ) -> None:
     """One table of all members (CSV, Parquet) and one page: every statistic over members, and who stands apart."""
-    from lapsus.files import subfolder, write_text
+    from lapsus.files import remove, subfolder, write_text
     from lapsus.report.ensemble import ensemble_page
     from lapsus.sweep import Sweep
     from lapsus.sweep.collected import collect as collect_members, sweep_claims
 
     sweep = Sweep(folder)
     found = sweep_claims(sweep, trust, lambda line: typer.echo(line, err=True)) if claims else None
+    if found is not None and found.empty:
+        typer.echo("No member plays a part in a claim of the paper: tables and page are without claims.", err=True)
+        found = None
     collected = collect_members(sweep, found)
     output = subfolder(sweep.path, "collected")
     written = collected.write(output)
     if found is not None:
         write_text(output / "claims-of-networks.csv", found.drop(columns="each").to_csv(index=False))
+    else:  # those of another time may be of other networks
+        for name in ("claims.csv", "claims-of-networks.csv"):
+            remove(output / name)
     if reports:
-        _make_reports(sweep, dict.fromkeys(" ".join(collected.statistics["outliers"]).split()), trust)
+        asked = collected.statistics[~collected.statistics["setting"].isin(sweep.plan.starts)]
+        _make_reports(sweep, dict.fromkeys(" ".join(asked["outliers"]).split()), trust)
     links = {name: _link(sweep, name) for name in sweep.plan.members}
-    title = f"{sweep.plan.name}: {len(sweep.plan.members)} networks"
+    asked_for = [one for one in sweep.plan.members.values() if one.setting not in sweep.plan.starts]
+    title = f"{sweep.plan.name}: {len(asked_for)} networks"
     given_up = {name: sweep.failures(name)[-1]["reason"] for name in sweep.states().failed}
     page = ensemble_page(
         title, sweep.plan.description, collected.members, collected.statistics, collected.claims, links, given_up

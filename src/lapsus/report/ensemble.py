@@ -44,10 +44,13 @@ def ensemble_page(
     links: dict[str, str],
     given_up: dict[str, str] | None = None,
 ) -> str:
-    """The page. members has a row a member (member, setting, done, statistics …), statistics a row a setting and
+    """The page. members has a row a member (member, setting, start, done, statistics …), statistics a row a setting and
     statistic (setting, statistic, mean, low, high, between, units, outliers), links where each member's report is,
-    given_up why those failed that are not tried again."""
-    done = members[members["done"]]
+    given_up why those failed that are not tried again. Members that are there for others to start from do another task,
+    and are counted only."""
+    asked, starts = members[~members["start"]], members[members["start"]]
+    done = asked[asked["done"]]
+    statistics = statistics[~statistics["setting"].isin(starts["setting"])]
     pictures = [_picture(done, rows, str(name), links) for name, rows in statistics.groupby("statistic", sort=False)]
     headlines = [picture for picture in pictures if picture["key"] in _HEADLINES]
     folded: dict[str, list] = {}
@@ -62,7 +65,8 @@ def ensemble_page(
         "title": title,
         "description": description,
         "mark": f"{MARK} {__version__}",
-        "counts": f"{len(done)} of {len(members)} members are done, in {members['setting'].nunique()} settings.",
+        "counts": f"{len(done)} of {len(asked)} networks are done, in {asked['setting'].nunique()} settings."
+        + (f" {starts['done'].sum()} of {len(starts)} that they start from are done." if len(starts) else ""),
         "given_up": given_up or {},
         "headlines": headlines,
         "folded": folded,

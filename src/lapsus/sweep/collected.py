@@ -123,6 +123,7 @@ def collect(sweep: Sweep, claims: pd.DataFrame | None = None) -> Collected:
         "seed": pd.Series([member.seed for member in plan.members.values()], dtype=int),
     }
     told |= {key: _column([_plain(setting.varied.get(key)) for setting in settings]) for key in varied}
+    told["start"] = pd.Series([member.setting in plan.starts for member in plan.members.values()], dtype=bool)
     told["done"] = pd.Series(done, dtype=bool)
     measures = {key: _column([values.get(name) for name in names]) for key, values in found.items()}
     members = pd.DataFrame(told | measures | _claims_of(names, claims))

@@ -12,7 +12,7 @@ from typing import Any
 from lapsus.errors import LapsusError
 from lapsus.files import write_text
 from lapsus.sweep.folder import Sweep
-from lapsus.sweep.member import run_member
+from lapsus.sweep.member import NO_ROOM, run_member
 
 __all__ = ["run_on_dask"]
 
@@ -86,6 +86,11 @@ def _work(sweep: Sweep, client: Any, say: Callable[[str], None]) -> None:
                 say(f"{name} failed ({'given up' if given_up else 'tried again'}): {reason}")
                 if not given_up:
                     ready.append(name)
+                elif sweep.trained(name):  # and could not be measured: others can start from it
+                    ready.extend(held.pop(name, []))
+            elif kind == "no room":
+                client.cancel([future for _, future in calls.values()])
+                raise LapsusError(f"{reason} {NO_ROOM}")
             else:  # someone else is at it, or its worker was told to leave
                 again[name] = time.monotonic() + _PAUSE
     except KeyboardInterrupt:

@@ -17,6 +17,7 @@ import time
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from lapsus.errors import LapsusError
@@ -87,15 +88,17 @@ class Sweep:
     def make(cls, path: str | Path, plan: Plan) -> "Sweep":
         """The folder of this plan: new, or the one that is there if the plan only adds to it."""
         path = Path(path)
-        table = {"format": FORMAT, "hash": plan.hash} | plan.as_dict()
+        table = {"format": FORMAT, "hash": plan.hash} | plan.as_dict() | {"starts": sorted(plan.starts)}
         if check_place(path, "sweep"):
             try:
                 before = cls(path)
             except LapsusError:
-                before = None  # damaged: the members say by themselves whether they are of this plan
-            if before is not None:
+                before = None  # damaged
+            if before is None:
+                _check_runs(path, plan)
+            else:
                 _check_adds(before, plan)
-                if before.hash == plan.hash:
+                if before.hash == plan.hash and before.plan.starts == plan.starts:
                     return before
                 if before.plan.measure != plan.measure:
                     before.forget_failures()  # of measures that are not asked for any more
@@ -110,13 +113,15 @@ class Sweep:
 
     def measures_file(self, member: str) -> Path:
         """Its name holds the hash of how is measured: other measures are made anew, without training again."""
-        return inside(self.run_folder(member), f"measures-{self.measures_hash}.json")
+        how = self._digests[self.plan.members[member].setting in self.plan.starts]
+        return inside(self.run_folder(member), f"measures-{how}.json")
 
-    @property
-    def measures_hash(self) -> str:
-        """Eight hexadecimal digits of how is measured."""
-        text = json.dumps(self.plan.measure.model_dump(), sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()[:8]
+    @cached_property
+    def _digests(self) -> tuple[str, str]:
+        """Of how is measured: of what was asked for, and of starts."""
+        dumped = [json.dumps(one.model_dump(), sort_keys=True) for one in (self.plan.measure, self.plan.start_measure)]
+        asked, start = (hashlib.sha256(text.encode()).hexdigest()[:8] for text in dumped)
+        return asked, start
 
     def claim_file(self, member: str) -> Path:
         """Where a process says that it works on a member."""
@@ -148,6 +153,10 @@ class Sweep:
     def done(self, member: str) -> bool:
         """Whether a member is trained and measured."""
         return self.measures_file(member).is_file()
+
+    def trained(self, member: str) -> bool:
+        """Whether all its updates are made: then others can start from it, measured or not."""
+        return inside(self.run_folder(member), f"checkpoint-{self.plan.updates(member):08d}.json").is_file()
 
     def update(self, member: str) -> int:
         """Of its newest checkpoint; 0 where there is none."""
@@ -205,8 +214,8 @@ class Sweep:
             if name not in kinds:
                 kinds[name] = self._kind(name, claimed, failing)
                 start = self.plan.start(name)
-                if kinds[name] == "ready" and start is not None and (before := kind(start)) != "done":
-                    kinds[name] = "blocked" if before in ("failed", "blocked") else "waiting"
+                if kinds[name] == "ready" and start is not None and kind(start) != "done" and not self.trained(start):
+                    kinds[name] = "blocked" if kind(start) in ("failed", "blocked") else "waiting"
             return kinds[name]
 
         found: dict[str, list[str]] = {name: [] for name in States.__dataclass_fields__}
@@ -233,6 +242,14 @@ def _stems(folder: Path) -> set[str]:
         return {name.rpartition(".")[0] for name in os.listdir(folder)}
     except OSError:
         return set()
+
+
+def _check_runs(path: Path, plan: Plan) -> None:
+    """Without a manifest that says so, whether the run folders that are there are of this plan."""
+    for name in plan.members:
+        folder = inside(path, "members", name)
+        if holds(folder, "run"):
+            Run.of(folder, plan.experiment(name), trust=True)
 
 
 def _check_adds(before: Sweep, plan: Plan) -> None:

@@ -1,5 +1,6 @@
 """One member from where it stands to its end: train, measure, done. Whoever runs it, the bits are the same."""
 
+import errno
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,12 +13,15 @@ from lapsus.sweep.holders import Busy, claim
 from lapsus.sweep.measures import measure
 from lapsus.training.trainer import train
 
-__all__ = ["MemberOutcome", "run_member"]
+__all__ = ["NO_ROOM", "MemberOutcome", "no_room", "run_member"]
+
+NO_ROOM = "With room there, the same command goes on."
 
 
 @dataclass(frozen=True)
 class MemberOutcome:
-    """How far a member came: "done", "interrupted" (all is saved), "busy" (someone else works on it) or "failed"."""
+    """How far a member came: "done", "interrupted" (all is saved), "busy" (someone else works on it), "failed", or "no
+    room" (the disk is full or takes nothing, which is no fault of the member, and would be met by every other)."""
 
     kind: str
     reason: str = ""
@@ -38,6 +42,8 @@ def run_member(sweep: Sweep, name: str, threads: int = 1, stop: Callable[[], boo
     except KeyboardInterrupt:
         return MemberOutcome("interrupted")
     except Exception as error:  # whatever a user's own classes raise is a failure of this member alone
+        if no_room(error):
+            return MemberOutcome("no room", str(error))
         if isinstance(error, LapsusError):  # says by itself what is wrong
             reason, lines = str(error), sweep.last_lines(name)
         else:
@@ -46,12 +52,23 @@ def run_member(sweep: Sweep, name: str, threads: int = 1, stop: Callable[[], boo
         return MemberOutcome("failed", reason)
 
 
+def no_room(error: BaseException | None) -> bool:
+    """Whether it was raised because the disk is full, over a quota or read-only."""
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EROFS):
+            return True
+        seen.add(id(error))
+        error = error.__cause__ or error.__context__
+    return False
+
+
 def _go(sweep: Sweep, name: str, threads: int, stop: Callable[[], bool]) -> MemberOutcome:
     if sweep.done(name):
         return MemberOutcome("done")
     start = sweep.plan.start(name)
-    if start is not None and not sweep.done(start):
-        raise LapsusError(f"{name} starts from {start}, which is not done.")
+    if start is not None and not sweep.trained(start):
+        raise LapsusError(f"{name} starts from {start}, which is not trained.")
     if stop():
         return MemberOutcome("interrupted")
     run = sweep.run(name)
@@ -63,5 +80,5 @@ def _go(sweep: Sweep, name: str, threads: int, stop: Callable[[], bool]) -> Memb
         run.tidy()
     if stop():
         return MemberOutcome("interrupted")
-    write_json(sweep.measures_file(name), measure(run.model(), sweep.plan.measure, threads))
+    write_json(sweep.measures_file(name), measure(run.model(), sweep.plan.measure_of(name), threads))
     return MemberOutcome("done")

@@ -15,11 +15,12 @@ from itertools import product
 from pathlib import Path
 
 from lapsus.errors import LapsusError
-from lapsus.files import from_plain, holds
+from lapsus.files import from_plain, holds, short
+from lapsus.library.shipped import shipped
 from lapsus.sweep.sweep_file import Measure, SweepFile
 from lapsus.training.experiment import Experiment, experiment_table, read_experiment, set_field, shipped_experiments
 
-__all__ = ["Member", "Plan", "Setting", "plan_networks", "plan_sweep"]
+__all__ = ["Member", "Plan", "Setting", "plan_networks", "plan_sweep", "slug"]
 
 _LONGEST = 120
 
@@ -47,7 +48,8 @@ class Member:
 
 @dataclass(frozen=True)
 class Plan:
-    """Settings by name and members by name, each after what it starts from."""
+    """Settings by name and members by name, each after what it starts from; `starts` are settings that nobody asked
+    for but those that start from them."""
 
     name: str
     settings: dict[str, Setting]
@@ -55,6 +57,7 @@ class Plan:
     description: str = ""
     tries: int = 3
     measure: Measure = field(default_factory=Measure)
+    starts: frozenset[str] = frozenset()
 
     def experiment(self, member: str) -> Experiment:
         """All that makes this member."""
@@ -66,6 +69,15 @@ class Plan:
         one = self.members[member]
         start = self.settings[one.setting].start
         return None if start is None else f"{start}-{one.seed}"
+
+    def measure_of(self, member: str) -> Measure:
+        """What is measured of this member: of one that is there for others alone, how well it was trained."""
+        return self.start_measure if self.members[member].setting in self.starts else self.measure
+
+    @cached_property
+    def start_measure(self) -> Measure:
+        """What is measured of members that are there for others alone."""
+        return self.measure.model_copy(update={"mechanism": False, "questions": False})
 
     def updates(self, member: str) -> int:
         """Of all its stages together."""
@@ -91,7 +103,8 @@ class Plan:
         return hashlib.sha256(text.encode()).hexdigest()[:12]
 
     def as_dict(self) -> dict:
-        """The plan as a manifest keeps it: plain values, no path of this machine."""
+        """The plan as a manifest keeps it, but for `starts`, which make no member another: plain values, no path of
+        this machine."""
         return {
             "name": self.name,
             "description": self.description,
@@ -123,6 +136,7 @@ class Plan:
             from_plain(str, table["description"]),
             max(1, from_plain(int, table["tries"])),
             Measure.model_validate(table["measure"]),
+            frozenset(from_plain(list[str], table.get("starts", []))),
         )
 
 
@@ -142,12 +156,12 @@ class _Planner:
         for key in ("seed", "name"):
             if key in varied:
                 raise LapsusError(
-                    f"A sweep does not vary `{key}`: `seeds` says how many of each, names come by themselves."
+                    f"A sweep does not vary {key}: the key seeds says how many of each, names come by themselves."
                 )
         label = name or _folder_name(str(raw.get("name", source))) + "".join(
-            f"_{short}-{_slug(varied[key])}" for key, short in _short_names(list(varied)).items()
+            f"_{short}-{slug(varied[key])}" for key, short in _short_names(list(varied)).items()
         )
-        label += "" if subject is None else f"_subject-{_slug(subject)}"
+        label += "" if subject is None else f"_subject-{slug(subject)}"
         if len(label) > _LONGEST:
             label = f"{label[:80]}_{_digest(label)}"
         changes = varied | ({} if target is None else {"behaviour": target})
@@ -186,7 +200,12 @@ class _Planner:
         for path in (self.folder / source, Path(source)):
             if holds(path, "run"):
                 return None, Path(os.path.relpath(path, self.run_folder)).as_posix()
-        return None, source  # a network that ships
+        if source not in shipped():
+            raise LapsusError(
+                f"{experiment.name} starts from {short(source)}, which is no experiment file, run folder or network"
+                " that ships."
+            )
+        return None, source
 
     def add(self, setting: str, seed: int) -> None:
         """The member of this setting and seed, after those that it starts from."""
@@ -210,11 +229,13 @@ class _Planner:
 def plan_sweep(sweep: SweepFile, output: Path, targets: dict[str, dict] | None = None) -> Plan:
     """All members of a sweep whose folder will be `output`; `targets` has the fitted behaviour of each subject."""
     planner = _Planner(sweep.folder, output / "members", sweep.starts)
-    for setting, seeds in list(_settings(sweep, planner, targets)):
+    asked = list(_settings(sweep, planner, targets))
+    for setting, seeds in asked:
         for seed in seeds:
             planner.add(setting, seed)
     _check_names(planner.members)
-    return Plan(sweep.name, planner.settings, planner.members, sweep.description, sweep.tries, sweep.measure)
+    starts = frozenset(planner.settings) - {setting for setting, _ in asked}
+    return Plan(sweep.name, planner.settings, planner.members, sweep.description, sweep.tries, sweep.measure, starts)
 
 
 def plan_networks(names: list[str], seeds: int, folder: Path) -> Plan:
@@ -266,7 +287,7 @@ def _check_names(members: dict[str, Member]) -> None:
 def _short_names(keys: list[str]) -> dict[str, str]:
     """key → its last part, or all of it where two keys end alike."""
     last = [key.rsplit(".", 1)[-1] for key in keys]
-    return {key: _slug(key if last.count(end) > 1 else end) for key, end in zip(keys, last)}
+    return {key: slug(key if last.count(end) > 1 else end) for key, end in zip(keys, last)}
 
 
 def _digest(text: str) -> str:
@@ -280,7 +301,7 @@ def _folder_name(name: str) -> str:
     return plain if plain.strip("-") else _digest(name)
 
 
-def _slug(value: object) -> str:
+def slug(value: object) -> str:
     """The value in characters that every file system takes; a number keeps its sign."""
     text = value if isinstance(value, str) else json.dumps(value)
     slug = re.sub(r"[^A-Za-z0-9.+]+", "-", text).strip("-." if isinstance(value, str) else ".")

@@ -18,7 +18,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import IO
 
+from lapsus.errors import LapsusError
 from lapsus.sweep.folder import Sweep
+from lapsus.sweep.member import NO_ROOM
 
 __all__ = ["Pool", "cores", "environment"]
 
@@ -83,6 +85,7 @@ class Pool:
         # Fewer members than cores: each has what is left over.
         self.threads = max(1, cores() // self.count) if workers is None else 1
         self.stopping = self._asked = False
+        self.no_room: str | None = None  # why nothing can be written
         self._workers: dict[int, _Worker] = {}
         self._answers: queue.Queue[tuple[int, dict | None]] = queue.Queue()
         self._number = 0
@@ -111,7 +114,7 @@ class Pool:
             worker.process.kill()
 
     def run(self) -> None:
-        """Until nothing is left that could be done, or stop() was called."""
+        """Until nothing is left that could be done, or stop() was called; raises where nothing can be written."""
         looked = time.monotonic()
         try:
             while not self.stopping or self._workers:
@@ -129,6 +132,8 @@ class Pool:
                 self.shown(self, None)
         finally:
             self._kill()
+        if self.no_room is not None:
+            raise LapsusError(f"{self.no_room} {NO_ROOM}")
 
     def _hand_out(self) -> None:
         idle = [worker for worker in self._workers.values() if worker.ready and worker.member is None]
@@ -198,6 +203,9 @@ class Pool:
             self.ready.extend(self.held.pop(name, []))
         elif kind == "busy":
             self.elsewhere.add(name)
+        elif kind == "no room":
+            self.no_room = reason
+            self.stop()
         elif kind == "failed":
             if len(self.sweep.failures(name)) >= self.sweep.plan.tries:
                 self._give_up(name)
@@ -208,6 +216,9 @@ class Pool:
     def _give_up(self, name: str) -> None:
         self.failed.add(name)
         lost = self.held.pop(name, [])
+        if self.sweep.trained(name):  # and could not be measured: others can start from it
+            self.ready.extend(lost)
+            return
         while lost:
             follower = lost.pop()
             self.blocked.add(follower)

@@ -1,8 +1,10 @@
 """One update of every setting, so that what cannot be trained is said before a sweep begins."""
 
 from collections.abc import Collection
+from pathlib import Path
 
 from lapsus.errors import LapsusError
+from lapsus.library.runs import first_model
 from lapsus.sweep.plan import Plan
 from lapsus.training.experiment import Experiment
 from lapsus.training.rehearsal import rehearse
@@ -13,11 +15,14 @@ __all__ = ["try_settings"]
 _MOST = 64
 
 
-def try_settings(plan: Plan, known: Collection[str] = ()) -> None:
-    """Try the first settings that are not known; the error says which one cannot be trained."""
+def try_settings(plan: Plan, members: Path, known: Collection[str] = ()) -> None:
+    """Try the first settings that are not known; the error says which one cannot be trained. `members` is where the
+    run folders will be."""
     new = [(name, setting) for name, setting in plan.settings.items() if name not in known]
     for name, setting in new[:_MOST]:
         try:
-            rehearse(Experiment.model_validate(setting.table | {"seed": 1}))
+            experiment = Experiment.model_validate(setting.table | {"seed": 1})
+            # Weights of a start that is not a member are there already, and may not fit.
+            rehearse(experiment, None if setting.start else first_model(experiment, members, trust=True))
         except LapsusError as error:
             raise LapsusError(f"{name}: {error}") from error

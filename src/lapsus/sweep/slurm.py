@@ -136,7 +136,7 @@ def _levels(sweep: Sweep, todo: set[str]) -> dict[int, list[str]]:
     for name in sweep.plan.members:  # starts come first
         if name in todo:
             start = sweep.plan.start(name)
-            depths[name] = depths[start] + 1 if start in depths else 0
+            depths[name] = depths[start] + 1 if start in depths and not sweep.trained(start) else 0
             levels.setdefault(depths[name], []).append(name)
     return dict(sorted(levels.items()))
 

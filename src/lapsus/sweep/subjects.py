@@ -14,6 +14,7 @@ from lapsus.errors import LapsusError
 from lapsus.files import file_name, inside, make_folder, read_json, write_json
 from lapsus.inference import fit
 from lapsus.inference.network_target import fitted_behaviour
+from lapsus.sweep.plan import slug
 from lapsus.sweep.sweep_file import SweepFile
 from lapsus.training.build import describe
 from lapsus.training.experiment import experiment_table
@@ -36,6 +37,14 @@ def fitted_targets(
     if unknown:
         raise LapsusError(f"{wanted.trials} has no subject {unknown[0]!r}; it has {', '.join(subjects[:20])}.")
     cueing = _cueing(sweep)
+    called: dict[str, str] = {}
+    for name in wanted.only or subjects:
+        other = called.setdefault(slug(name).lower(), name)
+        if other != name:
+            raise LapsusError(
+                f"{wanted.trials}: subjects {other!r} and {name!r} would share the name of a folder; give one of them"
+                " another name in the table."
+            )
     return {
         name: _target(trials[trials.subject.astype(str) == name], name, cueing, sweep, output, told)
         for name in wanted.only or subjects

@@ -13,8 +13,8 @@ from lapsus.files import read_toml
 
 __all__ = ["Analysis", "Evaluation", "Listed", "Measure", "Subjects", "SweepFile", "read_sweep"]
 
-Seed = Annotated[int, Field(ge=0, lt=2**31)]
-Seeds = Annotated[int, Field(ge=1, le=1_000_000)] | Annotated[list[Seed], Field(min_length=1)]
+Seed = Annotated[int, Field(ge=0, lt=2**31, strict=True)]
+Seeds = Annotated[int, Field(ge=1, le=1_000_000, strict=True)] | Annotated[list[Seed], Field(min_length=1)]
 
 
 class _Section(BaseModel):
@@ -111,7 +111,7 @@ def read_sweep(source: str | Path | dict, folder: Path | None = None) -> SweepFi
         sweep = SweepFile.model_validate(source | {"folder": folder or Path()})
     except ValidationError as error:
         raise _explain(error, name) from None
-    _check_questions(sweep.measure, name)
+    _check_measure(sweep.measure, name)
     if not sweep.experiments and not sweep.member:
         raise LapsusError(f'{name} names no experiment: give experiment = "NAME" or [[member]] tables.')
     if sweep.vary and sweep.member:
@@ -122,13 +122,16 @@ def read_sweep(source: str | Path | dict, folder: Path | None = None) -> SweepFi
     return sweep
 
 
-def _check_questions(measure: Measure, source: str) -> None:
-    """Before anything is trained: a question that does not exist would be found after it."""
+def _check_measure(measure: Measure, source: str) -> None:
+    """Before anything is trained: what cannot be measured would be found after it."""
+    from lapsus.study.evaluation import check_draws
     from lapsus.study.mechanism import QUESTIONS
 
     for asked in measure.questions if isinstance(measure.questions, list) else []:
         if asked not in QUESTIONS:
             raise LapsusError(f"{source}: there is no question {asked!r}; there are {', '.join(QUESTIONS)}.")
+    if isinstance(how := measure.evaluation, Evaluation):
+        check_draws(f"{source}: measure.evaluation", how.conditions, how.trials, how.seed, 2)
 
 
 def _flattened(table: dict, source: str, prefix: str = "") -> dict[str, Any]:
@@ -146,10 +149,14 @@ def _flattened(table: dict, source: str, prefix: str = "") -> dict[str, Any]:
 
 def _explain(error: ValidationError, source: str) -> LapsusError:
     lines = []
-    for problem in error.errors():
+    # Of a field that may be of several types, pydantic names each type that was tried; where one of them fits but for
+    # what is in it, the others say nothing.
+    tried = re.compile(r"\[|constrained|^(bool|Evaluation|Analysis)$")
+    fields = [".".join(part for part in map(str, one["loc"]) if not tried.search(part)) for one in error.errors()]
+    for field, problem in zip(fields, error.errors()):
         place = [str(part) for part in problem["loc"]]
-        # Of a field that may be of several types, pydantic names each type that was tried.
-        field = ".".join(part for part in place if not re.search(r"\[|constrained|^(bool|Evaluation|Analysis)$", part))
+        if any(other.startswith(f"{field}.") for other in fields):
+            continue
         if "seeds" in place:
             given = "" if "list" in place[-2] or isinstance(problem["input"], list) else f", not {problem['input']!r}"
             lines.append(f"seeds are a number from 1 (of seeds 1, 2, …) or a list of whole numbers from 0{given}.")
@@ -158,12 +165,23 @@ def _explain(error: ValidationError, source: str) -> LapsusError:
                 f"{field} = {problem['input']!r} is not right: letters, digits and _ . + -, a letter or digit first."
             )
         elif problem["type"] == "extra_forbidden":
-            sections = (SweepFile, Listed, Measure, Subjects, Evaluation, Analysis)
-            known = [key for section in sections for key in section.model_fields if key != "folder"]
-            close = get_close_matches(str(problem["loc"][-1]), known, 1)
+            known = [key for key in _section_of(place).model_fields if key != "folder"]
+            close = get_close_matches(place[-1], known, 1)
             lines.append(f"{field} is not a known key." + (f" Did you mean {close[0]}?" if close else ""))
         elif problem["type"] == "missing":
             lines.append(f"{field} is missing.")
         else:
             lines.append(f"{field} = {problem['input']!r} is not right: {problem['msg'].lower()}.")
     return LapsusError(f"{source}: " + " ".join(dict.fromkeys(lines)))
+
+
+def _section_of(place: list[str]) -> type[_Section]:
+    """The section that a key is in, from where pydantic found it."""
+    sections: dict[str, type[_Section]] = {
+        "member": Listed,
+        "measure": Measure,
+        "subjects": Subjects,
+        "Evaluation": Evaluation,
+        "Analysis": Analysis,
+    }
+    return next((sections[part] for part in reversed(place[:-1]) if part in sections), SweepFile)

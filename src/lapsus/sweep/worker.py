@@ -15,7 +15,7 @@ from lapsus.errors import LapsusError
 from lapsus.files import short, subfolder
 from lapsus.files.writing import NO_LINKS, failure
 from lapsus.sweep.folder import Sweep
-from lapsus.sweep.member import MemberOutcome, run_member
+from lapsus.sweep.member import MemberOutcome, no_room, run_member
 
 __all__ = ["work"]
 
@@ -55,8 +55,9 @@ def work(folder: str, threads: int) -> None:
             try:
                 _log_to(sweep, name)
             except LapsusError as error:
-                sweep.note_failure(name, str(error))
-                outcome = MemberOutcome("failed", str(error))
+                outcome = MemberOutcome("no room" if no_room(error) else "failed", str(error))
+                if outcome.kind == "failed":
+                    sweep.note_failure(name, str(error))
             else:
                 outcome = run_member(sweep, name, threads)
             with turn:
