@@ -59,7 +59,7 @@ def shares(own: pd.DataFrame) -> str:
 
 def summary(own: pd.DataFrame) -> str:
     """One sentence."""
-    return f"{own['right'].sum()} right and {own['wrong'].sum()} wrong of {len(own)}; no answer for the others."
+    return f"{own['right'].sum()} right and {own['wrong'].sum()} wrong of {len(own)}; of the others no kind was named."
 
 
 def figure(whole: pd.DataFrame) -> None:

@@ -5,7 +5,8 @@ lapsus reproduce --claims-only --values values.json
 python benchmarks/study.py --values values.json
 python docs/making/tables.py --mechanism mechanism/mechanism.csv
 
-Claims are those of the studies' table (src/lapsus/paper/studies/claims.csv), of networks that ship and of others. Each
+Claims and means over seeds are those of the studies' tables (src/lapsus/paper/studies), of networks that ship and of
+others. Each
 table stands between two comments, <!-- name --> and <!-- end name -->; what is between them is replaced.
 """
 
@@ -104,7 +105,7 @@ def mechanism(rows: pd.DataFrame) -> str:
     return markdown(header, lines)
 
 
-# Names on the page, columns of mechanism.csv, forms (a percentage is a share times 100).
+# Names on the page, columns of members.csv, forms (a percentage is a share times 100).
 _OVER = (
     ("half-time (steps)", "half_time", ".1f"),
     ("fixed at cue onset", "fixed_at_cue_onset", ".1%"),
@@ -120,29 +121,28 @@ _OVER = (
     ("swaps with the other cue's memory there", "cue_misread", ".1%"),
     ("decoded before the cue, area", "decoding_before_cue", ".3f"),
     ("fixed points", "fixed_points", ".0f"),
-    ("processor (s)", "seconds", ".0f"),
 )
 
 
-def over_networks(rows: pd.DataFrame) -> str:
-    """Means over the networks of each set, with Student's interval and the range; how many are of which kind."""
-    rows = rows[rows["network"] != "index-attended"]  # whose swaps have a cause before the cue
-    sets = {name: rows[[set_of(network) == name for network in rows["network"]]] for name in ("paper", "persistent")}
-    sets = {name: own for name, own in sets.items() if len(own)}
+def over_networks(members: pd.DataFrame) -> str:
+    """Means over the seeds of each set, with Student's interval, and the range over networks; how many are of which
+    kind. Networks of one seed share their start and count once, by their mean."""
+    asked = members[members["half_time"].notna()]
+    sets = {name: asked[asked["recipe"] == name] for name in ("paper", "persistent")}
     lines = []
     for name, key, form in _OVER:
         line = [name]
         for own in sets.values():
-            found, values = ensemble_mean(own[key].to_numpy(float)), own[key].dropna()
+            found, values = ensemble_mean(own.groupby("seed")[key].mean().to_numpy(float)), own[key].dropna()
             line += [f"{found.mean:{form}} [{found.low:{form}}, {found.high:{form}}]"]
             line += [f"{values.min():{form}} to {values.max():{form}}"]
         lines.append([cell.replace("%", " %") for cell in line])
     kinds = [own["kind"].value_counts() for own in sets.values()]
     for kind in (*MECHANISMS, "no mark", "cannot tell"):
         lines.append([f"kind: {kind}", *(cell for count in kinds for cell in (str(count.get(kind, 0)), ""))])
-    header = ["over networks"]
+    header = ["over seeds"]
     for name, own in sets.items():
-        header += [f"{name} set, {len(own)} networks: mean [95 %]", "range"]
+        header += [f"{name} set, {len(own)} networks of {own['seed'].nunique()} seeds: mean [95 %]", "range"]
     return markdown(header, lines)
 
 
@@ -221,7 +221,7 @@ def main() -> None:
             own = rows[[set_of(network) == which for network in rows["network"]]]
             if len(own):
                 put(DOCS / "mechanism.md", name, mechanism(own))
-        put(DOCS / "mechanism.md", "over networks", over_networks(rows))
+    put(DOCS / "mechanism.md", "over networks", over_networks(pd.read_csv(STUDIES / "members.csv")))
     put(DOCS / "claims.md", "rules", rules())
     put(DOCS / "claims.md", "changes", changes())
     for name, recipe in (("results", "paper"), ("persistent", "persistent")):
