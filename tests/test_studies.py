@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 import study
 from made_networks import ResponseWalks, made
+from scipy import stats
 from sweep_members import write_sweep
 from written_networks import MECHANISMS, written_network
 
@@ -200,3 +201,32 @@ def test_networks_with_a_known_mechanism_are_recognised(mechanism):
     half, onset = found.commitment.half_time, found.commitment.cue_onset
     when = "before" if half < onset else "at" if half <= 0 else "after"
     assert (found.kind.decision, when, found.carrier) == EXPECTED[mechanism]
+
+
+def test_differences_are_within_seeds_where_networks_share_a_start():
+    """By hand: differences 1 and 3 have a mean of 2 and a standard error of 1; Student's factor for two is 12.7."""
+    first, second = pd.Series({1: 11.0, 2: 23.0, 3: 5.0}), pd.Series({1: 10.0, 2: 20.0})
+    assert ensembles.difference(first, second, paired=True) == "+2 [-11, 15]"
+    mean, low, high = (-2.0, *stats.ttest_ind(first, second, equal_var=False).confidence_interval())
+    assert ensembles.difference(first, second, paired=False) == f"{mean:+.3g} [{low:.2g}, {high:.2g}]"
+    assert ensembles.difference(first[:1], second, paired=True) == "–"
+
+
+def test_distances_do_not_count_what_networks_of_one_seed_share():
+    """Two targets in two seeds: within a seed 0.1 apart, and between seeds 0.5 or, of other targets, 0.6."""
+    names = [f"{target}{seed}" for target in "ab" for seed in ("", "@2")]
+    rows = [
+        ("mine", "index", "response", one, two, 0.001 if one == two else _apart(one, two), 0.9)
+        for k, one in enumerate(names)
+        for two in names[k:]
+    ]
+    pairs = pd.DataFrame(rows, columns=["recipe", "cueing", "when", "first", "second", "distance", "shuffled"])
+    members = pd.DataFrame({"recipe": "mine", "network": names, "role": ["index-none", "index-none", "x", "x"]})
+    line = ensembles.distances(pairs, members).splitlines()[-1]
+    assert "| 4 of 2 | response | 0.001 | 0.100 | 0.500 | 0.600 | 0.900 |" in line and "(0.5)" in line
+
+
+def _apart(one: str, two: str) -> float:
+    if one[1:] == two[1:]:
+        return 0.1
+    return 0.5 if one[0] == two[0] else 0.6
