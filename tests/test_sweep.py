@@ -253,6 +253,14 @@ def test_a_member_is_a_run_and_goes_on_with_the_same_bits(tmp_path):
     assert bits(sweep)["tiny-2"][0] == newest
 
 
+def test_networks_that_were_never_asked_to_denoise_have_no_excess(tmp_path):
+    optimal = TINY["stage"][0] | {"updates": 2, "objective": {"kind": "task-optimal"}}
+    sweep = made(tmp_path, member=[{"name": "a", "set": {"stage": [optimal]}}, {"name": "b"}])
+    assert [run_member(sweep, name).kind for name in ("a-1", "b-1")] == ["done", "done"]
+    found = [json.loads(sweep.measures_file(name).read_text())["evaluation"] for name in ("a-1", "b-1")]
+    assert "excess" not in found[0] and "excess" in found[1] and found[0].keys() < found[1].keys()
+
+
 def test_a_folder_whose_maker_died_at_once_is_used(tmp_path):
     sweep = made(tmp_path)
     sweep.run_folder("tiny-1").mkdir(parents=True)

@@ -11,6 +11,7 @@ from lapsus.files import write_json
 from lapsus.sweep.folder import Sweep
 from lapsus.sweep.holders import Busy, claim
 from lapsus.sweep.measures import measure
+from lapsus.training.build import build
 from lapsus.training.trainer import train
 
 __all__ = ["NO_ROOM", "MemberOutcome", "no_room", "run_member"]
@@ -80,5 +81,10 @@ def _go(sweep: Sweep, name: str, threads: int, stop: Callable[[], bool]) -> Memb
         run.tidy()
     if stop():
         return MemberOutcome("interrupted")
-    write_json(sweep.measures_file(name), measure(run.model(), sweep.plan.measure_of(name), threads))
+    found = measure(run.model(), sweep.plan.measure_of(name), threads)
+    if not build("objective", run.experiment.stage[-1].objective).forced:
+        # It was never asked to denoise: its excess, a hundred times that of others, says nothing.
+        for key in ("excess", "excess_interval"):
+            found.get("evaluation", {}).pop(key, None)
+    write_json(sweep.measures_file(name), found)
     return MemberOutcome("done")
