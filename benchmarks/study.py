@@ -26,8 +26,8 @@ import numpy as np
 import pandas as pd
 from same_geometry import pair_distances
 
-from lapsus import LapsusError, Model
-from lapsus.files import read_json, to_plain, write_text
+from lapsus import LapsusError, Model, Run
+from lapsus.files import holds, read_json, to_plain, write_text
 from lapsus.library.shipped import load_shipped, shipped
 from lapsus.paper.recorded import COLUMNS, statistic_digest
 from lapsus.paper.roles import LABELS, finished_runs, role_of
@@ -88,8 +88,23 @@ def networks(source: str) -> Iterator[Network]:
     for name, run in finished_runs(folder).items():
         measured = sorted(run.path.glob("measures-*.json"))
         facts = read_json(measured[-1]) if measured else {}
-        facts["core_minutes"] = read_json(sorted(run.path.glob("checkpoint-*.json"))[-1])["core_seconds"] / 60
+        spent = [core_minutes(path) for path in chain_of(run)]
+        facts |= {"core_minutes": spent[0], "core_minutes_in_all": sum(spent)}
         yield from _of(factor_of(recipe, run.experiment.name), name, run.experiment, facts, run.model)
+
+
+def chain_of(run: Run) -> Iterator[Path]:
+    """The folder of a run, and those of the runs beside it that it started from, one after another."""
+    while True:
+        yield run.path
+        before = run.path.with_name(f"{run.experiment.start_from}-{run.experiment.seed}")
+        if not run.experiment.start_from or not holds(before, "run"):
+            return
+        run = Run(before)
+
+
+def core_minutes(folder: Path) -> float:
+    return read_json(sorted(folder.glob("checkpoint-*.json"))[-1])["core_seconds"] / 60
 
 
 def factor_of(recipe: str, name: str) -> str:
@@ -198,7 +213,7 @@ def add_members(found: list[Network], parts: list[str], answers: dict[str, dict]
             _forget_distances(network)
             row = {"recipe": network.recipe, "network": network.name, "role": network.role}
             row |= {"seed": network.experiment.seed, "weights": weights, "measured": ""}
-            row |= {"core_minutes": network.facts.get("core_minutes")}
+            row |= {key: network.facts.get(key) for key in ("core_minutes", "core_minutes_in_all")}
         have = str(row.get("measured", "")).split()
         given = (answers or {}).get(weights, {})
         wanted = [part for part in parts if part not in have or (given and part in QUESTIONS)]

@@ -101,6 +101,14 @@ def test_members_of_a_sweep_are_seeds_of_the_experiment_that_they_are_of(tmp_pat
     assert Networks.every_seed("persistent")[2].sources["index-none"] == "persistent-index-no-swap@3"
 
 
+def test_a_network_costs_what_it_starts_from_too(tmp_path):
+    path = write_sweep(tmp_path, start={}, changes={"stage": [{"updates": 2, "conditions": 2, "trials": 4}]})
+    sweep = Sweep.make(tmp_path / "out", plan_sweep(read_sweep(path), tmp_path / "out"))
+    assert {run_member(sweep, name).kind for name in ("first-1", "tiny-1")} == {"done"}
+    assert [folder.name for folder in study.chain_of(sweep.run("tiny-1"))] == ["tiny-1", "first-1"]
+    assert study.core_minutes(sweep.run_folder("first-1")) > study.core_minutes(sweep.run_folder("tiny-1")) > 0
+
+
 def test_rows_are_added_and_none_is_lost(tmp_path, monkeypatch):
     """A second look adds columns, other networks and claims; other weights replace a row and its distances."""
     monkeypatch.setattr(study, "FOLDER", tmp_path)

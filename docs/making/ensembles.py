@@ -200,10 +200,11 @@ def trained(members: pd.DataFrame) -> str:
     for _, row in own.sort_values(["recipe", "role", "seed"]).iterrows():
         swaps = [[100 * row[f"{name}_{d}"] for d in (45, 165)] for name in ("target", "rate", "likelihood")]
         cells = ["{:.1f} to {:.1f}".format(*one) for one in swaps]
-        keys = ("excess", "median_error", "away", "core_minutes")
+        keys = ("excess", "median_error", "away", "core_minutes", "core_minutes_in_all")
         rows.append([row["recipe"], plain(row["role"]), str(row["seed"]), *cells, *(number(row[key]) for key in keys)])
     header = ["recipe", "target", "seed", "swaps wanted (%), 45° to 165°", "nearest item", "by likelihood", "excess"]
-    return markdown([*header, "median error (rad)", "away from every item", "core-minutes, without its start"], rows)
+    header += ["median error (rad)", "away from every item", "core-minutes", "with what it starts from"]
+    return markdown(header, rows)
 
 
 # --- Alignment before the cue and p(swap) ---
