@@ -103,8 +103,9 @@ def describe(claims: list[Claim]) -> str:
     for claim in claims:
         value = "-" if claim.value is None else f"{claim.value:.4g} [{claim.low:.4g}, {claim.high:.4g}]"
         paper = "" if claim.paper is None else f"{claim.paper:.4g}"
-        over = f" ({claim.holding:.0%} of {claim.networks} networks)" if claim.networks > 1 else ""
-        over += ", one seed" if claim.seeds == 1 else ""
+        rests = [f"{claim.holding:.0%} of {claim.networks} networks"] if claim.networks > 1 else []
+        rests += ["one seed"] if claim.seeds == 1 else []
+        over = f" ({', '.join(rests)})" if rests else ""
         lines.append(
             f"{claim.id:<26} {value:<28} {paper:>9}  {claim.verdict:<14} {claim.claim}; {claim.statistic}{over}"
         )
