@@ -263,12 +263,14 @@ def distances(pairs: pd.DataFrame, members: pd.DataFrame) -> str:
         if np.isnan(matrix).any() or len(set(seeds)) < 2 or len(set(label)) < 2:
             continue  # networks that were never side by side
         found = compare_groups(matrix, label, seeds)
+        if recipe == "across recipes" and found.least_p > 0.25:
+            continue  # so few that nothing could be told
         chance = group if when == "dynamics" else group[group["first"] != group["second"]]
         numbers = (np.nanmean(halves), found.same_block, found.within, found.between, chance["shuffled"].mean())
         rows.append(
             [
                 recipe,
-                plain(cueing) if cueing in LABELS else cueing,
+                f"{cueing.partition('-')[0]}, {plain(cueing)}" if cueing in LABELS else cueing,
                 f"{len(names)} of {len(set(seeds))}",
                 when,
                 *(number(v, ".2g" if v < 0.01 else ".3f") for v in numbers),
