@@ -10,6 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from lapsus.errors import LapsusError
 from lapsus.files import read_toml
+from lapsus.study.evaluation import check_draws
+from lapsus.study.mechanism import QUESTIONS
 
 __all__ = ["Analysis", "Evaluation", "Listed", "Measure", "Subjects", "SweepFile", "read_sweep"]
 
@@ -104,7 +106,7 @@ def read_sweep(source: str | Path | dict, folder: Path | None = None) -> SweepFi
     if not source:
         raise LapsusError(f"{name} is empty; docs/ensembles.md shows what a sweep file looks like.")
     if "folder" in source:
-        raise LapsusError(f"{name}: folder is not a known key. Paths are relative to the file; -o names the output.")
+        raise LapsusError(f"{name}: folder is not a known key. Paths in it are relative to the file.")
     if isinstance(source.get("vary"), dict):
         source = source | {"vary": _flattened(source["vary"], name)}
     try:
@@ -124,9 +126,6 @@ def read_sweep(source: str | Path | dict, folder: Path | None = None) -> SweepFi
 
 def _check_measure(measure: Measure, source: str) -> None:
     """Before anything is trained: what cannot be measured would be found after it."""
-    from lapsus.study.evaluation import check_draws
-    from lapsus.study.mechanism import QUESTIONS
-
     for asked in measure.questions if isinstance(measure.questions, list) else []:
         if asked not in QUESTIONS:
             raise LapsusError(f"{source}: there is no question {asked!r}; there are {', '.join(QUESTIONS)}.")
