@@ -86,7 +86,7 @@ def networks(source: str) -> Iterator[Network]:
             yield from _of(recipe, name, read_experiment(facts["config"]), facts, lambda name=name: load_shipped(name))
         return
     for name, run in finished_runs(folder).items():
-        measured = sorted(run.path.glob("measures-*.json"))
+        measured = sorted(run.path.glob("measures-*.json"), key=lambda path: path.stat().st_mtime)
         facts = read_json(measured[-1]) if measured else {}
         spent = [core_minutes(path) for path in chain_of(run)]
         facts |= {"core_minutes": spent[0], "core_minutes_in_all": sum(spent)}

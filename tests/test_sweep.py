@@ -23,6 +23,7 @@ from lapsus.sweep.collected import collect
 from lapsus.sweep.holders import Busy, claim, live
 from lapsus.sweep.member import run_member
 from lapsus.sweep.plan import _folder_name, slug
+from lapsus.sweep.rehearsal import try_settings
 from lapsus.sweep.status import describe, summary
 
 
@@ -323,11 +324,15 @@ def test_a_full_disk_is_no_failure_of_a_member(tmp_path, monkeypatch):
 
 
 def test_weights_of_a_start_that_do_not_fit_are_said_before_the_sweep_is_made(tmp_path):
-    run = Run.create(tmp_path / "small", read_experiment(TINY | {"network": TINY["network"] | {"units": 6}}))
+    run_of = lambda units: {"network": TINY["network"] | {"units": units}}
+    run = Run.create(tmp_path / "small", read_experiment(TINY | run_of(6)))
     train(run, steps=1, progress=False)
     write_sweep(tmp_path, changes={"start_from": "small"})
-    assert "tiny" in lapsus("sweep", "sweep.toml", "-o", "out", cwd=tmp_path, code=2)
-    assert not (tmp_path / "out").exists()
+    said = lapsus("sweep", "sweep.toml", "-o", "out", cwd=tmp_path, code=2)
+    assert "tiny" in said and "has shape" in said and not (tmp_path / "out").exists()
+    # One that fits is found from a folder that is not there yet.
+    plan = plan_sweep(read_sweep(write_sweep(tmp_path, changes={"start_from": "small", **run_of(6)})), tmp_path / "new")
+    try_settings(plan, tmp_path / "new" / "members")
 
 
 def test_measuring_more_does_not_train_again(tmp_path):

@@ -274,7 +274,7 @@ def distances(pairs: pd.DataFrame, members: pd.DataFrame) -> str:
                 f"{len(names)} of {len(set(seeds))}",
                 when,
                 *(number(v, ".2g" if v < 0.01 else ".3f") for v in numbers),
-                f"{found.p:.3f} ({number(found.least_p, '.1g')})",
+                f"{found.p:.3f} ({max(found.least_p, 0.001):.2g})",
             ]
         )
     header = ["recipe", "cueing, or target", "networks of seeds", "when", "halves of one network"]

@@ -1,9 +1,11 @@
 """One update of every setting, so that what cannot be trained is said before a sweep begins."""
 
+import os
 from collections.abc import Collection
 from pathlib import Path
 
 from lapsus.errors import LapsusError
+from lapsus.files import holds
 from lapsus.library.runs import first_model
 from lapsus.sweep.plan import Plan
 from lapsus.training.experiment import Experiment
@@ -23,6 +25,14 @@ def try_settings(plan: Plan, members: Path, known: Collection[str] = ()) -> None
         try:
             experiment = Experiment.model_validate(setting.table | {"seed": 1})
             # Weights of a start that is not a member are there already, and may not fit.
-            rehearse(experiment, None if setting.start else first_model(experiment, members, trust=True))
+            rehearse(
+                experiment, None if setting.start else first_model(_found(experiment, members), members, trust=True)
+            )
         except LapsusError as error:
             raise LapsusError(f"{name}: {error}") from error
+
+
+def _found(experiment: Experiment, members: Path) -> Experiment:
+    """With the place of its start from here: the folder from which a path leads to it is not there yet."""
+    own = os.path.normpath(os.path.abspath(members / (experiment.start_from or ".")))
+    return experiment.model_copy(update={"start_from": own}) if holds(own, "run") else experiment
