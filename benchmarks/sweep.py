@@ -3,18 +3,20 @@ trained.
 
     python benchmarks/sweep.py [--most 10000]
 
-Prints seconds and bytes at 10, 100, 1,000 and 10,000 members, and the exponent of a power law fitted to each cost from
-100 members on: 1 is linear.
+Prints a table of seconds and bytes at 10, 100, 1,000 and 10,000 members, and the exponent of a power law fitted to each
+cost from 100 members on: 1 is linear.
 """
 
 import argparse
 import json
 import tempfile
 import time
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
 
+from lapsus.library.runs import Checkpoint
 from lapsus.report.ensemble import ensemble_page
 from lapsus.sweep import Sweep, plan_sweep, read_sweep
 from lapsus.sweep.collected import collect
@@ -33,8 +35,8 @@ def fake(sweep: Sweep) -> None:
         numbers = {f"measure_{k}": rng.random() for k in range(12)}
         evaluation = {"excess": rng.normal(0.05, 0.01), "excess_interval": [0.04, 0.06], "swap_curve": curve} | numbers
         sweep.measures_file(name).write_text(json.dumps({"evaluation": evaluation}))
-        facts = {"update": 5000, "trials_seen": 2_560_000, "seconds": 600.0, "core_seconds": 590.0}
-        (folder / "checkpoint-00005000.json").write_text(json.dumps(facts))
+        facts = Checkpoint(5000, 5000, 2_560_000, 600.0, "0" * 64, 590.0)
+        (folder / "checkpoint-00005000.json").write_text(json.dumps(asdict(facts)))
 
 
 def timed(function, *arguments):
@@ -76,13 +78,13 @@ def main() -> None:
         measure(10, Path(place) / "warm")  # imports
         rows = [measure(count, Path(place) / str(count)) for count in counts]
     names = list(rows[0])
-    print(f"{'members':>9} " + " ".join(f"{name:>12}" for name in names))
-    for count, row in zip(counts, rows):
-        print(f"{count:9,} " + " ".join(f"{row[name]:12.3f}" for name in names))
+    lines = [["members", *names], ["---:"] * (1 + len(names))]
+    lines += [[f"{count:,}", *(f"{row[name]:,.3g}" for name in names)] for count, row in zip(counts, rows)]
     kept = [k for k, count in enumerate(counts) if count >= 100]
     if len(kept) > 1:
         slopes = [np.polyfit(*(np.log10([[counts[k], rows[k][name]] for k in kept]).T), 1)[0] for name in names]
-        print(f"{'exponent':>9} " + " ".join(f"{slope:12.2f}" for slope in slopes))
+        lines.append(["exponent", *(f"{slope:.2f}" for slope in slopes)])
+    print("\n".join(f"| {' | '.join(line)} |" for line in lines))
 
 
 if __name__ == "__main__":

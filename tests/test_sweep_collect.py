@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+import sweep as costs
 from sweep_members import QUICK, write_sweep
 
 from lapsus.cli import app
@@ -124,3 +125,9 @@ def test_an_empty_sweep_collects_to_empty_tables(tmp_path):
     sweep = Sweep.make(tmp_path / "out", plan_sweep(read_sweep(path), tmp_path / "out"))
     app(["sweep", "collect", str(sweep.path)], standalone_mode=False)
     assert json.loads(json.dumps(collect(sweep).members["done"].tolist())) == [False]
+
+
+def test_what_a_sweep_costs_can_be_measured(tmp_path):
+    """With members that nobody trained (benchmarks/sweep.py), whose folders must be such as they are."""
+    found = costs.measure(10, tmp_path / "few")
+    assert found["table kB"] > 1 and found["page kB"] > 10 and all(value > 0 for value in found.values())
