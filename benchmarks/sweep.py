@@ -79,7 +79,10 @@ def main() -> None:
         rows = [measure(count, Path(place) / str(count)) for count in counts]
     names = list(rows[0])
     lines = [["members", *names], ["---:"] * (1 + len(names))]
-    lines += [[f"{count:,}", *(f"{row[name]:,.3g}" for name in names)] for count, row in zip(counts, rows)]
+    lines += [
+        [f"{count:,}", *(f"{row[name]:,.0f}" if row[name] >= 100 else f"{row[name]:.2g}" for name in names)]
+        for count, row in zip(counts, rows)
+    ]
     kept = [k for k, count in enumerate(counts) if count >= 100]
     if len(kept) > 1:
         slopes = [np.polyfit(*(np.log10([[counts[k], rows[k][name]] for k in kept]).T), 1)[0] for name in names]
