@@ -1,6 +1,5 @@
 """The figures of docs/ensembles.md: alignment at each probe distance, and claims in single networks."""
 
-import re
 from pathlib import Path
 
 import matplotlib
@@ -15,6 +14,7 @@ from scipy import stats
 from tables import STUDIES
 
 from lapsus.files import write_figure
+from lapsus.library.shipped import seed_of
 from lapsus.paper.recorded import recorded
 from lapsus.paper.roles import LABELS
 from lapsus.paper.verdicts import criteria
@@ -28,7 +28,7 @@ SHARES = {
     "aligned_after": "alignment after the cue",
     "carried_by_x": "carried by x",
 }
-MARKERS = dict(zip("12345", "os^Dv"))
+MARKERS = dict(enumerate("os^Dv", 1))
 
 
 def plain(role: str) -> str:
@@ -102,9 +102,15 @@ def _claim_panel(ax: Axes, found: dict[str, dict], rule: dict) -> None:
             continue
         at = place + np.arange(len(each)) * 0.5
         for x, (names, (value, low, high)) in zip(at, each.items()):
-            seed = match.group(1) if (match := re.search(r"@(\d+)$", names)) else "1"
             face = "w" if mixed and "index" in names else f"C{k}"
-            shape = {"fmt": MARKERS.get(seed, "o"), "ms": 3, "mew": 0.7, "mfc": face, "lw": 0.8, "color": f"C{k}"}
+            shape = {
+                "fmt": MARKERS.get(seed_of(names), "o"),
+                "ms": 3,
+                "mew": 0.7,
+                "mfc": face,
+                "lw": 0.8,
+                "color": f"C{k}",
+            }
             ax.errorbar(x, value, [[value - low], [high - value]], **shape)
         ticks[float(at.mean())] = recipe.replace("-", "-\n") + f"\n({len(each)})"
         place = at[-1] + 1.5

@@ -11,7 +11,6 @@ targets that share a start is compared within seeds, and what is counted is coun
 """
 
 import math
-import re
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +20,7 @@ from scipy import stats
 from tables import STUDIES, markdown, put, threshold, verdict
 
 from lapsus.analysis.procrustes import compare_groups
+from lapsus.library.shipped import seed_of
 from lapsus.paper.recorded import recorded
 from lapsus.paper.roles import LABELS
 from lapsus.paper.verdicts import by_seed, criteria, judge_networks
@@ -259,7 +259,7 @@ def distances(pairs: pd.DataFrame, members: pd.DataFrame) -> str:
                 matrix.loc[row.first, row.second] = matrix.loc[row.second, row.first] = row.distance
         halves, matrix = np.diag(matrix), matrix.to_numpy().copy()
         np.fill_diagonal(matrix, 0)
-        seeds = np.array([found.group(1) if (found := re.search(r"@(\d+)$", name)) else "1" for name in names])
+        seeds = np.array([seed_of(name) for name in names])
         if np.isnan(matrix).any() or len(set(seeds)) < 2 or len(set(label)) < 2:
             continue  # networks that were never side by side
         found = compare_groups(matrix, label, seeds)

@@ -5,6 +5,7 @@ The first seed of a network goes by its name, further seeds by name@seed.
 """
 
 import json
+import re
 from collections.abc import Collection
 from difflib import get_close_matches
 from importlib.resources import files
@@ -16,12 +17,33 @@ from lapsus.errors import LapsusError
 from lapsus.training.experiment import Experiment, read_experiment, set_of
 from lapsus.training.model import Model, set_weights
 
-__all__ = ["Shipped", "core_minutes", "halfway", "load_shipped", "shipped", "shipped_name", "summary", "weights_folder"]
+__all__ = [
+    "Shipped",
+    "core_minutes",
+    "halfway",
+    "load_shipped",
+    "seed_of",
+    "shipped",
+    "shipped_name",
+    "summary",
+    "weights_folder",
+]
 
 
 def shipped_name(name: str, seed: int) -> str:
     """What a network of that seed goes by."""
     return name if seed == 1 else f"{name}@{seed}"
+
+
+def seed_of(name: str) -> int:
+    """The seed of a network that goes by such a name.
+
+    >>> from lapsus.library.shipped import seed_of
+    >>> seed_of("feature-smooth-2"), seed_of("feature-smooth-2@3")
+    (1, 3)
+    """
+    found = re.search(r"@(\d+)$", name)
+    return int(found.group(1)) if found else 1
 
 
 def weights_folder() -> Path:

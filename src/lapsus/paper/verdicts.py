@@ -1,7 +1,6 @@
 """The paper's claims and the rule that decides them; thresholds and their reasons are in claims.toml."""
 
 import math
-import re
 import tomllib
 from dataclasses import asdict, dataclass, field, replace
 from importlib.resources import files
@@ -9,6 +8,7 @@ from importlib.resources import files
 import numpy as np
 
 from lapsus.errors import LapsusError
+from lapsus.library.shipped import seed_of
 from lapsus.statistics.intervals import Interval
 from lapsus.statistics.random_effects import ensemble_mean
 
@@ -69,7 +69,7 @@ def by_seed(found: dict[str, Interval]) -> dict[str, list[Interval]]:
     """The values of the networks of each seed; a name ends with its seed (NAME@2), or is of seed 1."""
     seeds: dict[str, list[Interval]] = {}
     for names, one in found.items():
-        own = {match.group(1) if (match := re.search(r"@(\d+)$", name)) else "1" for name in names.split(" + ")}
+        own = {str(seed_of(name)) for name in names.split(" + ")}
         seeds.setdefault(" and ".join(sorted(own)), []).append(one)
     return seeds
 
