@@ -38,7 +38,7 @@ from lapsus.files import (
     write_json,
     write_text,
 )
-from lapsus.library.shipped import load_shipped, shipped, shipped_name
+from lapsus.library.shipped import load_shipped, shipped_name, shipped_names
 from lapsus.training.experiment import Experiment, read_experiment, to_toml
 from lapsus.training.kinds import check_trust
 from lapsus.training.loop import Training
@@ -387,4 +387,4 @@ def _start(name: str, seed: int, folder: Path, trust: bool) -> Model:
         if holds(path, "run"):
             return Run(path, trust).model()
     own = shipped_name(name, seed)
-    return load_shipped(own if own in shipped() else name)
+    return load_shipped(own if own in shipped_names() else name)

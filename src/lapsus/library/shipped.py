@@ -25,6 +25,7 @@ __all__ = [
     "seed_of",
     "shipped",
     "shipped_name",
+    "shipped_names",
     "summary",
     "weights_folder",
 ]
@@ -51,6 +52,11 @@ def weights_folder() -> Path:
     return Path(str(files("lapsus.library") / "weights"))
 
 
+def shipped_names() -> list[str]:
+    """Of every network in the package, without opening any."""
+    return sorted(path.stem for path in weights_folder().glob("*.json"))
+
+
 def shipped(which: str | None = None) -> dict[str, dict]:
     """name → facts (config, evaluation, cost, learning curve) of every network in the package, or in one set."""
     paths = sorted(weights_folder().glob("*.json"))
@@ -63,8 +69,7 @@ class Shipped:
     def __init__(self, name: str):
         path = weights_folder() / f"{name}.json"
         if "/" in name or not path.is_file():
-            names = [entry.stem for entry in sorted(weights_folder().glob("*.json"))]
-            close = get_close_matches(name, names, 1)
+            close = get_close_matches(name, shipped_names(), 1)
             hint = f"Did you mean {close[0]}?" if close else "`lapsus zoo` lists those that ship."
             raise LapsusError(f"{name} is neither a run folder nor a network that ships with lapsus. {hint}")
         self.name, self.facts = name, json.loads(path.read_text())

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from lapsus.errors import LapsusError
 from lapsus.files import from_plain, holds, short
-from lapsus.library.shipped import shipped
+from lapsus.library.shipped import shipped_names
 from lapsus.sweep.sweep_file import Measure, SweepFile
 from lapsus.training.experiment import Experiment, experiment_table, read_experiment, set_field, shipped_experiments
 
@@ -200,7 +200,7 @@ class _Planner:
         for path in (self.folder / source, Path(source)):
             if holds(path, "run"):
                 return None, Path(os.path.relpath(path, self.run_folder)).as_posix()
-        if source not in shipped():
+        if source not in shipped_names():
             raise LapsusError(
                 f"{experiment.name} starts from {short(source)}, which is no experiment file, run folder or network"
                 " that ships."
