@@ -101,6 +101,22 @@ def test_members_of_a_sweep_are_seeds_of_the_experiment_that_they_are_of(tmp_pat
     assert Networks.every_seed("persistent")[2].sources["index-none"] == "persistent-index-no-swap@3"
 
 
+def test_a_network_that_was_trained_on_is_the_network_of_its_role(tmp_path):
+    """The one it was trained on from has as many updates and is a stage of it, unless it has another target."""
+    stage = {"stage": [{"updates": 2, "conditions": 2, "trials": 4}], "task": {"kind": "index-cued"}}
+    for name, start, left in (
+        ("same", stage, {"tiny"}),
+        ("other", stage | {"behaviour": {"kind": "bns", "swap": {"kind": "constant", "p": 0.05}}}, {"tiny", "first"}),
+    ):
+        (tmp_path / name).mkdir()
+        path = write_sweep(tmp_path / name, changes=stage, start=start)
+        sweep = Sweep.make(tmp_path / name / "out", plan_sweep(read_sweep(path), tmp_path / name / "out"))
+        assert {run_member(sweep, one).kind for one in ("first-1", "tiny-1")} == {"done"}
+        assert set(finished_runs(sweep.path)) == left
+        assert Networks.every_seed(None, [sweep.path])[0].sources["index-none"] == "tiny"
+        assert {network.name for network in study.networks(f"mine={sweep.path}")} == left
+
+
 def test_a_network_costs_what_it_starts_from_too(tmp_path):
     path = write_sweep(tmp_path, start={}, changes={"stage": [{"updates": 2, "conditions": 2, "trials": 4}]})
     sweep = Sweep.make(tmp_path / "out", plan_sweep(read_sweep(path), tmp_path / "out"))

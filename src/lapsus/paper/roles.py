@@ -16,7 +16,7 @@ from lapsus.study.simulation import Simulated, simulate_design, simulate_respons
 from lapsus.study.sizes import FULL_FIGURES, FigureSizes
 from lapsus.training.model import Model
 
-__all__ = ["LABELS", "Networks", "finished_runs", "role_of"]
+__all__ = ["LABELS", "Networks", "finished_runs", "role_of", "start_of"]
 
 # Role → how figures call it. The order is that of the paper's figures.
 LABELS = {
@@ -104,15 +104,26 @@ def _runs_in(folder: str | Path, trust: bool) -> list[Run]:
     return runs
 
 
+def start_of(run: Run) -> Path | None:
+    """The folder beside a run's, if it is there, of the run that it started from."""
+    beside = run.path.parent / f"{run.experiment.start_from}-{run.experiment.seed}"
+    return beside if run.experiment.start_from and holds(beside, "run") else None
+
+
 def finished_runs(folder: str | Path, trust: bool = False) -> dict[str, Run]:
     """Runs of a folder that are at their end, by name and seed as those that ship: in a sweep, a setting that changes
-    nothing goes by the name of its experiment."""
+    nothing goes by the name of its experiment. One that another of its role was trained on from is a stage of that one,
+    and no network of its own."""
     settings = read_json(Path(folder) / "manifest.json").get("settings", {}) if holds(folder, "sweep") else {}
+    finished = [run for run in _runs_in(folder, trust) if run.update >= run.experiment.updates]
+    role = {run.path: role_of(run.experiment.model_dump(exclude_none=True)) for run in finished}
+    starts = {run.path: start_of(run) for run in finished}
+    stages = {start for path, start in starts.items() if role.get(start) and role[start] == role[path]}
     found = {}
-    for run in _runs_in(folder, trust):
+    for run in finished:
         own = settings.get(run.experiment.name, {})
         unchanged = own and not own.get("varied") and not own.get("subject")
-        if run.update >= run.experiment.updates:
+        if run.path not in stages:
             found[shipped_name(own["experiment"] if unchanged else run.experiment.name, run.experiment.seed)] = run
     return found
 
