@@ -1,12 +1,12 @@
 """Is the mechanism that the analyses name the one that was built in? Confusion matrices over systems that are known.
 
     python benchmarks/recovery.py populations [--seeds 3] [--trials 2000] [--keep]
-    python benchmarks/recovery.py trained     # networks that ship and do not swap, made to
+    python benchmarks/recovery.py trained     # networks that ship and do not swap, made to, each in one set of trials
     python benchmarks/recovery.py written     # networks whose equations were written down
 
-*Populations* are linear and have swaps of a known kind (lapsus.analysis.synthetic). *Trained* networks are
-index-cued ones without swaps; in a share of trials they are shown exchanged colours (misbinding), have their state at
-the cue exchanged for that of such a trial (misselection), hear the other cue (cue-time noise), have their state
+*Populations* are linear and have swaps of a known kind (lapsus.analysis.synthetic). *Trained* networks are those that
+ship without swaps; in a share of trials they are shown exchanged colours (misbinding), have their state at the cue
+exchanged for that of such a trial (misselection), hear the other cue (cue-time noise), have their state
 exchanged for that of a trial with the other cue in the middle of delay 2 (late switch), or their response alone is
 exchanged (response-time noise). *Written* networks throw a die at a known moment (benchmarks/written_networks.py)
 and can be asked all that `lapsus discover` asks: when swaps are decided, what carries them, which kind they are. What
@@ -43,9 +43,9 @@ from lapsus.analysis.kind import kind_of_swaps
 from lapsus.analysis.synthetic import MECHANISMS, synthetic_population
 from lapsus.circular import wrap
 from lapsus.errors import LapsusError
+from lapsus.library.shipped import shipped_names
 from lapsus.statistics.swaps import nearest_item
-from lapsus.study.mechanism import analyse
-from lapsus.study.replay import probe_conditions
+from lapsus.study.mechanism import analyse, at_one_pair, swaps_most_at
 from lapsus.study.sizes import Sizes
 
 RIGHT = {
@@ -59,7 +59,7 @@ WHEN = dict(zip(WRITTEN, ("before the cue", *2 * ("at the cue",), *2 * ("after t
 WHAT = dict(zip(WRITTEN, "mmmmx"))
 ANSWERS = (*MECHANISMS, "no mark", "cannot tell", "no answer")
 RATES, NOISES = (0.01, 0.03, 0.1, 0.3), (0.5, 2.0, 4.0, 8.0)
-TRAINED, SCALES = ("index-no-swap", "persistent-index-no-swap"), (1.0, 2.0)
+SCALES = (1.0, 2.0)
 # Of written networks, fewer: each is asked three questions.
 WRITTEN_RATES, RADII = (0.03, 0.1, 0.3), (20.0, 10.0, 5.0)
 STEP = 0.54  # s.d. of the noise of a step before cue offset
@@ -100,7 +100,7 @@ def imposed(name: str, scale: float, trials: int, seed: int) -> dict[str, xr.Dat
     """Trials of a network as they are, with exchanged colours, and with the other cue: the same trials, the same
     noise."""
     model = load(name)
-    given = probe_conditions(model, trials, seed)
+    given = at_one_pair(model, trials, swaps_most_at(model), seed)
     shown = {
         "own": given,
         "exchanged": given | {"report": given["report"].flip(1)},
@@ -120,12 +120,20 @@ def swapped(mechanism: str, found: dict[str, xr.Dataset], rate: float, seed: int
     return own.assign(activity=(own["activity"].dims, activity), response=("trial", response))
 
 
+def nearer_to_the_other(dataset: xr.Dataset) -> float:
+    """Share of responses that are nearer to the item that was not cued."""
+    nearest, _ = nearest_item(dataset["response"].to_numpy(), np.stack([dataset["report_1"], dataset["report_2"]], 1))
+    return float(np.mean(nearest != dataset["cued"].to_numpy() - 1))
+
+
 def trained(seeds: int, trials: int) -> Iterator[dict]:
-    for name, scale, seed in itertools.product(TRAINED, SCALES, range(seeds)):
+    names = [name for name in shipped_names() if "no-swap" in name]
+    for name, scale, seed in itertools.product(names, SCALES, range(seeds)):
         found = imposed(name, scale, trials, seed)
+        own = nearer_to_the_other(found["own"])  # noise that is not their own makes networks swap by themselves
         for mechanism, rate in itertools.product(RIGHT, RATES):
             said = answer(swapped(mechanism, found, rate, seed), seed)
-            facts = {"network": name, "mechanism": mechanism, "swap rate": rate, "noise": scale}
+            facts = {"network": name, "mechanism": mechanism, "swap rate": rate, "noise": scale, "own swaps": own}
             yield facts | {"seed": seed, "said": said}
 
 
@@ -150,10 +158,8 @@ def drift() -> str:
     """Networks that throw no die: how often the noise in memory alone brings a response nearer to the other item."""
     lines = []
     for radius in RADII:
-        data = simulate(written_network("misbinding", 1e-9, radius), 500, 4, threads=1)
-        report = np.stack([data["report_1"], data["report_2"]], 1)
-        nearest, _ = nearest_item(data["response"].to_numpy(), report)
-        lines.append(f"{np.mean(nearest != data['cued'].to_numpy() - 1):.1%} at a noise of {STEP / radius:.3f}")
+        share = nearer_to_the_other(simulate(written_network("misbinding", 1e-9, radius), 500, 4, threads=1))
+        lines.append(f"{share:.1%} at a noise of {STEP / radius:.3f}")
     return f"Nearer to the other item without a die: {', '.join(lines)}."
 
 
@@ -187,23 +193,25 @@ def describe(table: pd.DataFrame) -> str:
 
 def keep(systems: str, table: pd.DataFrame) -> None:
     """Replace what is kept of these systems."""
-    columns = ["systems", "network", "mechanism", "swap rate", "noise", "seed", "said", "expected"]
+    columns = ["systems", "network", "mechanism", "swap rate", "noise", "seed", "said", "expected", "own swaps"]
     columns += ["when", "expected when", "carried by", "expected carrier"]
     others = read("recovery", columns).query("systems != @systems")
-    write("recovery", pd.concat([others, judged(table).assign(systems=systems)])[columns], ["systems"])
+    kept = pd.concat([others, judged(table).assign(systems=systems)]).reindex(columns=columns)
+    write("recovery", kept, ["systems"])
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("systems", choices=["populations", "trained", "written"], nargs="?", default="populations")
-    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--seeds", type=int, help="of each system (3; of trained networks, which have their own, 1)")
     parser.add_argument("--trials", type=int, default=2000)
     parser.add_argument("--keep", action="store_true", help="put the rows in the table of docs/ensembles.md")
     given = parser.parse_args()
     warnings.simplefilter("ignore")  # written networks run on the torch reference
     torch.set_num_threads(1)
     systems = {"populations": populations, "trained": trained, "written": written}
-    table = pd.DataFrame(systems[given.systems](given.seeds, given.trials))
+    seeds = given.seeds or (1 if given.systems == "trained" else 3)
+    table = pd.DataFrame(systems[given.systems](seeds, given.trials))
     if given.keep:
         keep(given.systems, table)
     print(describe(table))

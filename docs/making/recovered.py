@@ -57,6 +57,18 @@ def shares(own: pd.DataFrame) -> str:
     return markdown(["swap rate", *(f"noise {n:g}" for n in noises)], rows).replace("%", " %")
 
 
+def by_network(own: pd.DataFrame) -> str:
+    """Of trained networks: how often they swap by themselves with this noise, and what was said, by set and cueing."""
+    rows = []
+    kind = own["network"].str.partition("@")[0]
+    for (name, noise), group in own.groupby([kind, "noise"]):
+        apart = f"{group['own swaps'].min():.1%} to {group['own swaps'].max():.1%}".replace("%", " %")
+        counts = [group["right"].sum(), group["wrong"].sum(), group["said"].isin(NONE).sum()]
+        rows.append([f"`{name}`", str(group["network"].nunique()), f"{noise:g}", apart, *map(str, counts)])
+    header = ["networks", "seeds", "noise", "swaps of their own", "right", "wrong", "not named"]
+    return markdown(header, rows)
+
+
 def summary(own: pd.DataFrame) -> str:
     """One sentence."""
     return f"{own['right'].sum()} right and {own['wrong'].sum()} wrong of {len(own)}; of the others no kind was named."
@@ -90,7 +102,8 @@ def main() -> None:
     for name in TITLES:
         own = whole[whole["systems"] == name]
         if len(own):
-            put(PAGE, f"recovery {name}", f"{confusions(own)}\n\n{shares(own)}\n\n{summary(own)}")
+            parts = [confusions(own), shares(own), *([by_network(own)] if name == "trained" else []), summary(own)]
+            put(PAGE, f"recovery {name}", "\n\n".join(parts))
     figure(whole)
 
 

@@ -45,8 +45,10 @@ __all__ = [
     "Mechanism",
     "analyse",
     "analyse_recording",
+    "at_one_pair",
     "parting",
     "swapping_networks",
+    "swaps_most_at",
     "table_row",
 ]
 
@@ -254,10 +256,15 @@ def analyse(
 
 def single_trials(model: Model, count: int, apart: float, seed: int = 0, threads: int | None = None) -> xr.Dataset:
     """Trials at one pair of locations, each with its own colours and cue."""
-    conditions = probe_conditions(model, count, seed + 40)
+    return simulate(model, at_one_pair(model, count, apart, seed + 40), 1, seed + 40, threads=threads)
+
+
+def at_one_pair(model: Model, count: int, apart: float, seed: int) -> dict[str, torch.Tensor]:
+    """Conditions of these trials, both items cued equally often."""
+    conditions = probe_conditions(model, count, seed)
     if isinstance(model.task, FeatureCued):
         conditions["probe"] = torch.tensor([[-apart / 2, apart / 2]]).expand(count, 2).clone()
-    return simulate(model, conditions, 1, seed + 40, threads=threads)
+    return conditions
 
 
 def kind_of_trials(simulated: Simulated, count: int) -> Kind:
