@@ -93,8 +93,14 @@ def test_members_of_a_sweep_are_seeds_of_the_experiment_that_they_are_of(tmp_pat
         "mine-5": pytest.approx(float("nan"), nan_ok=True),
         "x_wide-1": 0.9,
     }
+    # What is kept of networks that are gone goes with the next collection.
+    path = sweep.path / "collected" / "values.json"
+    kept = json.loads(path.read_text())
+    path.write_text(json.dumps(kept | {f"{ID}: gone": kept[f"{ID}: tiny@4"]}))
+    sweep_claims(sweep)
+    assert json.loads(path.read_text()) == kept
     monkeypatch.setattr(study, "FOLDER", tmp_path)
-    study.add_claims(sweep.path / "collected" / "values.json", "mine")
+    study.add_claims(path, "mine")
     kept = {recipe: set(recorded(recipe, tmp_path / "claims.csv")[ID]) for recipe in ("mine", "mine: wide")}
     assert kept == {"mine": {"tiny@4"}, "mine: wide": {"x_wide"}}
     # Of the shipped seeds, each has its own networks; another seed stands in where one is missing.

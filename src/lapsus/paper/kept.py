@@ -12,7 +12,7 @@ from lapsus.paper.verdicts import criteria
 from lapsus.statistics.intervals import Interval
 from lapsus.training.model import weights_digest
 
-__all__ = ["Kept"]
+__all__ = ["Kept", "keep_only"]
 
 
 @dataclass(frozen=True)
@@ -47,6 +47,13 @@ class Kept:
             self.known[name] = Value(compute(), made_of)
             write_json(self.path, self.known)
         return self.known[name].value
+
+
+def keep_only(path: str | Path, names: set[str]) -> None:
+    """Leave no value in a file but these ("claim: networks"): others are of networks that are no longer there."""
+    kept = Kept(path)
+    if kept.known.keys() - names:
+        write_json(path, {name: value for name, value in kept.known.items() if name in names})
 
 
 def _digest(id: str, networks: Networks, roles: tuple[str, ...]) -> str:

@@ -14,6 +14,7 @@ from lapsus.errors import LapsusError
 from lapsus.files import inside, make_folder, read_json, subfolder, understood, write_bytes, write_text
 from lapsus.library.runs import Checkpoint
 from lapsus.paper.claims import evaluate_claims
+from lapsus.paper.kept import keep_only
 from lapsus.paper.roles import Networks, finished_runs
 from lapsus.statistics.intervals import Z95
 from lapsus.statistics.random_effects import ensemble_mean, outliers
@@ -206,7 +207,7 @@ def sweep_claims(sweep: Sweep, trust: bool = False, told: Callable[[str], None] 
     `each` has the value of every member that plays a part.
 
     Values are kept in collected/values.json as they come, so that none is computed again unless its networks are others
-    now; `benchmarks/study.py --values` takes that file.
+    now, and those of networks that are gone leave it at the end; `benchmarks/study.py --values` takes that file.
     """
     sets: dict[str, list[str]] = {}
     for name, member in sweep.plan.members.items():
@@ -216,8 +217,8 @@ def sweep_claims(sweep: Sweep, trust: bool = False, told: Callable[[str], None] 
             sets.setdefault(label, []).append(name)
     # By the names under which their values are recorded: those of finished runs, not those of members.
     finished = {run.path: (name, run) for name, run in finished_runs(sweep.path, trust).items()} if sets else {}
-    folder = subfolder(sweep.path, "collected")
-    rows = []
+    kept_in = inside(subfolder(sweep.path, "collected"), "values.json")
+    rows, valued = [], set()
     for label, members in sets.items():
         paths = [sweep.run_folder(member) for member in members]
         runs = dict(finished[path] for path in paths if path in finished)
@@ -226,7 +227,8 @@ def sweep_claims(sweep: Sweep, trust: bool = False, told: Callable[[str], None] 
             continue
         seed, subject, varied = json.loads(label)
         told(f"claims of seed {seed}, {len(networks.loaders)} networks")
-        for claim in evaluate_claims(networks, values=inside(folder, "values.json")):
+        for claim in evaluate_claims(networks, values=kept_in):
+            valued |= {f"{claim.id}: {names}" for names in claim.each}
             if claim.value is not None:
                 each = {
                     member_of[name]: value
@@ -236,6 +238,7 @@ def sweep_claims(sweep: Sweep, trust: bool = False, told: Callable[[str], None] 
                 }
                 shown = claim.as_dict() | {"each": each}
                 rows.append({"seed": seed, "subject": subject, "varied": json.dumps(varied)} | shown)
+    keep_only(kept_in, valued)
     return pd.DataFrame(rows)
 
 
