@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from lapsus.statistics.random_effects import ensemble_mean, outliers
+from lapsus.statistics.random_effects import differences_within, ensemble_mean, outliers
 
 
 def test_without_errors_it_is_students_interval():
@@ -71,3 +71,16 @@ def test_values_whose_squares_vanish_are_as_good_as_equal():
     """Likelihoods may be that small; their variance is 0 where the values differ."""
     found = ensemble_mean(np.array([0.0, 1.7e-281]))
     assert (found.mean, found.low, found.between, found.units) == (0.0, 0.0, 0.0, 2)
+
+
+def test_differences_within_units_are_students():
+    rng = np.random.default_rng(5)
+    first, second = rng.standard_normal((2, 6, 4))
+    first[2, 1] = second[:5, 2] = second[:, 3] = np.nan
+    mean, low, high, units = differences_within(first, second)
+    assert units.tolist() == [6, 5, 1, 0]
+    for k in (0, 1):
+        both = np.isfinite(first[:, k])
+        interval = stats.ttest_rel(first[both, k], second[both, k]).confidence_interval()
+        assert np.allclose([low[k], high[k]], interval) and np.isclose(mean[k], (first - second)[both, k].mean())
+    assert mean[2] == first[5, 2] - second[5, 2] and np.isnan([low[2], high[2], mean[3]]).all()

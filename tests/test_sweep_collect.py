@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import sweep as costs
+from scipy import stats
 from sweep_members import QUICK, write_sweep
 
 from lapsus.cli import app
@@ -49,6 +50,18 @@ def test_one_row_a_member(made_up):
     assert near["units"] == 7 and abs(near["mean"] - own.mean()) < 1e-9 and near["low"] < 0.05 < near["high"]
 
 
+def test_settings_are_compared_within_seeds(made_up):
+    found = collect(made_up)
+    first, other = (f"tiny_units-{units}_encoding-circular" for units in (6, 8))
+    row = found.differences.set_index(["setting", "statistic"]).loc[(other, "evaluation.excess")]
+    wide = found.members.pivot(index="seed", columns="setting", values="evaluation.excess").dropna()
+    reference = stats.ttest_rel(wide[other], wide[first]).confidence_interval()
+    assert row["from"] == first and row["seeds"] == len(wide) == 7
+    assert np.allclose([row["mean"], row["low"], row["high"]], [(wide[other] - wide[first]).mean(), *reference])
+    assert set(found.differences["setting"]) == {other}
+    assert not found.differences["statistic"].eq("evaluation.bad").any()  # no seed has both
+
+
 def test_the_command_writes_tables_and_a_page(made_up, capsys):
     app(["sweep", "collect", str(made_up.path)], standalone_mode=False)
     assert "15 of 16 members" in capsys.readouterr().out
@@ -60,6 +73,7 @@ def test_the_command_writes_tables_and_a_page(made_up, capsys):
     page = (folder / "index.html").read_text()
     assert 'href="../members/tiny_units-6_encoding-circular-3/"' in page and "stands apart" in page
     assert page.count("<circle") == 15 * 2  # a dot for every member and statistic; "bad" has no value
+    assert "Differences between settings" in page and len(pd.read_csv(folder / "differences.csv")) == 2
     assert (folder / "costs.csv").is_file() and "http" not in page.replace("http-equiv", "")
 
 

@@ -195,7 +195,10 @@ def made_up_ensemble() -> str:
     )
     members = pd.DataFrame(rows)
     links = {name: f"../members/{name}/" for name in members["member"]}
-    return ensemble_page("a study", "Two settings.", members, pd.DataFrame(statistics), claims, links)
+    apart = {"setting": settings[1], "from": settings[0], "mean": 0.01, "low": -0.02, "high": 0.04, "seeds": 6}
+    differences = pd.DataFrame([apart | {"statistic": key}])
+    tables = (members, pd.DataFrame(statistics), claims)
+    return ensemble_page("a study", "Two settings.", *tables, links, differences=differences)
 
 
 @pytest.fixture(scope="module")

@@ -246,9 +246,8 @@ def collect(
     asked_for = [one for one in sweep.plan.members.values() if one.setting not in sweep.plan.starts]
     title = f"{sweep.plan.name}: {len(asked_for)} networks"
     given_up = {name: sweep.failures(name)[-1]["reason"] for name in sweep.states().failed}
-    page = ensemble_page(
-        title, sweep.plan.description, collected.members, collected.statistics, collected.claims, links, given_up
-    )
+    tables = (collected.members, collected.statistics, collected.claims)
+    page = ensemble_page(title, sweep.plan.description, *tables, links, given_up, collected.differences)
     write_text(output / "index.html", page)
     done = int(collected.members["done"].sum())
     typer.echo(f"{done} of {len(collected.members)} members, {len(collected.measured)} numbers of each.")

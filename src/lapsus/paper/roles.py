@@ -117,8 +117,8 @@ def finished_runs(folder: str | Path, trust: bool = False) -> dict[str, Run]:
     settings = read_json(Path(folder) / "manifest.json").get("settings", {}) if holds(folder, "sweep") else {}
     finished = [run for run in _runs_in(folder, trust) if run.update >= run.experiment.updates]
     role = {run.path: role_of(run.experiment.model_dump(exclude_none=True)) for run in finished}
-    starts = {run.path: start_of(run) for run in finished}
-    stages = {start for path, start in starts.items() if role.get(start) and role[start] == role[path]}
+    starts = [(role[run.path], start) for run in finished if (start := start_of(run))]
+    stages = {start for own, start in starts if own is not None and role.get(start) == own}
     found = {}
     for run in finished:
         own = settings.get(run.experiment.name, {})

@@ -32,6 +32,8 @@ _HEADLINES = {
 _DEGREES = {"evaluation.median_error": 180 / np.pi}
 # Of a setting with more members, so many dots and every outlier: more would only cover each other.
 _DOTS = 200
+# Settings in the table of differences; the file has all.
+_COMPARED = 12
 _LEFT, _RIGHT, _ROW, _TOP = 250, 690, 26, 8
 
 
@@ -43,10 +45,12 @@ def ensemble_page(
     claims: pd.DataFrame | None,
     links: dict[str, str],
     given_up: dict[str, str] | None = None,
+    differences: pd.DataFrame | None = None,
 ) -> str:
     """The page. members has a row a member (member, setting, start, done, statistics …), statistics a row a setting and
     statistic (setting, statistic, mean, low, high, between, units, outliers), links where each member's report is,
-    given_up why those failed that are not tried again. Members that are there for others to start from do another task,
+    given_up why those failed that are not tried again, differences a row a setting and statistic (setting, from,
+    statistic, mean, low, high, seeds). Members that are there for others to start from do another task,
     and are counted only."""
     asked, starts = members[~members["start"]], members[members["start"]]
     done = asked[asked["done"]]
@@ -80,8 +84,30 @@ def ensemble_page(
             for name, found in sorted(apart.items(), key=lambda item: -len(item[1]))
         ],
         "claims": None if claims is None else _claims(claims),
+        "differences": _differences(differences),
     }
     return render(context, "ensemble.html")
+
+
+def _differences(differences: pd.DataFrame | None) -> dict[str, Any] | None:
+    """Headlines, a row a setting each; None where there is but one setting."""
+    if differences is None or differences.empty:
+        return None
+    settings = list(dict.fromkeys(differences["setting"]))
+    compared = {}
+    for name, group in differences[differences["setting"].isin(settings[:_COMPARED])].groupby("statistic", sort=False):
+        if name in _HEADLINES:
+            scale = _DEGREES.get(name, 1.0)
+            compared[_HEADLINES[name]] = [
+                {"setting": row["setting"], "seeds": row["seeds"], "apart": _apart(row, scale)}
+                for row in group.to_dict("records")
+            ]
+    return {"from": differences["from"].iloc[0], "compared": compared, "more": max(0, len(settings) - _COMPARED)}
+
+
+def _apart(row: dict, scale: float) -> str:
+    mean, low, high = (scale * row[name] for name in ("mean", "low", "high"))
+    return f"{mean:+.3g}" + (f" [{low:.3g}, {high:.3g}]" if np.isfinite(low) else "")
 
 
 def _claims(claims: pd.DataFrame) -> list[dict[str, str]]:

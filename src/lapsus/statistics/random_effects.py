@@ -13,7 +13,7 @@ from scipy import optimize, stats
 
 from lapsus.statistics.intervals import robust_sd
 
-__all__ = ["Ensemble", "ensemble_mean", "outliers"]
+__all__ = ["Ensemble", "differences_within", "ensemble_mean", "outliers"]
 
 
 @dataclass(frozen=True)
@@ -75,6 +75,19 @@ def ensemble_mean(values: np.ndarray, errors: np.ndarray | None = None, level: f
     further = float(stats.t.ppf(0.5 + level / 2, k - 1)) * np.sqrt(variance + tau2)
     between = float(np.sqrt(tau2))
     return Ensemble(mean, mean - half, mean + half, between, mean - further, mean + further, k)
+
+
+def differences_within(first: np.ndarray, second: np.ndarray, level: float = 0.95) -> tuple[np.ndarray, ...]:
+    """Means of first - second [unit, statistic] over units that both have, with Student's interval, and how many units
+    these are: mean, low, high, units, each [statistic]. NaN where there are none, or for an interval fewer than two."""
+    apart = np.asarray(first, float) - np.asarray(second, float)
+    known = np.isfinite(apart)
+    units = known.sum(0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean = np.where(known, apart, 0.0).sum(0) / units
+        variance = np.where(known, (apart - mean) ** 2, 0.0).sum(0) / np.maximum(units - 1, 0)
+        half = stats.t.ppf(0.5 + level / 2, units - 1) * np.sqrt(variance / units)
+    return mean, mean - half, mean + half, units
 
 
 def outliers(values: np.ndarray) -> np.ndarray:

@@ -17,7 +17,7 @@ from lapsus.paper.claims import evaluate_claims
 from lapsus.paper.kept import keep_only
 from lapsus.paper.roles import Networks, finished_runs
 from lapsus.statistics.intervals import Z95
-from lapsus.statistics.random_effects import ensemble_mean, outliers
+from lapsus.statistics.random_effects import differences_within, ensemble_mean, outliers
 from lapsus.sweep.folder import Sweep
 from lapsus.sweep.sweep_file import Measure
 
@@ -36,12 +36,14 @@ _LONGEST = 24
 @dataclass(frozen=True)
 class Collected:
     """members: one row a member (what varied, evaluation, analyses), the same bits wherever it was trained; costs: one
-    row a member (time, tries, where it stands); statistics: one row a statistic and setting, over its members; claims:
-    one row a claim of the paper and set of networks, or None; measured: names of the columns that are statistics."""
+    row a member (time, tries, where it stands); statistics: one row a statistic and setting, over its members;
+    differences: one row a statistic and setting, from the first setting, within seeds; claims: one row a claim of the
+    paper and set of networks, or None; measured: names of the columns that are statistics."""
 
     members: pd.DataFrame
     costs: pd.DataFrame
     statistics: pd.DataFrame
+    differences: pd.DataFrame
     claims: pd.DataFrame | None
     measured: list[str]
 
@@ -49,7 +51,7 @@ class Collected:
         """CSV of every table and, where pyarrow is installed, Parquet of the members; returns what was written."""
         make_folder(folder)
         written = []
-        for name in ("members", "costs", "statistics", "claims"):
+        for name in ("members", "costs", "statistics", "differences", "claims"):
             table = getattr(self, name)
             if table is not None:
                 write_text(folder / f"{name}.csv", table.to_csv(index=False))
@@ -131,7 +133,7 @@ def collect(sweep: Sweep, claims: pd.DataFrame | None = None) -> Collected:
     measured = [key for key, values in measures.items() if values.dtype == float and _is_statistic(key)]
     costs = pd.DataFrame([_cost(sweep, name) for name in names])
     over = None if claims is None else claims_over_networks(claims)
-    return Collected(members, costs, _statistics(members, measured), over, measured)
+    return Collected(members, costs, _statistics(members, measured), _differences(members, measured), over, measured)
 
 
 def _claims_of(names: list[str], claims: pd.DataFrame | None) -> dict[str, pd.Series]:
@@ -190,6 +192,21 @@ def _statistics(members: pd.DataFrame, measured: list[str]) -> pd.DataFrame:
             )
     columns = ["setting", "statistic", *ensemble_mean(np.zeros(0)).__dataclass_fields__, "outliers"]
     return pd.DataFrame(rows, columns=columns)
+
+
+def _differences(members: pd.DataFrame, measured: list[str]) -> pd.DataFrame:
+    """Of every setting from the first one, within seeds: networks of one seed share their first weights, and often the
+    network that they start from, so that settings are not sampled independently of one another."""
+    asked = members[members["done"] & ~members["start"]]
+    columns = ["setting", "from", "statistic", "mean", "low", "high", "seeds"]
+    tables = []
+    groups = [(name, group.set_index("seed")[measured]) for name, group in asked.groupby("setting", sort=False)]
+    for name, group in groups[1:]:
+        first, other = groups[0][1].align(group, join="inner", axis=0)
+        found = differences_within(other.to_numpy(), first.to_numpy())
+        table = pd.DataFrame(dict(zip(columns[2:], (measured, *found))))
+        tables.append(table[table["seeds"] > 0].assign(setting=name, **{"from": groups[0][0]}))
+    return pd.concat(tables, ignore_index=True)[columns] if tables else pd.DataFrame(columns=columns)
 
 
 def _interval_of(key: str, table: pd.DataFrame) -> tuple[str, str] | tuple[None, None]:
