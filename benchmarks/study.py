@@ -27,10 +27,10 @@ import pandas as pd
 from same_geometry import pair_distances
 
 from lapsus import LapsusError, Model, Run
-from lapsus.files import read_json, to_plain, write_text
+from lapsus.files import holds, read_json, to_plain, write_text
 from lapsus.library.shipped import load_shipped, shipped
 from lapsus.paper.recorded import COLUMNS, statistic_digest
-from lapsus.paper.roles import LABELS, finished_runs, role_of, start_of
+from lapsus.paper.roles import LABELS, finished_runs, role_of
 from lapsus.study.evaluation import evaluate
 from lapsus.study.mechanism import QUESTIONS, Mechanism, analyse, swaps_most_at, table_row
 from lapsus.study.memory import evaluate_delays, norm_ratio
@@ -95,9 +95,11 @@ def networks(source: str) -> Iterator[Network]:
 
 def chain_of(run: Run) -> Iterator[Path]:
     """The folder of a run, and those of the runs beside it that it started from, one after another."""
-    yield run.path
-    while before := start_of(run):
-        yield before
+    while True:
+        yield run.path
+        before = run.path.parent / f"{run.experiment.start_from}-{run.experiment.seed}"
+        if not run.experiment.start_from or not holds(before, "run"):
+            return
         run = Run(before)
 
 

@@ -15,6 +15,7 @@ from written_networks import MECHANISMS, written_network
 
 from lapsus import LapsusError
 from lapsus.circular import distance
+from lapsus.files import remove
 from lapsus.paper import claims
 from lapsus.paper.recorded import recorded, statistic_digest
 from lapsus.paper.roles import Networks, finished_runs
@@ -93,12 +94,17 @@ def test_members_of_a_sweep_are_seeds_of_the_experiment_that_they_are_of(tmp_pat
         "mine-5": pytest.approx(float("nan"), nan_ok=True),
         "x_wide-1": 0.9,
     }
-    # What is kept of networks that are gone goes with the next collection.
+    # What is kept of networks that are gone goes with the next collection, and what is not computed this time stays.
     path = sweep.path / "collected" / "values.json"
     kept = json.loads(path.read_text())
-    path.write_text(json.dumps(kept | {f"{ID}: gone": kept[f"{ID}: tiny@4"]}))
+    one = kept[f"{ID}: tiny@4"]
+    path.write_text(json.dumps(kept | {f"{ID}: gone": one, f"{ID}: tiny@4 + x_wide": one, "cyclic: tiny@4": one}))
     sweep_claims(sweep)
-    assert json.loads(path.read_text()) == kept
+    assert json.loads(path.read_text()) == kept | {"cyclic: tiny@4": one}
+    remove(sweep.measures_file("mine-4"))
+    sweep_claims(sweep)
+    assert json.loads(path.read_text()) == kept | {"cyclic: tiny@4": one}
+    path.write_text(json.dumps(kept))
     monkeypatch.setattr(study, "FOLDER", tmp_path)
     study.add_claims(path, "mine")
     kept = {recipe: set(recorded(recipe, tmp_path / "claims.csv")[ID]) for recipe in ("mine", "mine: wide")}
@@ -108,18 +114,23 @@ def test_members_of_a_sweep_are_seeds_of_the_experiment_that_they_are_of(tmp_pat
 
 
 def test_a_network_that_was_trained_on_is_the_network_of_its_role(tmp_path):
-    """The one it was trained on from has as many updates and is a stage of it, unless it has another target."""
+    """The one it was trained on from has as many updates and is a stage of it, unless it has another target or was
+    asked for by itself."""
     stage = {"stage": [{"updates": 2, "conditions": 2, "trials": 4}], "task": {"kind": "index-cued"}}
     for name, start, left in (
         ("same", stage, {"tiny"}),
         ("other", stage | {"behaviour": {"kind": "bns", "swap": {"kind": "constant", "p": 0.05}}}, {"tiny", "first"}),
+        ("asked", stage, {"tiny", "first"}),
     ):
         (tmp_path / name).mkdir()
-        path = write_sweep(tmp_path / name, changes=stage, start=start)
+        both = {"experiment": ["first.toml", "tiny.toml"]} if name == "asked" else {}
+        path = write_sweep(tmp_path / name, changes=stage, start=start, **both)
         sweep = Sweep.make(tmp_path / name / "out", plan_sweep(read_sweep(path), tmp_path / name / "out"))
         assert {run_member(sweep, one).kind for one in ("first-1", "tiny-1")} == {"done"}
         assert set(finished_runs(sweep.path)) == left
-        assert Networks.every_seed(None, [sweep.path])[0].sources["index-none"] == "tiny"
+        if name != "asked":
+            assert Networks.every_seed(None, [sweep.path])[0].sources["index-none"] == "tiny"
+            assert Networks.in_folder(sweep.path).sources["index-none"] == str(sweep.run_folder("tiny-1"))
         assert {network.name for network in study.networks(f"mine={sweep.path}")} == left
 
 

@@ -12,7 +12,7 @@ from lapsus.paper.verdicts import criteria
 from lapsus.statistics.intervals import Interval
 from lapsus.training.model import weights_digest
 
-__all__ = ["Kept", "keep_only"]
+__all__ = ["Kept", "forget"]
 
 
 @dataclass(frozen=True)
@@ -49,11 +49,18 @@ class Kept:
         return self.known[name].value
 
 
-def keep_only(path: str | Path, names: set[str]) -> None:
-    """Leave no value in a file but these ("claim: networks"): others are of networks that are no longer there."""
-    kept = Kept(path)
-    if kept.known.keys() - names:
-        write_json(path, {name: value for name, value in kept.known.items() if name in names})
+def forget(path: str | Path, there: set[str], valued: dict[str, set[str]]) -> None:
+    """Take out of a file what stands for no unit any more: values of networks that are not there, and those of units
+    that share a network with another one that the same claim was valued on now (claim → units)."""
+    kept = Kept(path).known
+    left = dict(kept)
+    for key in kept:
+        claim, _, unit = key.partition(": ")
+        own, units = set(unit.split(" + ")), valued.get(claim, set())
+        if not own <= there or (unit not in units and any(own & set(other.split(" + ")) for other in units)):
+            del left[key]
+    if left != kept:
+        write_json(path, left)
 
 
 def _digest(id: str, networks: Networks, roles: tuple[str, ...]) -> str:

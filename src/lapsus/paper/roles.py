@@ -16,7 +16,7 @@ from lapsus.study.simulation import Simulated, simulate_design, simulate_respons
 from lapsus.study.sizes import FULL_FIGURES, FigureSizes
 from lapsus.training.model import Model
 
-__all__ = ["LABELS", "Networks", "finished_runs", "role_of", "start_of"]
+__all__ = ["LABELS", "Networks", "finished_runs", "role_of"]
 
 # Role → how figures call it. The order is that of the paper's figures.
 LABELS = {
@@ -104,27 +104,35 @@ def _runs_in(folder: str | Path, trust: bool) -> list[Run]:
     return runs
 
 
-def start_of(run: Run) -> Path | None:
-    """The folder beside a run's, if it is there, of the run that it started from."""
-    beside = run.path.parent / f"{run.experiment.start_from}-{run.experiment.seed}"
-    return beside if run.experiment.start_from and holds(beside, "run") else None
+def _stages(folder: str | Path, finished: Iterable[Run]) -> set[Path]:
+    """Of a sweep: members that nobody asked for, and from which one of the same role was trained on. They are stages of
+    that one, and no networks of their own."""
+    manifest = read_json(Path(folder) / "manifest.json") if holds(folder, "sweep") else {}
+    member = {(run.experiment.name, run.experiment.seed): run for run in finished}
+    found = set()
+    for (name, seed), run in member.items():
+        before = manifest.get("settings", {}).get(name, {}).get("start")
+        start = member.get((before, seed)) if before in manifest.get("starts", []) else None
+        if start is not None and _role(start) == _role(run) is not None:
+            found.add(start.path)
+    return found
+
+
+def _role(run: Run) -> str | None:
+    return role_of(run.experiment.model_dump(exclude_none=True))
 
 
 def finished_runs(folder: str | Path, trust: bool = False) -> dict[str, Run]:
     """Runs of a folder that are at their end, by name and seed as those that ship: in a sweep, a setting that changes
-    nothing goes by the name of its experiment. One that another of its role was trained on from is a stage of that one,
-    and no network of its own."""
+    nothing goes by the name of its experiment."""
     settings = read_json(Path(folder) / "manifest.json").get("settings", {}) if holds(folder, "sweep") else {}
     finished = [run for run in _runs_in(folder, trust) if run.update >= run.experiment.updates]
-    role = {run.path: role_of(run.experiment.model_dump(exclude_none=True)) for run in finished}
-    starts = [(role[run.path], start) for run in finished if (start := start_of(run))]
-    stages = {start for own, start in starts if own is not None and role.get(start) == own}
+    stages = _stages(folder, finished)
     found = {}
-    for run in finished:
+    for run in (run for run in finished if run.path not in stages):
         own = settings.get(run.experiment.name, {})
         unchanged = own and not own.get("varied") and not own.get("subject")
-        if run.path not in stages:
-            found[shipped_name(own["experiment"] if unchanged else run.experiment.name, run.experiment.seed)] = run
+        found[shipped_name(own["experiment"] if unchanged else run.experiment.name, run.experiment.seed)] = run
     return found
 
 
@@ -155,7 +163,9 @@ class Networks:
     @classmethod
     def in_folder(cls, folder: str | Path, trust: bool = False) -> "Networks":
         """The run folders in a folder or in that of a sweep (or the folder itself, if it is a run)."""
-        return cls.of_runs({str(run.path): run for run in _runs_in(folder, trust)})
+        runs = _runs_in(folder, trust)
+        stages = _stages(folder, [run for run in runs if run.update >= run.experiment.updates])
+        return cls.of_runs({str(run.path): run for run in runs if run.path not in stages})
 
     @classmethod
     def every_seed(cls, which: str | None, folders: Iterable[str | Path] = (), trust: bool = False) -> list["Networks"]:

@@ -14,7 +14,7 @@ from lapsus.errors import LapsusError
 from lapsus.files import inside, make_folder, read_json, subfolder, understood, write_bytes, write_text
 from lapsus.library.runs import Checkpoint
 from lapsus.paper.claims import evaluate_claims
-from lapsus.paper.kept import keep_only
+from lapsus.paper.kept import forget
 from lapsus.paper.roles import Networks, finished_runs
 from lapsus.statistics.intervals import Z95
 from lapsus.statistics.random_effects import differences_within, ensemble_mean, outliers
@@ -235,7 +235,8 @@ def sweep_claims(sweep: Sweep, trust: bool = False, told: Callable[[str], None] 
     # By the names under which their values are recorded: those of finished runs, not those of members.
     finished = {run.path: (name, run) for name, run in finished_runs(sweep.path, trust).items()} if sets else {}
     kept_in = inside(subfolder(sweep.path, "collected"), "values.json")
-    rows, valued = [], set()
+    rows: list[dict] = []
+    valued: dict[str, set[str]] = {}
     for label, members in sets.items():
         paths = [sweep.run_folder(member) for member in members]
         runs = dict(finished[path] for path in paths if path in finished)
@@ -245,7 +246,7 @@ def sweep_claims(sweep: Sweep, trust: bool = False, told: Callable[[str], None] 
         seed, subject, varied = json.loads(label)
         told(f"claims of seed {seed}, {len(networks.loaders)} networks")
         for claim in evaluate_claims(networks, values=kept_in):
-            valued |= {f"{claim.id}: {names}" for names in claim.each}
+            valued.setdefault(claim.id, set()).update(claim.each)
             if claim.value is not None:
                 each = {
                     member_of[name]: value
@@ -255,7 +256,8 @@ def sweep_claims(sweep: Sweep, trust: bool = False, told: Callable[[str], None] 
                 }
                 shown = claim.as_dict() | {"each": each}
                 rows.append({"seed": seed, "subject": subject, "varied": json.dumps(varied)} | shown)
-    keep_only(kept_in, valued)
+    if sets:
+        forget(kept_in, {name for name, _ in finished.values()}, valued)
     return pd.DataFrame(rows)
 
 
