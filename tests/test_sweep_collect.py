@@ -13,7 +13,7 @@ from lapsus.cli import app
 from lapsus.files import make_folder, write_json
 from lapsus.report.ensemble import ensemble_page
 from lapsus.sweep import Sweep, plan_sweep, read_sweep
-from lapsus.sweep.collected import claims_over_networks, collect
+from lapsus.sweep.collected import _differences, claims_over_networks, collect
 
 
 @pytest.fixture
@@ -60,6 +60,20 @@ def test_settings_are_compared_within_seeds(made_up):
     assert np.allclose([row["mean"], row["low"], row["high"]], [(wide[other] - wide[first]).mean(), *reference])
     assert set(found.differences["setting"]) == {other}
     assert not found.differences["statistic"].eq("evaluation.bad").any()  # no seed has both
+
+
+def test_settings_are_compared_with_the_first_of_their_kind_that_has_the_statistic():
+    rows = [("a", 1, np.nan, 1.0), ("a", 2, np.nan, 2.0), ("b", 1, 5.0, 4.0), ("b", 2, 7.0, 4.0), ("c", 1, 6.0, 0.0)]
+    rows += [("c", 3, 9.0, 9.0), ("other", 1, 1.0, 1.0), ("d", 4, 1.0, 1.0)]
+    members = pd.DataFrame(rows, columns=["setting", "seed", "x", "y"]).assign(done=True, start=False)
+    kinds = dict.fromkeys("abcd", "one") | {"other": "another"}
+    found = _differences(members, ["x", "y"], kinds).set_index(["setting", "statistic"])
+    assert set(found.index) == {("b", "y"), ("c", "x"), ("c", "y")}  # none for "other", alone, and "d", without a seed
+    assert found["from"].to_dict() == {("b", "y"): "a", ("c", "x"): "b", ("c", "y"): "a"}
+    assert found["mean"].to_dict() == {("b", "y"): 2.5, ("c", "x"): 1.0, ("c", "y"): -1.0}
+    assert found["seeds"].to_dict() == {("b", "y"): 2, ("c", "x"): 1, ("c", "y"): 1}
+    assert _differences(members.assign(done=False), ["x", "y"], kinds).empty
+    assert _differences(members, [], kinds).empty
 
 
 def test_the_command_writes_tables_and_a_page(made_up, capsys):

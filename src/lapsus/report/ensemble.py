@@ -99,10 +99,10 @@ def _differences(differences: pd.DataFrame | None) -> dict[str, Any] | None:
         if name in _HEADLINES:
             scale = _DEGREES.get(name, 1.0)
             compared[_HEADLINES[name]] = [
-                {"setting": row["setting"], "seeds": row["seeds"], "apart": _apart(row, scale)}
+                {key: row[key] for key in ("setting", "from", "seeds")} | {"apart": _apart(row, scale)}
                 for row in group.to_dict("records")
             ]
-    return {"from": differences["from"].iloc[0], "compared": compared, "more": max(0, len(settings) - _COMPARED)}
+    return {"compared": compared, "more": max(0, len(settings) - _COMPARED)}
 
 
 def _apart(row: dict, scale: float) -> str:

@@ -37,8 +37,8 @@ _LONGEST = 24
 class Collected:
     """members: one row a member (what varied, evaluation, analyses), the same bits wherever it was trained; costs: one
     row a member (time, tries, where it stands); statistics: one row a statistic and setting, over its members;
-    differences: one row a statistic and setting, from the first setting, within seeds; claims: one row a claim of the
-    paper and set of networks, or None; measured: names of the columns that are statistics."""
+    differences: one row a statistic and setting, from the first comparable setting, within seeds; claims: one row a
+    claim of the paper and set of networks, or None; measured: names of the columns that are statistics."""
 
     members: pd.DataFrame
     costs: pd.DataFrame
@@ -133,7 +133,13 @@ def collect(sweep: Sweep, claims: pd.DataFrame | None = None) -> Collected:
     measured = [key for key, values in measures.items() if values.dtype == float and _is_statistic(key)]
     costs = pd.DataFrame([_cost(sweep, name) for name in names])
     over = None if claims is None else claims_over_networks(claims)
-    return Collected(members, costs, _statistics(members, measured), _differences(members, measured), over, measured)
+    # Settings of one task and subject; others have nothing that could be compared.
+    kinds = {
+        name: json.dumps([setting.subject, (setting.table.get("task") or {}).get("kind")])
+        for name, setting in plan.settings.items()
+    }
+    apart = _differences(members, measured, kinds)
+    return Collected(members, costs, _statistics(members, measured), apart, over, measured)
 
 
 def _claims_of(names: list[str], claims: pd.DataFrame | None) -> dict[str, pd.Series]:
@@ -194,19 +200,26 @@ def _statistics(members: pd.DataFrame, measured: list[str]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=columns)
 
 
-def _differences(members: pd.DataFrame, measured: list[str]) -> pd.DataFrame:
-    """Of every setting from the first one, within seeds: networks of one seed share their first weights, and often the
-    network that they start from, so that settings are not sampled independently of one another."""
+def _differences(members: pd.DataFrame, measured: list[str], kinds: dict[str, str]) -> pd.DataFrame:
+    """Of every setting from the first one of its kind (setting → kind) that has the statistic, within seeds: networks
+    of one seed may share first weights, and the network that they start from, so that settings are not sampled
+    independently of one another."""
     asked = members[members["done"] & ~members["start"]]
     columns = ["setting", "from", "statistic", "mean", "low", "high", "seeds"]
-    tables = []
-    groups = [(name, group.set_index("seed")[measured]) for name, group in asked.groupby("setting", sort=False)]
-    for name, group in groups[1:]:
-        first, other = groups[0][1].align(group, join="inner", axis=0)
-        found = differences_within(other.to_numpy(), first.to_numpy())
-        table = pd.DataFrame(dict(zip(columns[2:], (measured, *found))))
-        tables.append(table[table["seeds"] > 0].assign(setting=name, **{"from": groups[0][0]}))
-    return pd.concat(tables, ignore_index=True)[columns] if tables else pd.DataFrame(columns=columns)
+    tables = [pd.DataFrame(columns=columns)]
+    for _, alike in asked.groupby(asked["setting"].map(kinds), sort=False):
+        groups = {name: group.set_index("seed")[measured] for name, group in alike.groupby("setting", sort=False)}
+        has = pd.DataFrame({name: np.isfinite(group).any() for name, group in groups.items()})
+        first = has.idxmax(axis=1)
+        reference = pd.DataFrame({key: groups[first[key]][key] for key in measured})
+        for name, group in groups.items():
+            keys = [key for key in measured if has.loc[key, name] and first[key] != name]
+            own, other = group[keys].align(reference[keys], join="inner", axis=0)
+            found = differences_within(own.to_numpy(), other.to_numpy())
+            told = {"setting": name, "from": first[keys].to_numpy(), "statistic": keys}
+            table = pd.DataFrame(told | dict(zip(columns[3:], found)))
+            tables.append(table[table["seeds"] > 0])
+    return pd.concat([table for table in tables if len(table)] or tables, ignore_index=True)[columns]
 
 
 def _interval_of(key: str, table: pd.DataFrame) -> tuple[str, str] | tuple[None, None]:
