@@ -40,6 +40,7 @@ from written_networks import MECHANISMS as WRITTEN, written_network
 from lapsus import load, simulate
 from lapsus.analysis.activity import cue_onset, two_items
 from lapsus.analysis.kind import kind_of_swaps
+from lapsus.analysis.outcomes import outcomes
 from lapsus.analysis.synthetic import MECHANISMS, synthetic_population
 from lapsus.circular import wrap
 from lapsus.errors import LapsusError
@@ -120,17 +121,17 @@ def swapped(mechanism: str, found: dict[str, xr.Dataset], rate: float, seed: int
     return own.assign(activity=(own["activity"].dims, activity), response=("trial", response))
 
 
-def nearer_to_the_other(dataset: xr.Dataset) -> float:
-    """Share of responses that are nearer to the item that was not cued."""
-    nearest, _ = nearest_item(dataset["response"].to_numpy(), np.stack([dataset["report_1"], dataset["report_2"]], 1))
-    return float(np.mean(nearest != dataset["cued"].to_numpy() - 1))
+def own_swaps(dataset: xr.Dataset) -> float:
+    """Share of trials that the analyses take for swaps."""
+    items = two_items(dataset)
+    return float(outcomes(items.response, items.report, items.cued).swap.mean())
 
 
 def trained(seeds: int, trials: int) -> Iterator[dict]:
     names = [name for name in shipped_names() if "no-swap" in name]
     for name, scale, seed in itertools.product(names, SCALES, range(seeds)):
         found = imposed(name, scale, trials, seed)
-        own = nearer_to_the_other(found["own"])  # noise that is not their own makes networks swap by themselves
+        own = own_swaps(found["own"])  # noise that is not their own makes networks swap by themselves
         for mechanism, rate in itertools.product(RIGHT, RATES):
             said = answer(swapped(mechanism, found, rate, seed), seed)
             facts = {"network": name, "mechanism": mechanism, "swap rate": rate, "noise": scale, "own swaps": own}
@@ -158,8 +159,9 @@ def drift() -> str:
     """Networks that throw no die: how often the noise in memory alone brings a response nearer to the other item."""
     lines = []
     for radius in RADII:
-        share = nearer_to_the_other(simulate(written_network("misbinding", 1e-9, radius), 500, 4, threads=1))
-        lines.append(f"{share:.1%} at a noise of {STEP / radius:.3f}")
+        data = simulate(written_network("misbinding", 1e-9, radius), 500, 4, threads=1)
+        nearest, _ = nearest_item(data["response"].to_numpy(), np.stack([data["report_1"], data["report_2"]], 1))
+        lines.append(f"{np.mean(nearest != data['cued'].to_numpy() - 1):.1%} at a noise of {STEP / radius:.3f}")
     return f"Nearer to the other item without a die: {', '.join(lines)}."
 
 

@@ -5,6 +5,7 @@ A recipe is `paper` or `persistent` (networks that ship) or, with a folder of a 
 members that a sweep file calls NAME_FACTOR are of the recipe `RECIPE: FACTOR`. Tables are in src/lapsus/paper/studies:
 
     members.csv    a row a network: evaluation, other delays, planes, prediction, the five questions (where it swaps)
+    earlier.csv    such rows of networks that were trained again since, and have other weights; earlier_claims.csv
     claims.csv     a row a claim and network: --values FILE, as `lapsus reproduce --claims-only --values FILE` keeps it
     distances.csv  a row a pair of networks of one recipe and cueing, and time: Procrustes' distance of condition
                    means; --dynamics adds the distance of their dynamics (lapsus[dsa]); --across compares networks
@@ -210,6 +211,8 @@ def add_members(found: list[Network], parts: list[str], answers: dict[str, dict]
         same = (table["recipe"] == network.recipe) & (table["network"] == network.name)
         row = table[same].iloc[0].dropna().to_dict() if same.any() else {}
         if row.get("weights") != weights:
+            if row:
+                _remember(table[same])
             _forget_distances(network)
             row = {"recipe": network.recipe, "network": network.name, "role": network.role}
             row |= {"seed": network.experiment.seed, "weights": weights, "measured": ""}
@@ -225,6 +228,12 @@ def add_members(found: list[Network], parts: list[str], answers: dict[str, dict]
             row["measured"] = " ".join(part for part in PARTS if part in have or part in wanted)
             write("members", pd.concat([table[~same], pd.DataFrame([row])], ignore_index=True), KEY)
             print(f"{network.recipe}, {network.name}: {', '.join(wanted)}", flush=True)
+
+
+def _remember(rows: pd.DataFrame) -> None:
+    """Keep rows of networks whose weights are others now: the same seed on another processor is another network."""
+    table = pd.concat([read("earlier", list(rows)), rows], ignore_index=True)
+    write("earlier", table.drop_duplicates([*KEY, "weights"]), [*KEY, "weights"])
 
 
 # --- Claims and distances ---
@@ -252,11 +261,24 @@ def add_claims(path: Path, recipe: str | None) -> None:
         for (claim, names), value in split.items()
     ]
     new = pd.DataFrame(rows, columns=COLUMNS)
+    _remember_claims(new)
     table = pd.concat([read("claims", list(COLUMNS)), new], ignore_index=True)
     write(
         "claims", table.drop_duplicates(["recipe", "claim", "networks"], keep="last"), ["recipe", "claim", "networks"]
     )
     print(f"{len(new)} values of claims from {path}")
+
+
+def _remember_claims(new: pd.DataFrame) -> None:
+    """Keep values that go, where networks were trained again and the statistic is the same."""
+    order = ["recipe", "claim", "networks"]
+    again = set(read("earlier", KEY)["network"])
+    both = read("claims", list(COLUMNS)).merge(new, on=[*order, "statistic"], suffixes=("", "_new"))
+    moved = ~np.isclose(both["value"], both["value_new"], rtol=1e-4, atol=0, equal_nan=True)
+    old = both.loc[moved & [not again.isdisjoint(names.split(" + ")) for names in both["networks"]], list(COLUMNS)]
+    if len(old):
+        table = pd.concat([read("earlier_claims", list(COLUMNS)), old], ignore_index=True)
+        write("earlier_claims", table.drop_duplicates([*order, "value"]), order)
 
 
 def _recipe(recipe: str | None, names: list[str]) -> str:

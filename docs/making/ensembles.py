@@ -282,6 +282,42 @@ def distances(pairs: pd.DataFrame, members: pd.DataFrame) -> str:
     return markdown([*header, "p (least possible)"], rows)
 
 
+# --- The same seed, trained again ---
+
+
+def trained_again(members: pd.DataFrame, earlier: pd.DataFrame) -> str:
+    """How far two trainings of one experiment and seed are apart, and how far seeds of one target are."""
+    both = members.merge(earlier, on=["recipe", "network"], suffixes=("", "_earlier"))
+    rows = []
+    kinds = [both["recipe"].str.partition(":")[0], both["role"].str.partition("-")[0]]
+    for (recipe, cueing), own in both.groupby(kinds):
+        all_of = members[members["recipe"].isin(own["recipe"]) & members["role"].isin(own["role"])]
+        for key in DIFFERENCES:
+            apart = (own[key] - own[f"{key}_earlier"]).dropna()
+            within = all_of[key] - all_of.groupby(["recipe", "role"])[key].transform("mean")
+            degrees = all_of[key].notna().sum() - all_of[all_of[key].notna()].groupby(["recipe", "role"]).ngroups
+            if len(apart) and degrees:
+                twice, seeds = math.sqrt((apart**2).mean() / 2), math.sqrt((within**2).sum() / degrees)
+                count = f"{len(apart)} of {own.loc[apart.index, 'seed'].nunique()}"
+                cells = [number(twice, ".2g"), number(seeds, ".2g"), number(twice / seeds, ".2f")]
+                rows.append([recipe, cueing, NAMES[key], count, *cells])
+    header = ["recipe", "cueing", "statistic", "networks of seeds", "s.d. between trainings of a seed"]
+    return markdown([*header, "s.d. between seeds", "ratio"], rows)
+
+
+def claims_again(earlier: pd.DataFrame, kept: pd.DataFrame) -> str:
+    """Values of claims in both trainings, with the interval within each network."""
+    both = kept.merge(earlier, on=["recipe", "claim", "networks"], suffixes=("", "_earlier"))
+    rows = []
+    for row in both.to_dict("records"):
+        ends = [
+            f"{number(row[f'value{when}'])} [{number(row[f'low{when}'])}, {number(row[f'high{when}'])}]"
+            for when in ("_earlier", "")
+        ]
+        rows.append([f"`{row['claim']}`", threshold(criteria()[row["claim"]]), row["networks"], *ends])
+    return markdown(["claim", "holds if", "networks", "trained before", "trained again"], rows)
+
+
 # --- How many networks? ---
 
 
@@ -331,6 +367,10 @@ def main() -> None:
             alignment_figure(members, found)
     if len(pairs):
         put(PAGE, "distances", distances(pairs, members))
+    if len(earlier := table("earlier")):
+        put(PAGE, "trained again", trained_again(members, earlier))
+    if len(earlier := table("earlier_claims")):
+        put(PAGE, "claims again", claims_again(earlier, kept))
 
 
 if __name__ == "__main__":
