@@ -259,6 +259,14 @@ def test_warm_start_takes_the_averaged_weights_and_the_readout(tiny, tmp_path):
         Run.create(tmp_path / "third", other).training()
 
 
+def test_a_run_may_be_called_like_the_network_that_it_starts_from(tmp_path):
+    """It does not take its own folder, which holds no weights yet, for it."""
+    shipped = load("index-no-swap")
+    same = read_experiment("index-no-swap").model_copy(update={"start_from": "index-no-swap"})
+    training = Run.create(tmp_path / f"index-no-swap-{same.seed}", same).training()
+    assert all(torch.equal(a, b) for a, b in zip(shipped.state_dict().values(), training.model.state_dict().values()))
+
+
 def test_loaded_run_gives_the_same_samples(tiny, tmp_path):
     run = Run.create(tmp_path / "run", tiny)
     train(run)

@@ -376,15 +376,18 @@ def first_model(experiment: Experiment, folder: Path, trust: bool = False) -> Mo
     """The model before its first update: new weights, or those of its start."""
     model = Model.of(experiment)
     if experiment.start_from:
-        start = _start(experiment.start_from, experiment.seed, folder, trust)
+        start = _start(experiment, folder, trust)
         set_weights(model, start.state_dict(), experiment.start_from)
     return model
 
 
-def _start(name: str, seed: int, folder: Path, trust: bool) -> Model:
-    """What start_from names: a run in `folder` with the same seed, a run folder, or a shipped network."""
+def _start(experiment: Experiment, folder: Path, trust: bool) -> Model:
+    """What start_from names: a run in `folder` with the same seed, a run folder, or a shipped network; never the run
+    itself, which may be called like the network that it starts from."""
+    name, seed = str(experiment.start_from), experiment.seed
+    itself = folder / f"{experiment.name}-{seed}"
     for path in (folder / f"{name}-{seed}", folder / name, Path(name)):
-        if holds(path, "run"):
+        if path != itself and holds(path, "run"):
             return Run(path, trust).model()
     own = shipped_name(name, seed)
     return load_shipped(own if own in shipped_names() else name)
