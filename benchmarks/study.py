@@ -274,8 +274,13 @@ def _remember_claims(new: pd.DataFrame) -> None:
     order = ["recipe", "claim", "networks"]
     again = set(read("earlier", KEY)["network"])
     both = read("claims", list(COLUMNS)).merge(new, on=[*order, "statistic"], suffixes=("", "_new"))
-    moved = ~np.isclose(both["value"], both["value_new"], rtol=1e-4, atol=0, equal_nan=True)
-    old = both.loc[moved & [not again.isdisjoint(names.split(" + ")) for names in both["networks"]], list(COLUMNS)]
+    gone = [
+        not (
+            again.isdisjoint(row["networks"].split(" + ")) or math.isclose(row["value"], row["value_new"], rel_tol=1e-4)
+        )
+        for row in both.to_dict("records")
+    ]
+    old = both.loc[np.array(gone, bool), list(COLUMNS)]
     if len(old):
         table = pd.concat([read("earlier_claims", list(COLUMNS)), old], ignore_index=True)
         write("earlier_claims", table.drop_duplicates([*order, "value"]), order)

@@ -173,6 +173,10 @@ def test_rows_are_added_and_none_is_lost(tmp_path, monkeypatch):
     table = study.read("members", study.KEY).set_index("network")
     assert table.loc["a", "measured"] == "evaluation" and np.isnan(table.loc["a", "alignment"])
     assert table.loc["b", "alignment"] == 4 and len(study.read("distances", [])) == 1
+    # What the network was before is kept apart.
+    before = study.read("earlier", study.KEY)
+    assert before["network"].tolist() == ["a"] and before["alignment"].tolist() == [2]
+    assert before["weights"].iloc[0] != table.loc["a", "weights"]
     # Answers that were kept are taken instead of being asked again, of the network with these weights alone.
     kept = {"made_of": {"weights": weights_digest(models["b"]), "seed": 0, "lapsus": ""}}
     kept["row"] = {"kind": "late switch", "parting": 18, "left_out": "", "seconds": 1.0}
@@ -192,6 +196,26 @@ def test_rows_are_added_and_none_is_lost(tmp_path, monkeypatch):
         "feature-smooth-0": (0.9, 0.8, 1.0),
         "feature-smooth-0@2": (0.7, 0.6, 0.8),
     }
+    # So are values of claims, of networks that were trained again and where they moved.
+    for value in ([0.5, 0.4, 0.6], [0.2, 0.1, 0.3], [0.2, 0.1, 0.3]):
+        each = {"a + c": value, "b": value}
+        values.write_text(json.dumps([{"id": ID, "each": each}]))
+        study.add_claims(values, "mine")
+    earlier = study.read("earlier_claims", [])
+    assert earlier[["networks", "value"]].to_numpy().tolist() == [["a + c", 0.5]]
+
+
+def test_two_trainings_of_a_seed_are_set_beside_seeds():
+    rows = [("r", f"a@{seed}", "index-none", seed, value) for seed, value in ((1, 0.1), (2, 0.3), (3, 0.5))]
+    members = pd.DataFrame(rows, columns=["recipe", "network", "role", "seed", "excess"])
+    members = members.reindex(columns=[*members, *(set(ensembles.DIFFERENCES) - {"excess"})])
+    earlier = members.iloc[1:].assign(excess=[0.4, 0.3])
+    lines = ensembles.trained_again(members, earlier).splitlines()
+    assert len(lines) == 3
+    cells = [cell.strip() for cell in lines[2].strip("|").split("|")]
+    assert cells[:2] == ["r", "index"] and cells[3] == "2 of 2"
+    twice = np.sqrt((0.1**2 + 0.2**2) / 2 / 2)
+    assert [float(cell) for cell in cells[4:]] == [round(twice, 2), 0.2, round(twice / 0.2, 2)]
 
 
 @pytest.mark.slow

@@ -257,7 +257,8 @@ def sweep_claims(sweep: Sweep, trust: bool = False, told: Callable[[str], None] 
         if not networks.loaders:
             continue
         seed, subject, varied = json.loads(label)
-        told(f"claims of seed {seed}, {len(networks.loaders)} networks")
+        count = len(networks.loaders)
+        told(f"claims of seed {seed}, {count} network{'' if count == 1 else 's'}")
         for claim in evaluate_claims(networks, values=kept_in):
             valued.setdefault(claim.id, set()).update(claim.each)
             if claim.value is not None:
