@@ -275,10 +275,8 @@ def _remember_claims(new: pd.DataFrame) -> None:
     again = set(read("earlier", KEY)["network"])
     both = read("claims", list(COLUMNS)).merge(new, on=[*order, "statistic"], suffixes=("", "_new"))
     gone = [
-        not (
-            again.isdisjoint(row["networks"].split(" + ")) or math.isclose(row["value"], row["value_new"], rel_tol=1e-4)
-        )
-        for row in both.to_dict("records")
+        not again.isdisjoint(names.split(" + ")) and not math.isclose(was, now, rel_tol=1e-4)
+        for names, was, now in zip(both["networks"], both["value"], both["value_new"])
     ]
     old = both.loc[np.array(gone, bool), list(COLUMNS)]
     if len(old):

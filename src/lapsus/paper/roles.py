@@ -104,10 +104,14 @@ def _runs_in(folder: str | Path, trust: bool) -> list[Run]:
     return runs
 
 
-def _stages(folder: str | Path, finished: Iterable[Run]) -> set[Path]:
+def _manifest(folder: str | Path) -> dict:
+    """Of a sweep; empty for any other folder."""
+    return read_json(Path(folder) / "manifest.json") if holds(folder, "sweep") else {}
+
+
+def _stages(manifest: dict, finished: Iterable[Run]) -> set[Path]:
     """Of a sweep: members that nobody asked for, and from which one of the same role was trained on. They are stages of
     that one, and no networks of their own."""
-    manifest = read_json(Path(folder) / "manifest.json") if holds(folder, "sweep") else {}
     member = {(run.experiment.name, run.experiment.seed): run for run in finished}
     found = set()
     for (name, seed), run in member.items():
@@ -125,9 +129,10 @@ def _role(run: Run) -> str | None:
 def finished_runs(folder: str | Path, trust: bool = False) -> dict[str, Run]:
     """Runs of a folder that are at their end, by name and seed as those that ship: in a sweep, a setting that changes
     nothing goes by the name of its experiment."""
-    settings = read_json(Path(folder) / "manifest.json").get("settings", {}) if holds(folder, "sweep") else {}
+    manifest = _manifest(folder)
+    settings = manifest.get("settings", {})
     finished = [run for run in _runs_in(folder, trust) if run.update >= run.experiment.updates]
-    stages = _stages(folder, finished)
+    stages = _stages(manifest, finished)
     found = {}
     for run in (run for run in finished if run.path not in stages):
         own = settings.get(run.experiment.name, {})
@@ -164,7 +169,7 @@ class Networks:
     def in_folder(cls, folder: str | Path, trust: bool = False) -> "Networks":
         """The run folders in a folder or in that of a sweep (or the folder itself, if it is a run)."""
         runs = _runs_in(folder, trust)
-        stages = _stages(folder, [run for run in runs if run.update >= run.experiment.updates])
+        stages = _stages(_manifest(folder), [run for run in runs if run.update >= run.experiment.updates])
         return cls.of_runs({str(run.path): run for run in runs if run.path not in stages})
 
     @classmethod
