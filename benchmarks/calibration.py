@@ -14,7 +14,7 @@ import time
 import numpy as np
 
 from lapsus.circular import wrap
-from lapsus.inference import Calibration, calibrate, fit
+from lapsus.fitting import Calibration, calibrate, fit
 from lapsus.trials import Trials
 
 GRID = np.radians([45.0, 75, 105, 135, 165])

@@ -1,7 +1,7 @@
 """The tables of docs/memory.md, from the records that ship with the persistent set: `python benchmarks/memory.py`."""
 
-from lapsus.library.shipped import core_minutes, shipped
 from lapsus.study.memory import growth
+from lapsus.zoo.shipped import core_minutes, shipped
 
 COLUMNS = {
     "median_error": "median error",

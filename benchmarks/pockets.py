@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 import lapsus
-from lapsus import circular, streams
+from lapsus import circular, rng
 from lapsus.study.evaluation import respond
 from lapsus.training.loop import Training
 
@@ -24,13 +24,11 @@ CONDITIONS, TRIALS = 4096, 2
 def normal_weights(model: lapsus.Model, seed: int) -> None:
     for name in ("probe_weight", "report_weight"):
         weight = getattr(model.encoder, name)
-        weight.data.copy_(
-            torch.randn(weight.shape, generator=streams.generator(seed, name)) / math.sqrt(weight.shape[1])
-        )
+        weight.data.copy_(torch.randn(weight.shape, generator=rng.generator(seed, name)) / math.sqrt(weight.shape[1]))
 
 
 def pockets(model: lapsus.Model) -> tuple[float, float]:
-    conditions = model.task.sample(CONDITIONS, streams.generator("pockets"))
+    conditions = model.task.sample(CONDITIONS, rng.generator("pockets"))
     response = circular.angle(respond(model, conditions, TRIALS, 1).permute(1, 2, 0))
     due = conditions["report"].gather(1, conditions["cued"].long()[:, None])
     wrong = circular.distance(response, due).mean(1) > 0.5

@@ -21,7 +21,7 @@ import pandas as pd
 from scipy.special import expit, ive
 
 from lapsus.circular import wrap
-from lapsus.inference import fit
+from lapsus.fitting import fit
 from lapsus.trials import Trials, read_trials
 
 PLACES = 8

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from lapsus.library.shipped import core_minutes, shipped
 from lapsus.plots.style import BLUE, GREEN, GREY, ORANGE, SKY, TEXT_WIDTH, style
+from lapsus.zoo.shipped import core_minutes, shipped
 
 # Batches of 16,384 trials, and hours on one NVIDIA RTX A5000 (paper, appendix "Compute resources").
 PAPER = {

@@ -13,7 +13,7 @@ from collections.abc import Callable
 import numpy as np
 import xarray as xr
 
-from lapsus import Model, simulate, streams
+from lapsus import Model, rng, simulate
 from lapsus.analysis.dynamical_distance import dynamical_distances
 from lapsus.analysis.procrustes import procrustes_distance
 from lapsus.statistics.swaps import nearest_item
@@ -27,7 +27,7 @@ FEW = 128
 
 def trials_of(model: Model, trials: int = TRIALS) -> xr.Dataset:
     """The same conditions for every network, with `memory` and whether the cued item was reported."""
-    drawn = model.task.sample(CONDITIONS, streams.generator("same geometry"))
+    drawn = model.task.sample(CONDITIONS, rng.generator("same geometry"))
     data = simulate(model, drawn, trials, threads=1)
     along = data["readout"].to_numpy()
     activity = data["activity"].to_numpy()

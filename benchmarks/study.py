@@ -29,7 +29,6 @@ from same_geometry import pair_distances
 
 from lapsus import LapsusError, Model, Run
 from lapsus.files import holds, read_json, to_plain, write_text
-from lapsus.library.shipped import load_shipped, shipped
 from lapsus.paper.recorded import COLUMNS, statistic_digest
 from lapsus.paper.roles import LABELS, finished_runs, role_of
 from lapsus.study.evaluation import evaluate
@@ -39,6 +38,7 @@ from lapsus.study.sizes import FULL
 from lapsus.tasks.durations import varying
 from lapsus.training.experiment import Experiment, read_experiment, set_of
 from lapsus.training.model import weights_digest
+from lapsus.zoo.shipped import load_shipped, shipped
 
 # Of the sources, not of what is installed.
 FOLDER = Path(__file__).resolve().parents[1] / "src" / "lapsus" / "paper" / "studies"

@@ -16,11 +16,11 @@ from pathlib import Path
 
 import numpy as np
 
-from lapsus.library.runs import Checkpoint
 from lapsus.report.ensemble import ensemble_page
 from lapsus.sweep import Sweep, plan_sweep, read_sweep
 from lapsus.sweep.collected import collect
 from lapsus.sweep.status import summary
+from lapsus.zoo.runs import Checkpoint
 
 MEMBERS_OF_A_SETTING = 10
 

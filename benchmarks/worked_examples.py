@@ -9,7 +9,7 @@ import numpy as np
 from rates import experiment, observer
 
 from lapsus.circular import wrap
-from lapsus.inference import fit
+from lapsus.fitting import fit
 from lapsus.statistics.swaps import nearest_item
 from lapsus.trials import Trials
 

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 import lapsus
-from lapsus import streams
+from lapsus import rng
 from lapsus.networks import orthonormal_rows
 from lapsus.networks.time import TimeBias
 
@@ -24,7 +24,7 @@ class LowRank(nn.Module):
         seed: int = 0,
     ):
         super().__init__()
-        generator = streams.generator(seed, "low rank")
+        generator = rng.generator(seed, "low rank")
         self.units, self.alpha, self.drive_size = units, alpha, units
         self.left = nn.Parameter(torch.randn(units, rank, generator=generator) / math.sqrt(rank))
         self.right = nn.Parameter(torch.randn(units, rank, generator=generator) / math.sqrt(units))

@@ -112,7 +112,7 @@ if __name__ == "__main__":
     for strength in (0.1, 0.5, 0.9):
         conditions = {"strength": torch.full((200,), strength)}
         network = torch.from_numpy(lapsus.simulate(model, conditions, 20)["response"].to_numpy()).view(1, 200, 20)
-        observer = model.behaviour.sample(conditions, 20, lapsus.streams.generator(1))
+        observer = model.behaviour.sample(conditions, 20, lapsus.rng.generator(1))
         for name, x_T in (("observer", observer), ("network", network)):
             found = model.behaviour.measures(conditions, x_T)
             print(f"strength {strength}, {name:8}: " + ", ".join(f"{key} {value:.2f}" for key, value in found.items()))

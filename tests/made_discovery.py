@@ -19,8 +19,8 @@ TINY = {"kind": "dendritic", "units": 6, "branching": [3]}
 
 def tiny_start(folder: Path, task: str = "feature-cued") -> Path:
     """A run folder with a small network that has hardly been trained."""
-    from lapsus.library import Run
     from lapsus.training import Experiment, train
+    from lapsus.zoo import Run
 
     described = Experiment.model_validate(
         {

@@ -226,9 +226,9 @@ def test_analyse_command_prints_what_it_promises(tmp_path):
     from typer.testing import CliRunner
 
     from lapsus.cli import app
-    from lapsus.library import load
     from lapsus.study.mechanism import analyse
     from lapsus.study.sizes import QUICK
+    from lapsus.zoo import load
 
     only = ("commitment", "transplant", "swap_axis", "kind", "dynamics")
     sizes = replace(QUICK, donors=48, single_trials=800)

@@ -15,7 +15,7 @@ from lapsus import (
     TabulatedSwap,
     check_behaviour,
     circular,
-    streams,
+    rng,
 )
 from lapsus.errors import LapsusError
 
@@ -36,7 +36,7 @@ def test_check(behaviour, items):
 
 
 def test_two_item_swap_probability_is_the_papers_sigmoid():
-    conditions = FeatureCued().sample(200, streams.generator("p"))
+    conditions = FeatureCued().sample(200, rng.generator("p"))
     d = circular.distance(conditions["probe"][:, 0], conditions["probe"][:, 1])
     for pi_correct in (0.0, 1.0, 2.0):
         weights = BNS(SmoothSwap(), pi_correct=pi_correct).weights(conditions)
@@ -61,7 +61,7 @@ def test_a_guess_is_no_swap():
     from lapsus.behaviour.measures import swap_probability
     from lapsus.study import simulation
 
-    conditions = FeatureCued().sample(20, streams.generator("q"))
+    conditions = FeatureCued().sample(20, rng.generator("q"))
     behaviour = BNS(ConstantSwap(0.3), uniform=0.2)
     assert swap_probability(behaviour, conditions).tolist() == pytest.approx([0.8 * 0.3] * 20)
     model = SimpleNamespace(task=FeatureCued(), behaviour=behaviour)
@@ -71,7 +71,7 @@ def test_a_guess_is_no_swap():
 
 
 def test_many_items_are_a_softmax_over_logits():
-    conditions = FeatureCued(items=5).sample(20, streams.generator("q"))
+    conditions = FeatureCued(items=5).sample(20, rng.generator("q"))
     weights = BNS(SmoothSwap(2.0), pi_correct=0.7, uniform=0.2).weights(conditions)
     for c in range(20):
         cued = int(conditions["cued"][c])
@@ -86,8 +86,8 @@ def test_many_items_are_a_softmax_over_logits():
 
 @pytest.mark.parametrize("behaviour", [BEHAVIOURS[1], BEHAVIOURS[3]])
 def test_sampled_angles_follow_the_circular_density(behaviour):
-    conditions = {k: v[:1] for k, v in FeatureCued().sample(4, streams.generator("d")).items()}
-    x_T = behaviour.sample(conditions, 40_000, streams.generator("d2"))
+    conditions = {k: v[:1] for k, v in FeatureCued().sample(4, rng.generator("d")).items()}
+    x_T = behaviour.sample(conditions, 40_000, rng.generator("d2"))
     angles = np.sort(circular.angle(x_T.permute(1, 2, 0))[0].double().numpy())
     grid = torch.linspace(-math.pi, math.pi, 20_001, dtype=torch.float64)
     double = {k: v.double() if v.is_floating_point() else v for k, v in conditions.items()}
@@ -98,7 +98,7 @@ def test_sampled_angles_follow_the_circular_density(behaviour):
 
 
 def test_uniform_ring_is_flat():
-    conditions = FeatureCued(items=1).sample(1, streams.generator("u"))
+    conditions = FeatureCued(items=1).sample(1, rng.generator("u"))
     grid = torch.linspace(-math.pi, math.pi, 1000, dtype=torch.float64)
     double = {k: v.double() if v.is_floating_point() else v for k, v in conditions.items()}
     with_ring, without = BNS(uniform=0.5).density(grid[None], double), BNS().density(grid[None], double)
@@ -120,7 +120,7 @@ def test_tabulated_function_interpolates_around_the_circle():
 
 
 def test_optimal_is_the_cued_colour():
-    conditions = IndexCued().sample(10, streams.generator("o"))
+    conditions = IndexCued().sample(10, rng.generator("o"))
     angle = circular.angle(BNS().optimal(conditions))
     torch.testing.assert_close(
         angle, conditions["report"].gather(1, conditions["cued"][:, None])[:, 0], atol=1e-5, rtol=0
@@ -129,8 +129,8 @@ def test_optimal_is_the_cued_colour():
 
 def test_measures_recover_what_generated_the_responses():
     behaviour = BNS(SmoothSwap(), pi_correct=0.0)
-    conditions = FeatureCued().sample(3000, streams.generator("m"))
-    result = behaviour.measures(conditions, behaviour.sample(conditions, 16, streams.generator("m2")))
+    conditions = FeatureCued().sample(3000, rng.generator("m"))
+    result = behaviour.measures(conditions, behaviour.sample(conditions, 16, rng.generator("m2")))
     assert result["swap_curve_mad"] < 0.01
     for point in result["swap_curve"]:
         assert point["rate"] == pytest.approx(point["target"], abs=0.03)
@@ -146,8 +146,8 @@ def test_intervals_cover_the_target():
     behaviour = BNS(ConstantSwap(0.1))
     inside = total = 0
     for repeat in range(40):
-        conditions = FeatureCued().sample(256, streams.generator("cover", repeat))
-        for point in behaviour.measures(conditions, behaviour.sample(conditions, 16, streams.generator("c2", repeat)))[
+        conditions = FeatureCued().sample(256, rng.generator("cover", repeat))
+        for point in behaviour.measures(conditions, behaviour.sample(conditions, 16, rng.generator("c2", repeat)))[
             "swap_curve"
         ]:
             inside += point["low"] <= point["target"] <= point["high"]
@@ -158,8 +158,8 @@ def test_intervals_cover_the_target():
 def test_likelihood_corrects_what_the_nearest_item_confuses():
     # Imprecise responses: half of the circle between the items is crossed often, which biases the nearest-item count.
     behaviour = BNS(ConstantSwap(0.1), spread=1.3)
-    conditions = FeatureCued().sample(4000, streams.generator("blur"))
-    curve = behaviour.measures(conditions, behaviour.sample(conditions, 16, streams.generator("b2")))["swap_curve"]
+    conditions = FeatureCued().sample(4000, rng.generator("blur"))
+    curve = behaviour.measures(conditions, behaviour.sample(conditions, 16, rng.generator("b2")))["swap_curve"]
     nearest = np.mean([point["rate"] for point in curve])
     likelihood = np.mean([point["likelihood"] for point in curve])
     assert nearest > 0.13 and likelihood == pytest.approx(0.1, abs=0.015)
@@ -167,8 +167,8 @@ def test_likelihood_corrects_what_the_nearest_item_confuses():
 
 def test_stray_responses_are_counted():
     behaviour = BNS(uniform=0.3)
-    conditions = FeatureCued(items=1).sample(2000, streams.generator("s"))
-    result = behaviour.measures(conditions, behaviour.sample(conditions, 8, streams.generator("s2")))
+    conditions = FeatureCued(items=1).sample(2000, rng.generator("s"))
+    result = behaviour.measures(conditions, behaviour.sample(conditions, 8, rng.generator("s2")))
     assert result["away"] == pytest.approx(0.3 * (1 - 0.6 / math.pi), abs=0.015)
     assert result["swap_curve"] == []
 

@@ -11,17 +11,17 @@ import torch
 from made_networks import AlignedSwaps, ForgetsUntilCue, ResponseWalks, made, nearest_counts
 from synthetic_networks import SyntheticNetworks
 
-from lapsus import streams
+from lapsus import rng
 from lapsus.analysis.activity import activity_dataset
 from lapsus.analysis.synthetic import synthetic_population
 from lapsus.circular import embed
 from lapsus.errors import LapsusError
-from lapsus.library import load
 from lapsus.paper import appendix, claim_statistics, claims
 from lapsus.paper.roles import Networks
 from lapsus.paper.verdicts import criteria
 from lapsus.study import cues as on_cues
 from lapsus.study.sizes import QUICK_FIGURES
+from lapsus.zoo import load
 
 pytestmark = pytest.mark.filterwarnings("ignore:The torch reference runs")
 
@@ -171,13 +171,13 @@ def combines_cues():
 
 
 def posterior(model, conditions, trials, seed):
-    return model.behaviour.sample(conditions, trials, streams.generator(seed, "made"))
+    return model.behaviour.sample(conditions, trials, rng.generator(seed, "made"))
 
 
 def averages(model, conditions, trials, seed):
     """Between the modes of the posterior, where it has two."""
     mean = posterior(model, conditions, 400, seed).mean(-1, keepdim=True)
-    noise = torch.randn((*mean.shape[:-1], trials), generator=streams.generator(seed, "noise"))
+    noise = torch.randn((*mean.shape[:-1], trials), generator=rng.generator(seed, "noise"))
     return mean + 0.3 * noise
 
 

@@ -10,14 +10,14 @@ import pytest
 import torch
 
 from lapsus import Discovery, evaluate, load
-from lapsus.discovery.folder import FORMAT
 from lapsus.errors import LapsusError
 from lapsus.files import read_netcdf
-from lapsus.inference import Fit
-from lapsus.library import Run
-from lapsus.library.shipped import load_shipped
+from lapsus.fitting import Fit
+from lapsus.pipeline.folder import FORMAT
 from lapsus.study.mechanism import QUESTIONS
 from lapsus.training import train
+from lapsus.zoo import Run
+from lapsus.zoo.shipped import load_shipped
 
 FOLDERS = Path(__file__).parent / "folders" / "v0.1"
 # Printed by version 0.1: evaluate(model, 64, 4, engine="reference").
@@ -33,7 +33,7 @@ def test_a_run_of_0_1_has_its_numbers_and_goes_on(tmp_path):
 
 
 def test_a_network_that_0_1_shipped_is_that_of_its_run(monkeypatch):
-    module = importlib.import_module("lapsus.library.shipped")
+    module = importlib.import_module("lapsus.zoo.shipped")
     monkeypatch.setattr(module, "weights_folder", lambda: FOLDERS / "shipped")
     mine, theirs = load(FOLDERS / "run").state_dict(), load_shipped("tiny").state_dict()
     assert all(torch.equal(mine[name], tensor) for name, tensor in theirs.items())

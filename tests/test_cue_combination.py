@@ -13,10 +13,10 @@ from figure_files import check_figure
 from scipy import integrate, stats
 
 import lapsus
-from lapsus import CausalInference, CueCombination, LapsusError, streams
+from lapsus import CausalInference, CueCombination, LapsusError, rng
 from lapsus.behaviour.causal_inference import posterior
 from lapsus.diffusion import linear_schedule
-from lapsus.inference.causal_inference import PARAMETERS, fit_causal_inference
+from lapsus.fitting.causal_inference import PARAMETERS, fit_causal_inference
 from lapsus.statistics.ks import bimodal, both_modes, ks_distance, ks_noise, ks_over_cues, mode_mass
 from lapsus.study.cues import modes_at_cues
 from lapsus.study.sizes import QUICK_FIGURES
@@ -86,7 +86,7 @@ def test_discretised_posterior_has_the_exact_mass_of_each_bin():
 @pytest.mark.parametrize("bins", [0, 200])
 def test_samples_follow_the_density(bins):
     observer, conditions = CausalInference(bins=bins), CueCombination().grid(6, 2.5)
-    x = observer.sample(conditions, 4000, streams.generator("samples", bins))
+    x = observer.sample(conditions, 4000, rng.generator("samples", bins))
     assert x.shape == (1, 36, 4000)
     ks = ks_distance(observer.cdf(x[0], conditions).numpy())
     # Uniform noise within bins of 0.04 changes the CDF of the narrow component (s.d. 0.17) by less than 0.001.
@@ -122,7 +122,7 @@ def test_checks_accept_task_and_behaviour():
     lapsus.check_task(task)
     for bins in (0, 200):
         lapsus.check_behaviour(CausalInference(bins=bins), task)
-    assert list(task.table(task.sample(3, streams.generator(0))).columns) == ["s_v", "s_a"]
+    assert list(task.table(task.sample(3, rng.generator(0))).columns) == ["s_v", "s_a"]
     grid = task.grid(20, 3.0)
     assert len(grid["s_v"]) == 400 and float(grid["s_v"].min()) == -3 and float(grid["s_a"].max()) == 3
 
@@ -134,11 +134,11 @@ def test_impossible_observers_are_refused(wrong):
 
 
 def test_measures_tell_a_right_observer_from_wrong_ones():
-    observer, conditions = CausalInference(), CueCombination().sample(600, streams.generator(3))
-    right = observer.measures(conditions, observer.sample(conditions, 16, streams.generator(4)))
+    observer, conditions = CausalInference(), CueCombination().sample(600, rng.generator(3))
+    right = observer.measures(conditions, observer.sample(conditions, 16, rng.generator(4)))
     assert right["ks"] < 0.02 and right["spread"] == pytest.approx(1, abs=0.03)
     always = CausalInference(p_common=0.9)
-    wrong = observer.measures(conditions, always.sample(conditions, 16, streams.generator(4)))
+    wrong = observer.measures(conditions, always.sample(conditions, 16, rng.generator(4)))
     assert wrong["common"] > right["common"] + 0.1
     average = observer.optimal(conditions).T[..., None].expand(1, 600, 16)
     assert observer.measures(conditions, average)["spread"] < 0.01
@@ -148,7 +148,7 @@ def test_measures_tell_a_right_observer_from_wrong_ones():
 
 
 def _simulated(truth: dict, trials: int, seed: int) -> pd.DataFrame:
-    generator = streams.generator("observer", seed)
+    generator = rng.generator("observer", seed)
     cues = {name: 30 * (2 * torch.rand(trials, generator=generator) - 1) for name in ("s_v", "s_a")}
     response = CausalInference(**truth, unit=1.0, bins=0).sample(cues, 1, generator)[0, :, 0]
     return pd.DataFrame({"s_v": cues["s_v"], "s_a": cues["s_a"], "response": response})

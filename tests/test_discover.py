@@ -11,13 +11,13 @@ import pytest
 import torch
 from made_discovery import HOSTILE, MINUTES, made, table, tiny_start
 
-from lapsus import Discovery, discover, streams, write_report
+from lapsus import Discovery, discover, rng, write_report
 from lapsus.circular import distance, embed, wrap
-from lapsus.discovery.folder import STAGES
-from lapsus.discovery.stages import Interrupted, _default_folder
 from lapsus.errors import LapsusError
-from lapsus.inference import fit as fit_trials
-from lapsus.inference.network_target import fitted_behaviour
+from lapsus.fitting import fit as fit_trials
+from lapsus.fitting.network_target import fitted_behaviour
+from lapsus.pipeline.folder import STAGES
+from lapsus.pipeline.stages import Interrupted, _default_folder
 from lapsus.report import words
 from lapsus.report.words import Facts
 from lapsus.study.checks import fit_checks, in_order, match_checks, network_checks
@@ -80,7 +80,7 @@ def test_the_parts_of_a_discovery():
     assert found.matched == facts["matched"] == (not found.matches[0].where)
     assert found.report.is_file() and "rings_path" in found.arrays()
     # The network was asked for the swap curve of the fit, on the distances of the data.
-    network, conditions = found.models[0], found.models[0].task.sample(400, streams.generator("test"))
+    network, conditions = found.models[0], found.models[0].task.sample(400, rng.generator("test"))
     assert set(np.round(np.degrees(distance(*conditions["probe"].numpy().T)))) <= set(range(45, 181, 15))
     conditions, p = asked(found.fit)
     assert network.behaviour.weights(conditions)[:, 1].numpy() == pytest.approx(p, abs=0.01)
@@ -123,8 +123,8 @@ def test_only_what_is_missing_is_done_again(copy):
     undo(copy, "report")
     (copy / "report.html").unlink()
     with (
-        mock.patch("lapsus.discovery.stages.fit_trials", side_effect=AssertionError("fitted again")),
-        mock.patch("lapsus.discovery.stages.train", side_effect=AssertionError("trained again")),
+        mock.patch("lapsus.pipeline.stages.fit_trials", side_effect=AssertionError("fitted again")),
+        mock.patch("lapsus.pipeline.stages.train", side_effect=AssertionError("trained again")),
     ):
         assert again(copy).report.is_file()
 
@@ -139,12 +139,12 @@ def test_interrupted_training_keeps_the_fit_and_goes_on(copy):
     for spare in (*network.glob("checkpoint*"), network / "metrics.jsonl"):
         spare.unlink()
     stopped = SimpleNamespace(reason="interrupted")
-    with mock.patch("lapsus.discovery.stages.train", return_value=stopped), pytest.raises(Interrupted):
+    with mock.patch("lapsus.pipeline.stages.train", return_value=stopped), pytest.raises(Interrupted):
         again(copy)
     with pytest.raises(LapsusError, match="not done yet"):
         Discovery(copy).matches
     assert "fit" in Discovery(copy).done and "train" not in Discovery(copy).done
-    with mock.patch("lapsus.discovery.stages.fit_trials", side_effect=AssertionError("fitted again")):
+    with mock.patch("lapsus.pipeline.stages.fit_trials", side_effect=AssertionError("fitted again")):
         found = again(copy)
     assert (
         len(found.done) == len(STAGES) and (network / "config.toml").read_bytes() == kept and found.runs[0].update > 0
@@ -155,11 +155,11 @@ def test_interrupted_training_keeps_the_fit_and_goes_on(copy):
 @pytest.mark.parametrize("margin", [True, False])
 def test_training_is_left_early_when_the_network_matches_with_a_margin_and_gets_no_better(tmp_path, margin):
     with (
-        mock.patch("lapsus.discovery.stages.fit_trials", return_value=Discovery(made()).fit),
-        mock.patch("lapsus.discovery.stages.updates_within", return_value=10),
+        mock.patch("lapsus.pipeline.stages.fit_trials", return_value=Discovery(made()).fit),
+        mock.patch("lapsus.pipeline.stages.updates_within", return_value=10),
         mock.patch("lapsus.study.match.Match.with_margin", margin),
-        mock.patch("lapsus.discovery.stages.excess", side_effect=[{"excess": e} for e in (0.5, 0.3, 0.29, 0.1)]),
-        mock.patch("lapsus.discovery.stages._Work.evaluate", side_effect=Interrupted),
+        mock.patch("lapsus.pipeline.stages.excess", side_effect=[{"excess": e} for e in (0.5, 0.3, 0.29, 0.1)]),
+        mock.patch("lapsus.pipeline.stages._Work.evaluate", side_effect=Interrupted),
         pytest.raises(Interrupted),
     ):
         start = str(tiny_start(tmp_path))
@@ -177,7 +177,7 @@ def test_a_half_written_fit_is_made_again(copy):
     fit = Discovery(copy).fit
     undo(copy, "fit")
     (copy / "fit" / "summary.json").unlink()
-    with mock.patch("lapsus.discovery.stages.fit_trials", return_value=fit):
+    with mock.patch("lapsus.pipeline.stages.fit_trials", return_value=fit):
         assert again(copy).fit.name == fit.name
     assert (copy / "fit" / "summary.json").is_file()
 
@@ -212,7 +212,7 @@ def test_nothing_foreign_is_touched(tmp_path, copy):
 )
 def test_mistakes_are_sentences(tmp_path, arguments, sentence):
     with (
-        mock.patch("lapsus.discovery.stages.fit_trials", return_value=Discovery(made()).fit),
+        mock.patch("lapsus.pipeline.stages.fit_trials", return_value=Discovery(made()).fit),
         pytest.raises(LapsusError, match=sentence),
     ):
         discover(table(), output=tmp_path / "out", **arguments)
@@ -244,14 +244,14 @@ def three_items(count=120):
 @pytest.mark.slow
 @pytest.mark.parametrize("case", ["no probe", "three items"])
 def test_other_tables_run_to_a_report(case, tmp_path):
-    from lapsus.inference import fit
+    from lapsus.fitting import fit
 
     task = "index-cued" if case == "no probe" else "feature-cued"
     trials = (
         three_items() if case == "three items" else table(120, "S").drop(columns=["target_probe", "non_target_probe_1"])
     )
     quick = lambda used, seed: fit(used, "constant", seed=seed)
-    with mock.patch("lapsus.discovery.stages.fit_trials", quick):
+    with mock.patch("lapsus.pipeline.stages.fit_trials", quick):
         start = str(tiny_start(tmp_path, task))
         found = discover(trials, minutes=MINUTES, output=tmp_path / "out", start_from=start, sizes=QUICK)
     page, match = found.report.read_text(), found.matches[0]
@@ -333,7 +333,7 @@ def test_data_without_swaps_have_none_explained(tmp_path):
     rows["response"] = (rows["target"] + np.random.default_rng(0).normal(0, 12, len(rows)) + 180) % 360 - 180
     start = str(tiny_start(tmp_path))
     quick = lambda used, seed: fit_trials(used, "auto", models=("none", "constant"), seed=seed)
-    with mock.patch("lapsus.discovery.stages.fit_trials", quick):
+    with mock.patch("lapsus.pipeline.stages.fit_trials", quick):
         found = discover(rows, minutes=MINUTES, output=tmp_path / "found", start_from=start, sizes=QUICK)
     assert found.fit.name == "none"
     (mechanism,) = found.mechanisms

@@ -74,7 +74,7 @@ def test_orientations_are_in_degrees_of_orientation(tmp_path):
 
 @pytest.mark.slow
 def test_discover_recommends_the_set_size_with_most_swaps(tmp_path):
-    from lapsus.discovery.stages import _better_size, _of_size
+    from lapsus.pipeline.stages import _better_size, _of_size
 
     table = lapsus.read_trials(written(tmp_path, {1: 0.0, 2: 0.05, 3: 0.3}), columns={"response": "resp_ori"})
     used, notes = _of_size(table, "own.csv", None)

@@ -16,10 +16,10 @@ import lapsus
 from lapsus.circular import wrap
 from lapsus.cli import app
 from lapsus.errors import LapsusError
-from lapsus.inference import Fit, SubjectFits, calibrate, fit
-from lapsus.inference.candidates import EMISSION_ORDER, MODELS, most_looks, search
-from lapsus.inference.model import SETS
-from lapsus.inference.progress import Bar
+from lapsus.fitting import Fit, SubjectFits, calibrate, fit
+from lapsus.fitting.candidates import EMISSION_ORDER, MODELS, most_looks, search
+from lapsus.fitting.model import SETS
+from lapsus.fitting.progress import Bar
 from lapsus.trials import Trials, read_trials
 
 NEAR = np.radians([20.0, 60, 100, 140])
@@ -354,14 +354,14 @@ def test_a_fit_that_is_stopped_says_what_was_kept(tmp_path, monkeypatch):
     monkeypatch.setattr("lapsus.plots.fits.save_all", lambda *_: [])
     assert run(command)[0] == 0
     before = (tmp_path / "out" / "fit.nc").read_bytes()
-    monkeypatch.setattr("lapsus.inference.fit", stop)
+    monkeypatch.setattr("lapsus.fitting.fit", stop)
     code, output = run([*command, "--force"])
     assert code == 130 and "is as it was" in output and (tmp_path / "out" / "fit.nc").read_bytes() == before
 
 
 def test_output_that_cannot_be_written_is_said_before_fitting(tmp_path, monkeypatch):
     observed(*items(60), flat).to_csv(tmp_path / "trials.csv")
-    monkeypatch.setattr("lapsus.inference.fit", lambda *_: pytest.fail("it was fitted"))
+    monkeypatch.setattr("lapsus.fitting.fit", lambda *_: pytest.fail("it was fitted"))
     code, output = run(["fit", tmp_path / "trials.csv", "-o", tmp_path / "trials.csv" / "out"])
     assert code == 2 and "is a file" in output
     monkeypatch.setattr("os.access", lambda _, mode: not mode & os.W_OK)

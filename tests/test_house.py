@@ -39,22 +39,22 @@ def copy(tmp_path):
     """A few rooms of the package, with the settings of all tools."""
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
     (tmp_path / "src" / "lapsus").mkdir(parents=True)
-    for name in ("__init__.py", "errors.py", "circular.py", "streams.py"):
+    for name in ("__init__.py", "errors.py", "circular.py", "rng.py"):
         shutil.copy(PACKAGE / name, tmp_path / "src" / "lapsus")
     return tmp_path
 
 
 def test_an_unformatted_line_is_refused(copy):
     assert run("ruff", "format", "--check", ".", cwd=copy)[0] == 0
-    with (copy / "src" / "lapsus" / "streams.py").open("a") as file:
+    with (copy / "src" / "lapsus" / "rng.py").open("a") as file:
         file.write("\n\nSEED = {'a':1}\n")
     code, said = run("ruff", "format", "--check", ".", cwd=copy)
-    assert code == 1 and "streams.py" in said
+    assert code == 1 and "rng.py" in said
 
 
 def test_a_name_that_nothing_uses_is_refused(copy):
     assert run("ruff", "check", ".", cwd=copy)[0] == 0
-    streams = copy / "src" / "lapsus" / "streams.py"
+    streams = copy / "src" / "lapsus" / "rng.py"
     streams.write_text(streams.read_text().replace("import hashlib\n", "import hashlib\nimport json\n"))
     code, said = run("ruff", "check", ".", cwd=copy)
     assert code == 1 and "F401" in said
@@ -83,7 +83,7 @@ def test_imports_of_the_tree_as_it_is_go_down(monkeypatch):
     "where, line, message",
     [
         ("errors.py", "from lapsus import cli\n", "lapsus.errors -> lapsus.cli"),
-        ("streams.py", "def late():\n    from lapsus.study import sizes\n", "lapsus.streams -> lapsus.study"),
+        ("rng.py", "def late():\n    from lapsus.study import sizes\n", "lapsus.rng -> lapsus.study"),
         ("attic.py", "", "attic"),
     ],
 )

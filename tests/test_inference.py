@@ -7,16 +7,16 @@ import torch
 from scipy.special import i0e, logsumexp
 
 from lapsus.circular import wrap
-from lapsus.inference.conditional import Conditional, Expansion, expand
-from lapsus.inference.emissions import EMISSIONS
-from lapsus.inference.interpolation import distinct
-from lapsus.inference.laplace import approximate, curvature
-from lapsus.inference.likelihood import Likelihood, Parameters
-from lapsus.inference.likelihood_fit import maximum_likelihood
-from lapsus.inference.loo import leave_one_out, pareto_fit, pareto_smooth
-from lapsus.inference.model import MixtureModel
-from lapsus.inference.sampler import _State
-from lapsus.inference.swap_prior import SwapPrior, wendland
+from lapsus.fitting.conditional import Conditional, Expansion, expand
+from lapsus.fitting.emissions import EMISSIONS
+from lapsus.fitting.interpolation import distinct
+from lapsus.fitting.laplace import approximate, curvature
+from lapsus.fitting.likelihood import Likelihood, Parameters
+from lapsus.fitting.likelihood_fit import maximum_likelihood
+from lapsus.fitting.loo import leave_one_out, pareto_fit, pareto_smooth
+from lapsus.fitting.model import MixtureModel
+from lapsus.fitting.sampler import _State
+from lapsus.fitting.swap_prior import SwapPrior, wendland
 from lapsus.trials import Trials
 
 RING = 2 * np.pi * np.arange(8) / 8
@@ -286,7 +286,7 @@ def test_distances_that_differ_by_rounding_are_one():
 
 @pytest.mark.slow
 def test_a_search_that_begins_with_some_of_many_trials_ends_at_the_same_mode(monkeypatch):
-    from lapsus.inference import likelihood
+    from lapsus.fitting import likelihood
 
     monkeypatch.setattr(likelihood, "CHUNK", 8 * 3 * 20)
     model = MixtureModel(some_trials(count=600, sizes=(2, 3)), "probe", EMISSIONS["von_mises"]())

@@ -6,16 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from lapsus import (
-    DendriticTree,
-    IndexCued,
-    LapsusError,
-    PointNeurons,
-    TwoLayer,
-    check_network,
-    read_experiment,
-    streams,
-)
+from lapsus import DendriticTree, IndexCued, LapsusError, PointNeurons, TwoLayer, check_network, read_experiment, rng
 from lapsus.networks import behavioural, nullspace
 from lapsus.training.model import Model
 
@@ -40,7 +31,7 @@ def test_subspaces_are_orthogonal_and_complete():
     W_perp = nullspace(W_x)
     both = torch.cat([W_x, W_perp])
     torch.testing.assert_close(both @ both.T, torch.eye(16), atol=1e-5, rtol=0)
-    r = torch.randn(4, 16, generator=streams.generator("r"))
+    r = torch.randn(4, 16, generator=rng.generator("r"))
     assert behavioural(r, W_x).shape == (4, 2)
 
 
@@ -136,12 +127,10 @@ def test_a_whole_trial_against_the_oracle(task, forced, engine):
     model = Model.of(experiment).double()
     with torch.no_grad():
         for parameter in model.parameters():  # biases start at zero: give every parameter a say
-            parameter.add_(
-                0.1 * torch.randn(parameter.shape, dtype=torch.float64, generator=streams.generator("jitter"))
-            )
-    conditions = model.task.sample(3, streams.generator("oracle"))
+            parameter.add_(0.1 * torch.randn(parameter.shape, dtype=torch.float64, generator=rng.generator("jitter")))
+    conditions = model.task.sample(3, rng.generator("oracle"))
     conditions = {k: v.double() if v.is_floating_point() else v for k, v in conditions.items()}
-    x_T = model.behaviour.sample(conditions, 2, streams.generator("x"))
+    x_T = model.behaviour.sample(conditions, 2, rng.generator("x"))
     batch = model.batch(conditions, model.inputs(conditions), x_T, range(3), 5, forced=forced, engine=engine)
     for c, k in ((0, 0), (2, 1)):
         states = _oracle(
@@ -179,9 +168,9 @@ def test_gradients_of_every_objective_by_finite_differences(kind, objective):
         | ({"base_penalty": 0.3, "early_weight": 0.7} if objective == "diffusion" else {}),
     )
     conditions = {
-        k: v.double() if v.is_floating_point() else v for k, v in model.task.sample(2, streams.generator("g")).items()
+        k: v.double() if v.is_floating_point() else v for k, v in model.task.sample(2, rng.generator("g")).items()
     }
-    x_T = model.behaviour.sample(conditions, 3, streams.generator("gx"))
+    x_T = model.behaviour.sample(conditions, 3, rng.generator("gx"))
     names, values = zip(*model.named_parameters())
     engine = "reference" if kind["kind"] == "two-layer" else "auto"
 

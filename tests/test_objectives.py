@@ -6,7 +6,7 @@ import pytest
 import torch
 from tiny_experiment import TINY
 
-from lapsus import LapsusError, read_experiment, streams
+from lapsus import LapsusError, read_experiment, rng
 from lapsus.training.build import build
 from lapsus.training.experiment import Stage
 from lapsus.training.loop import Training, draw
@@ -20,8 +20,8 @@ def test_excess_of_the_exact_denoiser_is_zero():
     from lapsus.training.objectives import Batch, Diffusion, exact_loss
 
     model = Model.of(read_experiment(TINY))
-    conditions = model.task.sample(5, streams.generator("e"))
-    x_T = model.behaviour.sample(conditions, 7, streams.generator("x"))
+    conditions = model.task.sample(5, rng.generator("e"))
+    x_T = model.behaviour.sample(conditions, 7, rng.generator("x"))
     batch = model.batch(conditions, model.inputs(conditions), x_T, range(5), 3, forced=True)
     draws = batch.draws
     W_x, T = draws.readout, draws.schedule.T
@@ -41,7 +41,7 @@ def test_base_term_is_right_on_average():
 
     root, mean = torch.tensor([[0.7, 0.0], [0.1, 1.2]]).double(), torch.tensor([0.3, -0.2]).double()
     for trials in (3, 8):
-        noise = torch.randn(2, 200_000, trials, dtype=torch.double, generator=streams.generator("base", trials))
+        noise = torch.randn(2, 200_000, trials, dtype=torch.double, generator=rng.generator("base", trials))
         x_0 = torch.einsum("de,eck->dck", root, noise) + mean.view(2, 1, 1)
         distance = _DiffusionLoss.apply(torch.stack([x_0, x_0]), torch.zeros(1, *x_0.shape).double(), None, True)[1]
         true = mean.square().sum() + (root @ root.T - torch.eye(2)).square().sum()
@@ -104,7 +104,7 @@ def test_mse_against_samples_averages_the_modes():
     for _ in training.run():
         pass
     training.flat.copy_(training.average)
-    conditions = training.model.task.sample(256, streams.generator("control"))
+    conditions = training.model.task.sample(256, rng.generator("control"))
     far = circular.distance(conditions["report"][:, 0], conditions["report"][:, 1]) > 1.8
     conditions = {name: values[far] for name, values in conditions.items()}
     x_T = respond(training.model, conditions, 32, seed=3)
@@ -116,7 +116,7 @@ def test_mse_against_samples_averages_the_modes():
     )
     assert near_mean > 0.6 and near_mode < 0.05, (near_mean, near_mode)
     # What the target itself would give, so that the measure can tell the two apart.
-    ideal = training.model.behaviour.sample(conditions, 32, streams.generator("ideal"))
+    ideal = training.model.behaviour.sample(conditions, 32, rng.generator("ideal"))
     assert float(((ideal - mean).norm(dim=0) < 0.75).double().mean()) < 0.05
 
 
@@ -126,8 +126,8 @@ def test_early_weight_weighs_steps_and_nothing_else(floor):
     from lapsus.training.objectives import Diffusion, predicted_mean
 
     model = Model.of(read_experiment(TINY))
-    conditions = model.task.sample(3, streams.generator("e"))
-    x_T = model.behaviour.sample(conditions, 5, streams.generator("x"))
+    conditions = model.task.sample(3, rng.generator("e"))
+    x_T = model.behaviour.sample(conditions, 5, rng.generator("x"))
     batch = model.batch(conditions, model.inputs(conditions), x_T, range(3), 3, forced=True)
     made = Diffusion(rate_penalty=0, base_penalty=0, early_weight=1.5, early_floor=floor)(batch)["ddpm"]
     schedule = batch.draws.schedule
@@ -144,7 +144,7 @@ def test_early_weight_weighs_steps_and_nothing_else(floor):
 def test_the_written_out_gradient_of_the_diffusion_loss_is_autograds(weighted):
     from lapsus.training.objectives import _DiffusionLoss
 
-    generator = streams.generator("loss")
+    generator = rng.generator("loss")
     x = torch.randn(9, 2, 4, 5, generator=generator, dtype=torch.float64, requires_grad=True)
     aim = torch.randn(6, 2, 4, 5, generator=generator, dtype=torch.float64)
     weights = torch.rand(6, generator=generator, dtype=torch.float64) if weighted else None

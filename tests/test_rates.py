@@ -15,13 +15,13 @@ from lapsus.behaviour.responsibilities import item_responsibilities, nearest_ite
 from lapsus.circular import wrap
 from lapsus.cli import app
 from lapsus.errors import LapsusError
-from lapsus.inference import Fit, fit
-from lapsus.inference.candidates import Candidate, Choice, search
-from lapsus.inference.compared import comparison, disagreement
-from lapsus.inference.loo import Loo
-from lapsus.inference.power import power, simulate_experiment
-from lapsus.inference.sampler import effective_draws, split_rhat
-from lapsus.inference.subjects import SubjectFits
+from lapsus.fitting import Fit, fit
+from lapsus.fitting.candidates import Candidate, Choice, search
+from lapsus.fitting.compared import comparison, disagreement
+from lapsus.fitting.loo import Loo
+from lapsus.fitting.power import power, simulate_experiment
+from lapsus.fitting.sampler import effective_draws, split_rhat
+from lapsus.fitting.subjects import SubjectFits
 from lapsus.plots import swap_functions
 from lapsus.statistics.counts import expected_count
 from lapsus.trials import Trials
@@ -170,7 +170,7 @@ def test_the_power_command_says_when_its_simulations_are_few(monkeypatch):
     def said(low):
         rows = [[4, 8, 0.3, 0.1, 0.6, 0.0], [4, 60, 0.9, low, 0.98, 0.0]]
         columns = ["subjects", "trials", "power", "low", "high", "false_positives"]
-        monkeypatch.setattr("lapsus.inference.power.power", lambda *_, **__: pd.DataFrame(rows, columns=columns))
+        monkeypatch.setattr("lapsus.fitting.power.power", lambda *_, **__: pd.DataFrame(rows, columns=columns))
         return CliRunner().invoke(app, ["power"]).output
 
     reached = "80 % are reached with 4 subjects and 60 trials of each in each condition"

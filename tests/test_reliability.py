@@ -27,11 +27,11 @@ from torture.made import MADE, TINY, cli
 from lapsus import __version__, files
 from lapsus.errors import LapsusError, LapsusWarning
 from lapsus.files import folders, writing
-from lapsus.inference import Fit
-from lapsus.library import Run, load
+from lapsus.fitting import Fit
 from lapsus.study import evaluate
 from lapsus.training import read_experiment, train
 from lapsus.trials import read_trials
+from lapsus.zoo import Run, load
 
 FOLDERS = Path(__file__).parent / "folders" / "v0.1"
 PLAIN = "response,target,non_target_1\n" + "".join(f"{k},{k + 1},{k + 2}\n" for k in range(1, 60))
@@ -300,7 +300,7 @@ def test_eight_processes_in_one_folder_do_not_meet(tmp_path, finished):
 @pytest.mark.slow
 def test_nothing_is_written_through_a_link(tmp_path):
     """Where version 0.1 had its unfinished files, and where the files themselves will be."""
-    from lapsus.discovery.reports import write_report
+    from lapsus.pipeline.reports import write_report
     from lapsus.study.sizes import QUICK
 
     victim, run = tmp_path / "victim", trained(tmp_path, steps=1).path
@@ -384,9 +384,9 @@ def test_a_place_is_refused_before_the_work(copy, tmp_path, monkeypatch, command
     for work in (
         "lapsus.study.simulate",
         "lapsus.report.gallery.gallery_page",
-        "lapsus.discovery.reports.study_network",
+        "lapsus.pipeline.reports.study_network",
         "lapsus.report.analyses.analyse",
-        "lapsus.inference.fit",
+        "lapsus.fitting.fit",
     ):
         monkeypatch.setattr(work, lambda *_, **__: pytest.fail("the work was begun"))
     before = sorted(tmp_path.rglob("*"))
@@ -480,7 +480,7 @@ def test_a_fit_that_finds_the_disk_full_leaves_the_earlier_one_and_can_be_made_a
 
     from torture import jobs
 
-    from lapsus.inference.files import check_folder
+    from lapsus.fitting.files import check_folder
 
     MADE.setdefault("table", _few_trials(tmp_path / "trials.csv"))
     folder = tmp_path / "place"
@@ -605,7 +605,7 @@ def test_a_discovery_with_a_damaged_file_is_read_or_refused(tmp_path, name, whol
     from lapsus import Discovery
 
     if name != "fit/fit.nc":  # which is read in a fork, four times for each other file
-        monkeypatch.setattr("lapsus.inference.files.read_netcdf", lambda path: whole_fit.copy())
+        monkeypatch.setattr("lapsus.fitting.files.read_netcdf", lambda path: whole_fit.copy())
     found = shutil.copytree(FOLDERS / "discovery", tmp_path / "found")
     whole = (found / name).read_bytes()
     for content in (b"[]", b"{}", whole[: len(whole) // 2], b"\xff\x00" + whole):
@@ -632,7 +632,7 @@ def test_a_discovery_that_lost_its_stages_says_what_to_do(tmp_path):
 
 
 def test_a_start_that_is_none_is_said_before_a_discovery_is_made(tmp_path, monkeypatch):
-    monkeypatch.setattr("lapsus.discovery.stages.fit_trials", lambda *_, **__: pytest.fail("it was fitted"))
+    monkeypatch.setattr("lapsus.pipeline.stages.fit_trials", lambda *_, **__: pytest.fail("it was fitted"))
     for name, why in (("nope", "neither a run folder nor"), ("feature-sample-mse", "cannot be the start")):
         said = lapsus("discover", "--start-from", name, "-o", "d1", cwd=tmp_path, code=2)
         assert why in said and not (tmp_path / "d1").exists()
@@ -888,7 +888,7 @@ def test_malformed_matlab_files_are_sentences(tmp_path):
 
 @pytest.mark.slow
 def test_names_of_subjects_lose_no_fit(tmp_path):
-    from lapsus.inference import fit
+    from lapsus.fitting import fit
     from lapsus.plots.fits import save_all
     from lapsus.trials.observer import observer_path
 

@@ -12,9 +12,8 @@ import pytest
 from made_discovery import HOSTILE, TINY, made
 
 from lapsus import Discovery, open_network, report, verdict
-from lapsus.discovery.reports import write_report
 from lapsus.errors import LapsusError
-from lapsus.library import Run
+from lapsus.pipeline.reports import write_report
 from lapsus.plots.panels import _dark
 from lapsus.report.discovery import _data, _paragraphs
 from lapsus.report.parts import script_json, shortened
@@ -22,6 +21,7 @@ from lapsus.report.terms import TERMS, by_first_use
 from lapsus.study.sizes import QUICK
 from lapsus.training import Experiment, train
 from lapsus.trials import Trials
+from lapsus.zoo import Run
 
 
 class Elements(HTMLParser):

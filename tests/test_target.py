@@ -7,11 +7,11 @@ import pytest
 import torch
 from made_discovery import tiny_start
 
-from lapsus import check_task, streams
+from lapsus import check_task, rng
 from lapsus.behaviour import BNS, ConstantSwap, NoSwap, SmoothSwap, TabulatedSwap
 from lapsus.circular import distance, embed
-from lapsus.discovery.target import experiment, starts, task_like
 from lapsus.errors import LapsusError
+from lapsus.pipeline.target import experiment, starts, task_like
 from lapsus.tasks import FeatureCuedLike
 from lapsus.training.build import build, describe
 from lapsus.training.experiment import set_of
@@ -23,7 +23,7 @@ def test_the_task_has_the_distances_of_the_data():
     trials = read_trials(observer_path())
     task = build("task", task_like(trials, "feature"))
     check_task(task)
-    drawn = task.sample(20_000, streams.generator("test"))
+    drawn = task.sample(20_000, rng.generator("test"))
     for name in ("probe", "report"):
         mine, own = np.sort(distance(*drawn[name].numpy().T)), np.sort(np.abs(trials.distance(name)[:, 1]))
         levels = np.linspace(0.05, 0.95, 7)
@@ -50,7 +50,7 @@ def test_a_behaviour_survives_the_experiment_file(behaviour, tmp_path):
 
     read = build("behaviour", tomllib.loads(to_toml({"behaviour": describe("behaviour", behaviour)}))["behaviour"])
     conditions = FeatureCuedLike(probe_distances=(0.5, 2.0), report_distances=(1.0, 3.0)).sample(
-        50, streams.generator("test")
+        50, rng.generator("test")
     )
     assert torch.equal(read.weights(conditions), behaviour.weights(conditions)) and read.spread == behaviour.spread
 
@@ -86,7 +86,7 @@ def test_networks_start_where_none_swaps():
         return {name: one for name, one in zoo.items() if set_of(name) == which}
 
     task, target = task_like(read_trials(observer_path()), "feature"), BNS(SmoothSwap(), pi_correct=2.0)
-    with mock.patch("lapsus.discovery.target.shipped", shipped):
+    with mock.patch("lapsus.pipeline.target.shipped", shipped):
         found = starts(target, task, "feature")
         assert [start.name for start in found] == ["persistent-none", "persistent-none@2"]
         assert found[0].distance > 0.03
@@ -114,7 +114,7 @@ def test_a_start_that_names_classes_of_others_needs_trust(tmp_path):
 
 
 def test_the_planar_target_scatters_as_the_circle_does():
-    from lapsus.inference.network_target import planar_scatter
+    from lapsus.fitting.network_target import planar_scatter
 
     rng = np.random.default_rng(3)
     for sd in (0.08, 0.3, 0.8):
@@ -125,7 +125,7 @@ def test_the_planar_target_scatters_as_the_circle_does():
 
 def test_from_scratch_an_index_cued_network_starts_as_the_shipped_ones():
     from lapsus import read_experiment
-    from lapsus.discovery.target import experiment
+    from lapsus.pipeline.target import experiment
 
     made = experiment(BNS(NoSwap()), {"kind": "index-cued"}, None, seed=1, name="made", updates=200)
     assert made.network == read_experiment("index-preamble").network

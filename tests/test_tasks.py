@@ -5,7 +5,7 @@ import pytest
 import torch
 from scipy import stats
 
-from lapsus import AttendedIndexCued, FeatureCued, IndexCued, check_task, circular, streams
+from lapsus import AttendedIndexCued, FeatureCued, IndexCued, check_task, circular, rng
 from lapsus.errors import LapsusError
 from lapsus.tasks import CueCombination, Range
 from lapsus.tasks.delayed_estimation import sample_features
@@ -32,7 +32,7 @@ def test_check(task):
 
 @pytest.mark.parametrize("items, margin", [(2, math.pi / 4), (3, 0.5), (6, 0.3), (7, 0.85)])
 def test_features_keep_their_margin_and_are_uniform(items, margin):
-    z = sample_features(20_000, items, margin, streams.generator("x")).double()
+    z = sample_features(20_000, items, margin, rng.generator("x")).double()
     assert z.shape == (20_000, items) and float(z.min()) >= -math.pi and float(z.max()) < math.pi
     gaps = [circular.distance(z[:, i], z[:, j]) for i in range(items) for j in range(i)]
     assert min(float(gap.min()) for gap in gaps) >= margin - 1e-5
@@ -41,17 +41,17 @@ def test_features_keep_their_margin_and_are_uniform(items, margin):
 
 
 def test_two_items_have_uniform_distances_as_rejection_would_give():
-    z = sample_features(50_000, 2, math.pi / 4, streams.generator("y")).double()
+    z = sample_features(50_000, 2, math.pi / 4, rng.generator("y")).double()
     distance = circular.distance(z[:, 0], z[:, 1]).numpy()
     assert stats.kstest(distance, stats.uniform(math.pi / 4, 3 * math.pi / 4).cdf).pvalue > 1e-4
 
 
 def test_three_items_match_rejection_sampling():
-    margin, rng = 0.8, np.random.default_rng(0)
-    z = rng.uniform(-math.pi, math.pi, (200_000, 3))
+    margin, uniform = 0.8, np.random.default_rng(0)
+    z = uniform.uniform(-math.pi, math.pi, (200_000, 3))
     apart = np.stack([circular.distance(z[:, i], z[:, j]) for i, j in ((0, 1), (0, 2), (1, 2))], 1)
     rejected = apart[(apart >= margin).all(1)][:, 0]
-    ours = sample_features(len(rejected), 3, margin, streams.generator("z")).double()
+    ours = sample_features(len(rejected), 3, margin, rng.generator("z")).double()
     assert stats.ks_2samp(rejected, circular.distance(ours[:, 0], ours[:, 1]).numpy()).pvalue > 1e-4
 
 
@@ -60,7 +60,7 @@ def test_first_weights_of_the_palimpsest_see_all_angles_alike():
     whole."""
     for seed in range(5):
         task = FeatureCued()
-        W_p = task.encoder(streams.generator(seed)).probe_weight.detach().double()
+        W_p = task.encoder(rng.generator(seed)).probe_weight.detach().double()
         torch.testing.assert_close(W_p @ W_p.T, torch.eye(6, dtype=torch.double), atol=1e-6, rtol=0)
         angles = torch.arange(48) * (2 * math.pi / 48)
         image = task._tuning(angles).double() @ W_p.T
@@ -68,13 +68,13 @@ def test_first_weights_of_the_palimpsest_see_all_angles_alike():
             distance = (image - image.roll(turn, 0)).norm(dim=1)
             assert float(distance.std() / distance.mean()) < 0.01
     # Random weights, by which the encoder once started, differ by tens of per cent between directions.
-    random = task._tuning(angles).double() @ torch.randn(16, 6, generator=streams.generator("random")).double()
+    random = task._tuning(angles).double() @ torch.randn(16, 6, generator=rng.generator("random")).double()
     distance = (random - random.roll(24, 0)).norm(dim=1)
     assert float(distance.std() / distance.mean()) > 0.1
     for projection, curves in ((20, 16), (16, 16), (3, 5), (4, 3)):
         W = (
             FeatureCued(projection=projection, tuning_curves=curves)
-            .encoder(streams.generator("sizes"))
+            .encoder(rng.generator("sizes"))
             .probe_weight.detach()
             .double()
         )
@@ -84,7 +84,7 @@ def test_first_weights_of_the_palimpsest_see_all_angles_alike():
 
 def test_palimpsest_is_the_papers_sum():
     task = FeatureCued(items=2)
-    conditions = task.sample(3, streams.generator("s"))
+    conditions = task.sample(3, rng.generator("s"))
     stimuli = task.stimuli(conditions)
     preferred = np.arange(16) * 2 * np.pi / 16 - np.pi
     for c in range(3):
@@ -93,7 +93,7 @@ def test_palimpsest_is_the_papers_sum():
         np.testing.assert_allclose(stimuli["stimulus"][c], S, rtol=1e-5)
         stripe = np.exp(np.cos(zp[int(conditions["cued"][c])] - preferred))
         np.testing.assert_allclose(stimuli["cue"][c], np.tile(stripe[:, None], (1, 16)), rtol=1e-5)
-    encoder = task.encoder(streams.generator("e"))
+    encoder = task.encoder(rng.generator("e"))
     s = encoder(stimuli)["stimulus"]
     W_p, W_r = encoder.probe_weight.detach(), encoder.report_weight.detach()
     torch.testing.assert_close(s[0], (W_p @ stimuli["stimulus"][0] @ W_r.T).flatten())
@@ -101,7 +101,7 @@ def test_palimpsest_is_the_papers_sum():
 
 def test_feature_cued_items_have_no_order():
     task = FeatureCued(items=3)
-    conditions = task.sample(5, streams.generator("o"))
+    conditions = task.sample(5, rng.generator("o"))
     order = torch.tensor([2, 0, 1])
     shuffled = {
         "probe": conditions["probe"][:, order],
@@ -114,8 +114,8 @@ def test_feature_cued_items_have_no_order():
 
 def test_scalar_encoding_shows_the_angles_and_the_cue_a_learned_vector():
     task = IndexCued(encoding="scalar")
-    conditions = task.sample(4, streams.generator("i"))
-    encoder = task.encoder(streams.generator("e"))
+    conditions = task.sample(4, rng.generator("i"))
+    encoder = task.encoder(rng.generator("e"))
     encoded = encoder(task.stimuli(conditions))
     torch.testing.assert_close(encoded["stimulus"], torch.cat([conditions["report"], torch.zeros(4, 4)], 1))
     torch.testing.assert_close(encoded["cue"][:, 2:], encoder.cue[conditions["cued"]])
@@ -123,7 +123,7 @@ def test_scalar_encoding_shows_the_angles_and_the_cue_a_learned_vector():
 
 
 def test_table_has_the_cued_items_colour_as_target():
-    table = FeatureCued().table(FeatureCued().sample(50, streams.generator("t")))
+    table = FeatureCued().table(FeatureCued().sample(50, rng.generator("t")))
     assert set(table["cued"]) == {1, 2}
     np.testing.assert_array_equal(table["target"], np.where(table["cued"] == 1, table["report_1"], table["report_2"]))
 
@@ -170,13 +170,13 @@ def test_a_task_that_varies_is_a_family_of_tasks():
     assert varying(task) == {"delay": Range(3, 40), "cue": Range(5, 5)}
     assert task.epochs == FeatureCued(delay=21, stimulus=4).epochs  # the middle, where nothing was drawn
     assert fixed(task, delay=80) == FeatureCued(delay=80, stimulus=4) and not varying(fixed(task))
-    delays = [drawn(task, streams.generator(draw)).delay for draw in range(2000)]
+    delays = [drawn(task, rng.generator(draw)).delay for draw in range(2000)]
     assert stats.chisquare(np.bincount(delays, minlength=41)[3:]).pvalue > 1e-3 and (min(delays), max(delays)) == (
         3,
         40,
     )
-    assert drawn(FeatureCued(), streams.generator(0)) == FeatureCued()
-    assert drawn(CueCombination(stimulus=Range(2, 3)), streams.generator(0)).stimulus in (2, 3)
+    assert drawn(FeatureCued(), rng.generator(0)) == FeatureCued()
+    assert drawn(CueCombination(stimulus=Range(2, 3)), rng.generator(0)).stimulus in (2, 3)
     attended = AttendedIndexCued(stimulus=Range(2, 5), attention={"from": 4, "to": 8})
     assert attended.epochs == AttendedIndexCued(stimulus=3, attention=6).epochs
     assert list(varying(attended)) == ["stimulus", "attention"] and list(attended.epochs)[2] == "attention"

@@ -9,7 +9,7 @@ import pytest
 import torch
 from tiny_experiment import TINY
 
-from lapsus import LapsusError, Run, evaluate, load, read_experiment, simulate, streams, train
+from lapsus import LapsusError, Run, evaluate, load, read_experiment, rng, simulate, train
 from lapsus.engine import fused
 from lapsus.training.build import build
 from lapsus.training.experiment import Stage, to_toml
@@ -190,10 +190,10 @@ def test_gradient_is_that_of_the_whole_graph(tiny):
     gradient(training.model, stage, objective, draw(training.model, stage, objective, 1, 0), engine="reference")
     ours = training.grad.clone()
     model = Model.of(tiny)
-    conditions = model.task.sample(4, streams.generator(1, 0, "conditions"))
-    x_T = model.behaviour.sample(conditions, 3, streams.generator(1, 0, "responses"))
+    conditions = model.task.sample(4, rng.generator(1, 0, "conditions"))
+    x_T = model.behaviour.sample(conditions, 3, rng.generator(1, 0, "responses"))
     batch = model.batch(
-        conditions, model.inputs(conditions), x_T, range(4), streams.seed_of(1, 0), forced=True, engine="reference"
+        conditions, model.inputs(conditions), x_T, range(4), rng.seed_of(1, 0), forced=True, engine="reference"
     )
     sum(objective(batch).values()).mean().backward()
     plain = torch.cat(
@@ -208,7 +208,7 @@ def test_adam_is_torchs_adam(tiny):
     twin = training.flat.clone().requires_grad_()
     adam = torch.optim.Adam([twin], lr=1e-2, betas=(0.9, 0.999))
     for step in range(20):
-        training.grad.copy_(torch.randn(len(twin), generator=streams.generator(step)))
+        training.grad.copy_(torch.randn(len(twin), generator=rng.generator(step)))
         twin.grad = training.grad.clone()
         training._step(stage, 1e-2, 1.0)
         adam.step()
@@ -299,11 +299,11 @@ def test_evaluation_reports_what_it_promises(tiny, tmp_path):
 
 
 def _conditions_and_inputs(model, count):
-    conditions = model.task.sample(count, streams.generator(1, 0, "conditions"))
+    conditions = model.task.sample(count, rng.generator(1, 0, "conditions"))
     return (
         conditions,
         model.inputs(conditions),
-        model.behaviour.sample(conditions, 4, streams.generator(1, 0, "responses")),
+        model.behaviour.sample(conditions, 4, rng.generator(1, 0, "responses")),
     )
 
 
@@ -312,7 +312,7 @@ def test_the_hardest_conditions_come_back(tiny):
     objective = build("objective", stage.objective)
     model = Training(tiny, Model.of(tiny)).model
     plain = Stage(updates=1, conditions=8, trials=4)
-    losses = objective(model.batch(*_conditions_and_inputs(model, 8), range(8), streams.seed_of(1, 0), forced=True))[
+    losses = objective(model.batch(*_conditions_and_inputs(model, 8), range(8), rng.seed_of(1, 0), forced=True))[
         "ddpm"
     ].detach()
     terms, _, hardest = gradient(model, stage, objective, draw(model, stage, objective, 1, 0))
@@ -327,9 +327,9 @@ def test_the_hardest_conditions_come_back(tiny):
     for name, values in later.conditions.items():
         assert torch.equal(values[:6], new[name][:6]) and torch.equal(values[6:], hardest[name])
     # What is logged is of new conditions alone.
-    x_T = model.behaviour.sample(later.conditions, 4, streams.generator(1, 2, "responses"))
+    x_T = model.behaviour.sample(later.conditions, 4, rng.generator(1, 2, "responses"))
     of_all = objective(
-        model.batch(later.conditions, model.inputs(later.conditions), x_T, range(8), streams.seed_of(1, 2), forced=True)
+        model.batch(later.conditions, model.inputs(later.conditions), x_T, range(8), rng.seed_of(1, 2), forced=True)
     )["ddpm"].detach()
     terms, *_ = gradient(model, stage, objective, draw(model, stage, objective, 1, 2, hard=hardest))
     assert terms["ddpm"] == pytest.approx(float(of_all[:6].mean()), rel=1e-5)

@@ -6,32 +6,32 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from lapsus import circular, streams
+from lapsus import circular, rng
 from lapsus.behaviour import BNS, ConstantSwap, NoSwap, SmoothSwap
-from lapsus.library.shipped import shipped
 from lapsus.study.checks import network_checks
 from lapsus.study.mechanism import Mechanism
 from lapsus.study.verdict import LIMITS, verdict
 from lapsus.tasks import FeatureCued
+from lapsus.zoo.shipped import shipped
 
 TARGET = BNS(swap=SmoothSwap(), pi_correct=1.0)
 CONDITIONS, TRIALS = 512, 16
 
 
 def _drawn(items: int = 2) -> dict:
-    return FeatureCued(items=items).sample(CONDITIONS, streams.generator(1, "conditions"))
+    return FeatureCued(items=items).sample(CONDITIONS, rng.generator(1, "conditions"))
 
 
 def _found(conditions: dict, x_T: torch.Tensor, target: BNS = TARGET) -> dict:
     """What `evaluate` would measure of these responses [2, C, K], without the network's own loss."""
-    of_target = target.measures(conditions, target.sample(conditions, TRIALS, streams.generator(3, "target")))
+    of_target = target.measures(conditions, target.sample(conditions, TRIALS, rng.generator(3, "target")))
     found = {"conditions": CONDITIONS, "trials": TRIALS} | target.measures(conditions, x_T)
     return found | {f"{name}_target": value for name, value in of_target.items() if isinstance(value, float)}
 
 
 def _reporting(conditions: dict, item: torch.Tensor) -> torch.Tensor:
     """Precise responses at items [C, K]."""
-    angle = conditions["report"].gather(1, item) + 0.08 * torch.randn(item.shape, generator=streams.generator(4, "x"))
+    angle = conditions["report"].gather(1, item) + 0.08 * torch.randn(item.shape, generator=rng.generator(4, "x"))
     return 2.5 * circular.embed(angle).permute(2, 0, 1)
 
 
@@ -41,21 +41,21 @@ def _cued(conditions: dict) -> torch.Tensor:
 
 def test_samples_of_the_target_are_matched():
     conditions = _drawn()
-    said = verdict(_found(conditions, TARGET.sample(conditions, TRIALS, streams.generator(2, "responses"))))
+    said = verdict(_found(conditions, TARGET.sample(conditions, TRIALS, rng.generator(2, "responses"))))
     assert said.kind == "matched" and said.matched and not said.advice
 
 
 @pytest.mark.parametrize("items", [2, 3])
 def test_any_item_at_random_does_not_use_the_cue(items):
     conditions = _drawn(items)
-    item = torch.randint(items, (CONDITIONS, TRIALS), generator=streams.generator(5, "item"))
+    item = torch.randint(items, (CONDITIONS, TRIALS), generator=rng.generator(5, "item"))
     said = verdict(_found(conditions, _reporting(conditions, item)))
     assert said.kind == "no cue" and "start_from" in said.advice and not said.matched
 
 
 def test_a_target_that_does_not_use_the_cue_is_no_failure():
     conditions, target = _drawn(), BNS(swap=ConstantSwap(0.5))
-    item = torch.randint(2, (CONDITIONS, TRIALS), generator=streams.generator(5, "item"))
+    item = torch.randint(2, (CONDITIONS, TRIALS), generator=rng.generator(5, "item"))
     assert verdict(_found(conditions, _reporting(conditions, item), target)).kind != "no cue"
 
 
@@ -71,14 +71,14 @@ def test_the_cued_item_always_is_right_where_nothing_else_is_due():
 
 def test_responses_anywhere_are_away():
     conditions = _drawn()
-    angle = 2 * math.pi * torch.rand(CONDITIONS, TRIALS, generator=streams.generator(6, "angle"))
+    angle = 2 * math.pi * torch.rand(CONDITIONS, TRIALS, generator=rng.generator(6, "angle"))
     said = verdict(_found(conditions, 2.5 * circular.embed(angle).permute(2, 0, 1)))
     assert said.kind == "away"
 
 
 def test_another_swap_function_is_still_learning_and_says_what_is_off():
     conditions = _drawn()
-    other = BNS(swap=ConstantSwap(0.25)).sample(conditions, TRIALS, streams.generator(2, "responses"))
+    other = BNS(swap=ConstantSwap(0.25)).sample(conditions, TRIALS, rng.generator(2, "responses"))
     said = verdict(_found(conditions, other))
     assert said.kind == "still learning" and "swap curve" in said.sentence and "early_weight" in said.advice
     assert "resume" in verdict(_found(conditions, other), unfinished=True).advice

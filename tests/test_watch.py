@@ -11,9 +11,9 @@ import pytest
 from made_discovery import TINY
 
 from lapsus.errors import LapsusError
-from lapsus.library import Run
 from lapsus.report.live import Watch, serve
 from lapsus.training import Experiment, train
+from lapsus.zoo import Run
 
 
 @pytest.fixture(scope="module")

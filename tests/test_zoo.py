@@ -6,11 +6,11 @@ import pytest
 import torch
 
 from lapsus import LapsusError, Run, load, read_experiment, simulate, train
-from lapsus.library.shipped import halfway, load_shipped, shipped, shipped_name, summary, weights_folder
 from lapsus.study.ship import ship
 from lapsus.study.verdict import LIMITS
 from lapsus.sweep.one_by_one import jobs_of, train_all
 from lapsus.training.experiment import set_of, shipped_experiments, to_toml
+from lapsus.zoo.shipped import halfway, load_shipped, shipped, shipped_name, summary, weights_folder
 
 FIRST = {
     "name": "first",

@@ -14,11 +14,11 @@ from scipy import stats
 from tables import STUDIES
 
 from lapsus.files import write_figure
-from lapsus.library.shipped import seed_of
 from lapsus.paper.recorded import recorded
 from lapsus.paper.roles import LABELS
 from lapsus.paper.verdicts import criteria
 from lapsus.plots.style import TEXT_WIDTH, colour_of, letter, style
+from lapsus.zoo.shipped import seed_of
 
 DOCS = Path(__file__).resolve().parents[1]
 DEGREES = (45, 75, 105, 135, 165)

@@ -20,10 +20,10 @@ from scipy import stats
 from tables import STUDIES, markdown, put, threshold, verdict
 
 from lapsus.analysis.procrustes import compare_groups
-from lapsus.library.shipped import seed_of
 from lapsus.paper.recorded import recorded
 from lapsus.paper.roles import LABELS
 from lapsus.paper.verdicts import by_seed, criteria, judge_networks
+from lapsus.zoo.shipped import seed_of
 
 DOCS = Path(__file__).resolve().parents[1]
 PAGE = DOCS / "ensembles.md"

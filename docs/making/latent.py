@@ -8,10 +8,10 @@ matplotlib.use("agg")
 
 from matplotlib import pyplot as plt
 
-from lapsus.library import load
 from lapsus.plots.mechanism import commitment_panel
 from lapsus.plots.style import TEXT_WIDTH, style
 from lapsus.study import analyse
+from lapsus.zoo import load
 
 PANELS = {
     "index-swap-10": "no cause before the cue (index-swap-10)",

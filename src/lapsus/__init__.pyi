@@ -6,21 +6,21 @@ from lapsus import (
     behaviour as behaviour,
     circular as circular,
     diffusion as diffusion,
-    discovery as discovery,
     engine as engine,
-    inference as inference,
-    library as library,
+    fitting as fitting,
     networks as networks,
     paper as paper,
+    pipeline as pipeline,
     plots as plots,
     report as report,
+    rng as rng,
     statistics as statistics,
-    streams as streams,
     study as study,
     sweep as sweep,
     tasks as tasks,
     training as training,
     trials as trials,
+    zoo as zoo,
 )
 from lapsus.behaviour import (
     BNS as BNS,
@@ -32,15 +32,14 @@ from lapsus.behaviour import (
     TabulatedSwap as TabulatedSwap,
 )
 from lapsus.checks import check_behaviour as check_behaviour, check_network as check_network, check_task as check_task
-from lapsus.discovery import Discovery as Discovery, discover as discover
-from lapsus.discovery.reports import write_report as write_report
 from lapsus.engine import rollout as rollout
 from lapsus.errors import LapsusError as LapsusError, LapsusWarning as LapsusWarning
-from lapsus.inference import Fit as Fit, fit as fit
-from lapsus.inference.causal_inference import fit_causal_inference as fit_causal_inference
-from lapsus.inference.examine import Examination as Examination, examine as examine
-from lapsus.library import Run as Run, load as load, open_network as open_network
+from lapsus.fitting import Fit as Fit, fit as fit
+from lapsus.fitting.causal_inference import fit_causal_inference as fit_causal_inference
+from lapsus.fitting.examine import Examination as Examination, examine as examine
 from lapsus.networks import DendriticTree as DendriticTree, PointNeurons as PointNeurons, TwoLayer as TwoLayer
+from lapsus.pipeline import Discovery as Discovery, discover as discover
+from lapsus.pipeline.reports import write_report as write_report
 from lapsus.protocols import Behaviour as Behaviour, Network as Network, Objective as Objective, Task as Task
 from lapsus.study import analyse as analyse, evaluate as evaluate, simulate as simulate
 from lapsus.study.verdict import Verdict as Verdict, verdict as verdict
@@ -60,6 +59,7 @@ from lapsus.training import (
     train as train,
 )
 from lapsus.trials import Trials as Trials, read_trials as read_trials
+from lapsus.zoo import Run as Run, load as load, open_network as open_network
 
 __version__: str
 __all__: list[str]

@@ -8,7 +8,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-from lapsus import streams
+from lapsus import rng
 from lapsus.errors import LapsusError
 from lapsus.protocols import Behaviour, Conditions, HasMixture, HasOptimum, Network, Task
 
@@ -31,7 +31,7 @@ def _satisfies(thing: object, kind: type) -> None:
 
 
 def _conditions(task: Task) -> Conditions:
-    return task.sample(_COUNT, streams.generator("check"))
+    return task.sample(_COUNT, rng.generator("check"))
 
 
 def check_task(task: Task) -> None:
@@ -69,7 +69,7 @@ def check_task(task: Task) -> None:
     unknown = set(stimuli) - set(epochs)
     _need(not unknown, f"task.stimuli names epochs that task.epochs lacks: {', '.join(map(str, unknown))}.")
     _need(last not in stimuli, f"Nothing can be shown during {last!r}: the network denoises then.")
-    encoder, twin = task.encoder(streams.generator("check")), task.encoder(streams.generator("check"))
+    encoder, twin = task.encoder(rng.generator("check")), task.encoder(rng.generator("check"))
     _need(
         isinstance(encoder, nn.Module),
         "task.encoder(generator) must return a torch.nn.Module (nn.Identity() if nothing is learned).",
@@ -96,7 +96,7 @@ def check_behaviour(behaviour: Behaviour, task: Task) -> None:
     """
     _satisfies(behaviour, Behaviour)
     conditions, trials = _conditions(task), 5
-    x_T = behaviour.sample(conditions, trials, streams.generator("check"))
+    x_T = behaviour.sample(conditions, trials, rng.generator("check"))
     shape = (behaviour.response_size, _COUNT, trials)
     _need(
         x_T.shape == shape,
@@ -104,7 +104,7 @@ def check_behaviour(behaviour: Behaviour, task: Task) -> None:
         f" conditions, trials] = {list(shape)}.",
     )
     _need(bool(torch.isfinite(x_T).all()), "behaviour.sample returned values that are not finite.")
-    again = behaviour.sample(conditions, trials, streams.generator("check"))
+    again = behaviour.sample(conditions, trials, rng.generator("check"))
     _need(torch.equal(x_T, again), "behaviour.sample must draw from the generator it is given, and from nothing else.")
     _need(
         isinstance(behaviour.measures(conditions, x_T), dict),
@@ -122,7 +122,7 @@ def check_behaviour(behaviour: Behaviour, task: Task) -> None:
             bool(torch.allclose(sums, torch.ones_like(sums), atol=1e-5)),
             "behaviour.mixture: the weights of each condition must sum to 1.",
         )
-        many = behaviour.sample(conditions, 4000, streams.generator("check", 1))
+        many = behaviour.sample(conditions, 4000, rng.generator("check", 1))
         mean = torch.einsum("cm,cmd->dc", mixture.weights, mixture.means)
         square = mixture.means.square().sum(2) + behaviour.response_size * mixture.scales**2
         second = (mixture.weights * square).sum(1)
@@ -159,7 +159,7 @@ def check_network(network: Network, stimulus_size: int) -> None:
     _need(not W_x.requires_grad, "network.readout is fixed and must not require a gradient (register it as a buffer).")
     _need(0 < network.alpha <= 1, f"network.alpha = dt/lambda must lie in (0, 1], not {network.alpha}.")
     steps, C, K = 3, 4, 5
-    drive = network.drive(torch.randn(C, stimulus_size, generator=streams.generator("check")))
+    drive = network.drive(torch.randn(C, stimulus_size, generator=rng.generator("check")))
     _need(
         drive.shape == (C, network.drive_size),
         f"network.drive(s) has shape {list(drive.shape)}; it must be [conditions, drive_size] = [{C},"
@@ -171,7 +171,7 @@ def check_network(network: Network, stimulus_size: int) -> None:
         "network.biases(T) must return a tuple of tables with 1 + T rows each.",
     )
     row = tuple(table[1] for table in biases)
-    r = torch.randn(network.units, C, K, generator=streams.generator("check", 1))
+    r = torch.randn(network.units, C, K, generator=rng.generator("check", 1))
     out = network.F(r, drive, row)
     _need(out.shape == r.shape, f"network.F has shape {list(out.shape)}; it must be that of r, {list(r.shape)}.")
     _need(

@@ -93,7 +93,7 @@ def _sweep(folder: Path) -> object:
 
 
 def _run(folder: Path) -> object:
-    from lapsus.library import Run
+    from lapsus.zoo import Run
 
     opened = Run(folder)
     return opened.update, opened.metrics(), opened.training(), opened.model()
@@ -108,7 +108,7 @@ def _fix_hash(folder: Path) -> None:
 
 
 def _fit(folder: Path) -> object:
-    from lapsus.inference import Fit
+    from lapsus.fitting import Fit
 
     return Fit.load(folder)
 
@@ -188,7 +188,7 @@ def _fix_manifest(folder: Path) -> None:
 
 def _json(folder: Path) -> object:
     from lapsus.files import read_json
-    from lapsus.library.runs import Checkpoint
+    from lapsus.zoo.runs import Checkpoint
 
     return read_json(folder / "checkpoint-00000003.json", Checkpoint)
 

@@ -95,7 +95,7 @@ RUN |= {f"checkpoint-0000000{update}.{ending}" for update in (2, 3) for ending i
 
 def _resume(folder: Path, names: set[str]):
     """Who sees what a kill left in a run goes on once more."""
-    from lapsus.library import Run
+    from lapsus.zoo import Run
 
     run = folder / "run"
     try:
@@ -477,7 +477,7 @@ def _report(folder: Path):
         return None
 
     def work() -> None:
-        from lapsus.discovery.reports import write_report
+        from lapsus.pipeline.reports import write_report
         from lapsus.study.sizes import QUICK
 
         guarded(lambda: write_report([str(folder / "run")], folder / "page.html", sizes=QUICK))
@@ -500,7 +500,7 @@ def _discover(folder: Path):
         from lapsus.study.sizes import QUICK
 
         def go() -> None:
-            with mock.patch("lapsus.discovery.stages.updates_within", lambda *_: 4):
+            with mock.patch("lapsus.pipeline.stages.updates_within", lambda *_: 4):
                 discover(
                     folder / "trials.csv",
                     minutes=5,
@@ -531,7 +531,7 @@ def guarded(work: Callable[[], object]) -> None:
 
 
 def _discovery_bits(folder: Path) -> dict:
-    from lapsus.library import Run
+    from lapsus.zoo import Run
 
     found = folder / "found"
     parts = {

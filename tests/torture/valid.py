@@ -45,10 +45,10 @@ def make(folder: Path, run_folder: Path, found: Path | None) -> None:
     """Valid files of every kind below `folder`."""
     from scipy.io import savemat
 
-    from lapsus.inference import fit
-    from lapsus.library import load
+    from lapsus.fitting import fit
     from lapsus.study import simulate
     from lapsus.trials import read_trials
+    from lapsus.zoo import load
 
     tables = folder / "tables"
     tables.mkdir()

@@ -52,7 +52,7 @@ def command(
 ) -> None:
     """From a trial table to a mechanism: fit, train a network that makes the same errors, analyse it, write a
     report."""
-    from lapsus.discovery.stages import Interrupted, discover
+    from lapsus.pipeline.stages import Interrupted, discover
 
     try:
         found = discover(

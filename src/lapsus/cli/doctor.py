@@ -20,7 +20,7 @@ def command(
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Say what was understood of a trial table: columns, unit, items, distances, swaps to expect, analyses."""
-    from lapsus.inference.examine import examine
+    from lapsus.fitting.examine import examine
 
     found = examine(table_of(trials, unit, probe_unit, columns, where, probe_positions))
     typer.echo(json_module.dumps(found.to_dict()) if json else as_typed(found.text()))

@@ -111,9 +111,9 @@ def command(
     import numpy as np
 
     from lapsus.errors import LapsusError
-    from lapsus.inference import fit
-    from lapsus.inference.files import check_folder
-    from lapsus.inference.progress import Bar
+    from lapsus.fitting import fit
+    from lapsus.fitting.files import check_folder
+    from lapsus.fitting.progress import Bar
 
     if output is not None and check_folder(output) and not force:
         raise LapsusError(f"{output}: holds an earlier fit; --force replaces it, -o names another folder.")

@@ -28,7 +28,7 @@ def command(
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """How many subjects and trials a difference in swaps between two conditions needs, by simulation."""
-    from lapsus.inference.power import power
+    from lapsus.fitting.power import power
 
     say = None if json else lambda text: typer.echo(f"simulating {text} …", err=True)
     table = power(

@@ -24,6 +24,6 @@ def command(
     trust: Trust = False,
 ) -> None:
     """Write one self-contained page about trained networks: behaviour, mechanism, and how sure it is."""
-    from lapsus.discovery.reports import write_report
+    from lapsus.pipeline.reports import write_report
 
     typer.echo(f"Written: {write_report(runs, output, seed, trust=trust, progress=on_terminal)}")

@@ -35,11 +35,11 @@ def command(
 ) -> None:
     """Train the paper's networks in the order of their warm starts: skips what is done, resumes what was cut off."""
     from lapsus.files import make_folder
-    from lapsus.library import Run
     from lapsus.study.ship import is_shipped, ship as export
     from lapsus.sweep.one_by_one import jobs_of, train_all
     from lapsus.training.experiment import check_set
     from lapsus.training.trainer import check_options
+    from lapsus.zoo import Run
 
     check_options(engine, minutes=minutes, threads=threads)
     jobs = jobs_of(name, seeds, runs, check_set(which))

@@ -18,8 +18,8 @@ def command(
     trust: Trust = False,
 ) -> None:
     """Go on with a run from its newest checkpoint; it ends with the same bits as one never stopped."""
-    from lapsus.library import Run
     from lapsus.training.trainer import check_options
+    from lapsus.zoo import Run
 
     check_options(engine, steps=steps, minutes=minutes, threads=threads, micro_batch=micro_batch)
     opened = Run(run, trust)

@@ -30,8 +30,8 @@ def command(
     """
     from lapsus.errors import LapsusError
     from lapsus.files import check_file, is_netcdf, make_folder, write_netcdf
-    from lapsus.library import load
     from lapsus.study import simulate
+    from lapsus.zoo import load
 
     if output is None:
         output = Path(run) / "activity.nc" if Path(run).is_dir() else Path(f"{run}.nc")

@@ -257,7 +257,7 @@ def collect(
 def _make_reports(sweep: "Sweep", names: Iterable[str], trust: bool) -> None:
     """Reports of these members that have none."""
     from lapsus.cli.words import on_terminal
-    from lapsus.discovery.reports import write_report
+    from lapsus.pipeline.reports import write_report
 
     for name in names:
         folder = sweep.run_folder(name)

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from lapsus.library import Run
+    from lapsus.zoo import Run
 
 from pathlib import Path
 from typing import Annotated
@@ -55,12 +55,12 @@ def command(
 ) -> None:
     """Train a network as an experiment file says, in a new run folder."""
     from lapsus.files import file_name
-    from lapsus.library import Run
-    from lapsus.library.runs import first_model
     from lapsus.training import read_experiment
     from lapsus.training.kinds import check_trust
     from lapsus.training.rehearsal import rehearse
     from lapsus.training.trainer import check_options
+    from lapsus.zoo import Run
+    from lapsus.zoo.runs import first_model
 
     overrides = list(set_ or []) + ([f"seed={seed}"] if seed is not None else [])
     described = read_experiment(experiment, overrides)

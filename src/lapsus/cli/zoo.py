@@ -21,7 +21,7 @@ def command(
 ) -> None:
     """List the trained networks that ship with lapsus, with their measured numbers; --gallery makes a page of them."""
     from lapsus.engine.threads import resolve
-    from lapsus.library.shipped import Shipped, halfway, shipped, summary
+    from lapsus.zoo.shipped import Shipped, halfway, shipped, summary
 
     threads = resolve(threads)
     for name in names or ():
@@ -62,9 +62,9 @@ def _gallery(path: Path, names: list[str], threads: int) -> None:
     from tqdm import tqdm
 
     from lapsus.files import write_text
-    from lapsus.library.shipped import shipped
     from lapsus.report.gallery import gallery_page
     from lapsus.report.page import page_place
+    from lapsus.zoo.shipped import shipped
 
     page_place(path)
     wanted = names or [name for name, facts in shipped().items() if "swap_curve" in facts["evaluation"]]

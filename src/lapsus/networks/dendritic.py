@@ -15,7 +15,7 @@ import torch
 import torch.nn.functional as functional
 from torch import Tensor, nn
 
-from lapsus import streams
+from lapsus import rng
 from lapsus.errors import LapsusError
 from lapsus.networks.readout import orthonormal_rows
 from lapsus.networks.time import TimeBias
@@ -72,7 +72,7 @@ class TimedNetwork(nn.Module):
         if not math.isfinite(self.input_scale):
             raise LapsusError(f"network.input_scale must be a finite number (it is {self.input_scale}).")
         self.drive_size = nodes
-        return streams.generator(self.seed, "network")
+        return rng.generator(self.seed, "network")
 
     def _end(self, layers: list[int], generator: torch.Generator) -> None:
         """What follows the weights on the rates: input weights, biases of layers of so many nodes, readout."""

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from lapsus.errors import LapsusError
-from lapsus.inference import fit
+from lapsus.fitting import fit
 from lapsus.paper.roles import LABELS, Networks
 from lapsus.plots.axes import cloud
 from lapsus.plots.style import TEXT_WIDTH, colour_of, letter, note, panel, style, wheel_key

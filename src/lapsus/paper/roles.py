@@ -10,11 +10,11 @@ import xarray as xr
 
 from lapsus.errors import LapsusError
 from lapsus.files import holds, read_json
-from lapsus.library import Run
-from lapsus.library.shipped import load_shipped, shipped, shipped_name
 from lapsus.study.simulation import Simulated, simulate_design, simulate_responses
 from lapsus.study.sizes import FULL_FIGURES, FigureSizes
 from lapsus.training.model import Model
+from lapsus.zoo import Run
+from lapsus.zoo.shipped import load_shipped, shipped, shipped_name
 
 __all__ = ["LABELS", "Networks", "finished_runs", "role_of"]
 

@@ -8,9 +8,9 @@ from importlib.resources import files
 import numpy as np
 
 from lapsus.errors import LapsusError
-from lapsus.library.shipped import seed_of
 from lapsus.statistics.intervals import Interval
 from lapsus.statistics.random_effects import ensemble_mean
+from lapsus.zoo.shipped import seed_of
 
 __all__ = ["Claim", "by_seed", "count", "criteria", "describe", "judge", "judge_networks", "not_computed"]
 

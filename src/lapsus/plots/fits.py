@@ -12,8 +12,8 @@ from matplotlib.figure import Figure
 
 from lapsus.circular import difference
 from lapsus.files import write_figure
-from lapsus.inference.result import Fit
-from lapsus.inference.subjects import SubjectFits
+from lapsus.fitting.result import Fit
+from lapsus.fitting.subjects import SubjectFits
 from lapsus.plots.style import BLUE, GREY, ORANGE, TEXT_WIDTH, VERMILION, legend_above, lettered, note, style
 from lapsus.plots.subject_fits import subject_swap_functions, subjects
 from lapsus.plots.swap_functions import (

@@ -11,7 +11,7 @@ from matplotlib import colormaps, pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from lapsus.inference.result import Fit
+from lapsus.fitting.result import Fit
 from lapsus.plots.axes import cloud
 from lapsus.plots.fits import predictive
 from lapsus.plots.mechanism import FIGURES

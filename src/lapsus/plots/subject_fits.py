@@ -8,7 +8,7 @@ from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from lapsus.inference.subjects import SubjectFits
+from lapsus.fitting.subjects import SubjectFits
 from lapsus.plots.style import BLUE, GREY, ORANGE, TEXT_WIDTH, letter, lettered, note, style
 from lapsus.plots.swap_functions import (
     averaged,

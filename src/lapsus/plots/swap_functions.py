@@ -8,9 +8,9 @@ import pandas as pd
 from matplotlib import colormaps
 from matplotlib.axes import Axes
 
-from lapsus.inference.interpolation import distinct
-from lapsus.inference.result import Fit
-from lapsus.inference.words import averaged_over, sizes_apart
+from lapsus.fitting.interpolation import distinct
+from lapsus.fitting.result import Fit
+from lapsus.fitting.words import averaged_over, sizes_apart
 from lapsus.plots.style import BLUE, GREY, ORANGE, legend_above, lettered, note
 
 __all__ = [

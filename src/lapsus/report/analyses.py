@@ -23,12 +23,12 @@ from lapsus.files import (
     write_figure,
     write_json,
 )
-from lapsus.library import load
 from lapsus.plots.mechanism import FIGURES
 from lapsus.report.mechanism import answers, planes, predicted
 from lapsus.study.mechanism import Mechanism, analyse, table_row
 from lapsus.study.sizes import FULL, Sizes
 from lapsus.training.model import Model, weights_digest
+from lapsus.zoo import load
 
 __all__ = ["TABLE", "answers_of", "check_asked"]
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from lapsus import __version__
 from lapsus.circular import distance
-from lapsus.inference import Fit
+from lapsus.fitting import Fit
 from lapsus.plots import panels
 from lapsus.report.mechanism import first_answer
 from lapsus.report.page import SECTIONS, render

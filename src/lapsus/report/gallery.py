@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Any
 
 from lapsus import __version__
-from lapsus.library import open_network
 from lapsus.plots.gallery import gallery_row
 from lapsus.report.page import MARK, render
 from lapsus.report.parts import number
@@ -14,6 +13,7 @@ from lapsus.study.mechanism import analyse
 from lapsus.study.sizes import FULL, Sizes
 from lapsus.study.verdict import verdict
 from lapsus.training.experiment import set_of
+from lapsus.zoo import open_network
 
 __all__ = ["gallery_page"]
 

@@ -20,9 +20,9 @@ import numpy as np
 
 from lapsus.errors import LapsusError
 from lapsus.files import to_plain
-from lapsus.library import Run
 from lapsus.report.page import render
 from lapsus.study.shown import glimpse
+from lapsus.zoo import Run
 
 __all__ = ["Watch", "serve"]
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from lapsus.inference.candidates import SCATTER
-from lapsus.inference.words import MEANING
+from lapsus.fitting.candidates import SCATTER
+from lapsus.fitting.words import MEANING
 from lapsus.report.mechanism import axis, carried, decided, kind
 from lapsus.study.checks import Truth
 from lapsus.study.findings import NetworkFindings

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from lapsus.analysis.activity import without_swaps
-from lapsus.inference.examine import FEW_SWAPS
+from lapsus.fitting.examine import FEW_SWAPS
 from lapsus.study.findings import Check, NetworkFindings
 from lapsus.study.match import SCATTER_RATIO, TOLERANCE, Match
 from lapsus.study.verdict import DISCOVERY_EXCESS, limits_of

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 import xarray as xr
 
-from lapsus import streams
+from lapsus import rng
 from lapsus.analysis.modes import two_modes
 from lapsus.behaviour import CausalInference
 from lapsus.diffusion import reverse_sample
@@ -68,7 +68,7 @@ def cues_on_grid(model: Model, size: int, samples: int) -> xr.Dataset:
         on_grid(x), lambda x: on_grid(of_target(behaviour.cdf, x.reshape(size**2, -1), conditions)), cues, cues
     )
     places = bimodal(X, of_target(behaviour.density, X, conditions))
-    drawn = behaviour.sample(conditions, samples, streams.generator(seed, "target"))[0].numpy()
+    drawn = behaviour.sample(conditions, samples, rng.generator(seed, "target"))[0].numpy()
     part, schedule = range(size**2), model.schedule
     x_0, noise = normal(1, 1, part, samples, key=(seed, 11))[0], normal(schedule.T, 1, part, samples, key=(seed, 12))
     perfect = reverse_sample(x_0, schedule, behaviour.mixture(conditions), noise)[0].numpy()

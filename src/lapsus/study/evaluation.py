@@ -6,16 +6,16 @@ from typing import Any
 
 import torch
 
-from lapsus import streams
+from lapsus import rng
 from lapsus.behaviour.responsibilities import nearest_item
 from lapsus.diffusion import reverse_sample
 from lapsus.engine import normal
 from lapsus.errors import LapsusError
-from lapsus.library import Run, Shipped, load
 from lapsus.protocols import HasMixture
 from lapsus.statistics.intervals import Z95, robust_sd
 from lapsus.training.model import Model
 from lapsus.training.objectives import denoising_loss, exact_loss
+from lapsus.zoo import Run, Shipped, load
 
 __all__ = ["check_draws", "evaluate", "excess", "respond", "scatter"]
 
@@ -57,7 +57,7 @@ def respond(model: Model, conditions: dict, trials: int, seed: int, **options: A
 
 def scatter(model: Model, conditions: int, trials: int) -> float:
     """Robust s.d. of the responses around the nearest item, in radians."""
-    drawn = model.task.sample(conditions, streams.generator("memory variance"))
+    drawn = model.task.sample(conditions, rng.generator("memory variance"))
     _, gap = nearest_item(drawn, respond(model, drawn, trials, 0))
     return float(robust_sd(gap.numpy().ravel()))
 
@@ -68,7 +68,7 @@ def excess(model: Model, conditions: dict, trials: int, seed: int, **options: An
     difference."""
     inputs = model.inputs(conditions)
     count = inputs[0].shape[1]
-    x_T = model.behaviour.sample(conditions, trials, streams.generator(seed, "responses"))
+    x_T = model.behaviour.sample(conditions, trials, rng.generator(seed, "responses"))
     losses, floor = [], []
     for start in range(0, count, _CHUNK):
         part = range(start, min(start + _CHUNK, count))
@@ -106,12 +106,12 @@ def evaluate(
     """
     check_draws("evaluate", conditions, trials, seed, least=2)
     model = load(model)
-    drawn = model.task.sample(conditions, streams.generator(seed, "evaluation"))
+    drawn = model.task.sample(conditions, rng.generator(seed, "evaluation"))
     measures = model.behaviour.measures
     result: dict[str, Any] = {"conditions": conditions, "trials": trials, "seed": seed}
     result |= excess(model, {k: v[: max(1, conditions // 4)] for k, v in drawn.items()}, trials, seed, **options)
     result |= measures(drawn, respond(model, drawn, trials, seed, **options))
-    target = model.behaviour.sample(drawn, trials, streams.generator(seed, "target"))
+    target = model.behaviour.sample(drawn, trials, rng.generator(seed, "target"))
     for name, value in measures(drawn, target).items():
         if isinstance(value, float):
             result[f"{name}_target"] = value

@@ -5,13 +5,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from lapsus.library import Run, Shipped
 from lapsus.study.evaluation import evaluate
 from lapsus.study.match import Match
 from lapsus.study.mechanism import ALL, Mechanism, analyse
 from lapsus.study.shown import Arrays, shown_trials
 from lapsus.study.sizes import FULL, Sizes
 from lapsus.training import Experiment
+from lapsus.zoo import Run, Shipped
 
 __all__ = ["Check", "NetworkFindings", "seconds_trained", "study_network"]
 

@@ -13,9 +13,9 @@ import pandas as pd
 import torch
 from scipy import stats
 
-from lapsus import circular, streams
+from lapsus import circular
 from lapsus.behaviour import BNS
-from lapsus.inference import Fit
+from lapsus.fitting import Fit
 from lapsus.statistics.intervals import robust_sd
 from lapsus.statistics.swaps import AWAY, distance_edges, nearest_item, rate_by_distance
 from lapsus.study.evaluation import respond
@@ -250,7 +250,7 @@ def match(
 ) -> Match:
     """The network on the subject's own trials, or with more items on two-item trials that have the data's distances.
 
-    fitted: the behaviour that `fit` describes for two items (inference.network_target); cueing: "feature" or "index".
+    fitted: the behaviour that `fit` describes for two items (fitting.network_target); cueing: "feature" or "index".
     """
     rng = np.random.default_rng([seed, 3])
     feature = "report" if fit.name == "report" or trials.probe is None else "probe"
@@ -260,7 +260,7 @@ def match(
         shown = trials[rows]
         report, probe = shown.report, shown.probe
     else:
-        drawn = model.task.sample(sizes.match_conditions, streams.generator(seed, "two items"))
+        drawn = model.task.sample(sizes.match_conditions, rng.generator(seed, "two items"))
         order = torch.stack([drawn["cued"], 1 - drawn["cued"]], 1)
         report, probe = (drawn[k].gather(1, order).numpy().astype(float) for k in ("report", "probe"))
     gap = circular.distance(*(report if feature == "report" or probe is None else probe).T)
@@ -271,7 +271,7 @@ def match(
     else:
         conditions = {"report": torch.tensor(report), "cued": torch.zeros(len(report), dtype=torch.long)}
         conditions["probe"] = torch.tensor(np.tile([-np.pi, 0.0], (len(report), 1)) if probe is None else probe)
-        sampled = fitted.sample(conditions, samples, streams.generator(seed, "fitted"))
+        sampled = fitted.sample(conditions, samples, rng.generator(seed, "fitted"))
         of_fit = circular.angle(sampled.permute(1, 2, 0)).numpy().T.astype(float)
     degrees = trials.degrees if feature == "report" else trials.probe_degrees
     return compare(report, gap, network, of_fit, shown.response if own else None, seed, feature, degrees)

@@ -25,8 +25,6 @@ from lapsus.analysis.transplants import Push, Transplant
 from lapsus.analysis.trialwise import AlignmentTest, alignment_predicts_swaps, trial_alignment
 from lapsus.errors import LapsusError
 from lapsus.files import to_plain
-from lapsus.library import Run, Shipped, load
-from lapsus.library.shipped import shipped
 from lapsus.study.commitment import commitment
 from lapsus.study.dynamics import dynamics
 from lapsus.study.geometry import Geometry, geometry
@@ -37,6 +35,8 @@ from lapsus.study.sizes import FULL, Sizes
 from lapsus.study.transplants import pushes, transplants
 from lapsus.tasks import FeatureCued, IndexCued
 from lapsus.training.model import Model
+from lapsus.zoo import Run, Shipped, load
+from lapsus.zoo.shipped import shipped
 
 __all__ = [
     "ALL",

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from scipy.optimize import nnls
 
-from lapsus import streams
+from lapsus import rng
 from lapsus.behaviour.responsibilities import nearest_item
 from lapsus.study.evaluation import evaluate, respond
 from lapsus.training.model import Model
@@ -55,7 +55,7 @@ def rms_rate(model: Model, conditions: int = 256, trials: int = 8, seed: int = 0
 @torch.no_grad()
 def _rates(model: Model, conditions: int, trials: int, seed: int, **options: Any) -> torch.Tensor:
     """Of free-running trials on fresh conditions: [step + 1, unit, condition, trial]."""
-    drawn = model.task.sample(conditions, streams.generator(seed, "evaluation"))
+    drawn = model.task.sample(conditions, rng.generator(seed, "evaluation"))
     placeholder = torch.zeros(model.behaviour.response_size, conditions, trials)
     batch = model.batch(drawn, model.inputs(drawn), placeholder, range(conditions), seed, forced=False, **options)
     return batch.trajectory
@@ -81,7 +81,7 @@ def noiseless_error(
     rows = []
     for delay in delays:
         here = model.at(delay=delay)
-        drawn = here.task.sample(conditions, streams.generator(seed, "evaluation"))
+        drawn = here.task.sample(conditions, rng.generator(seed, "evaluation"))
         x_T = respond(here, drawn, trials, seed, noise_scale=0.0, **options)
         _, error = nearest_item(drawn, x_T)
         rows.append({"delay": delay, "median_error": float(error.median())})

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lapsus import streams
+from lapsus import rng
 from lapsus.analysis.outcomes import Outcomes, outcomes
 from lapsus.circular import angle
 from lapsus.engine import Timeline, normal, rollout_and_read_out
@@ -30,7 +30,7 @@ def step_times(model: Model) -> np.ndarray:
 
 def probe_conditions(model: Model, count: int, seed: int, probe_distance: float | None = None) -> dict[str, Tensor]:
     """Conditions of the task, both items cued equally often; probe_distance fixes how far items' probes are apart."""
-    conditions = model.task.sample(count, streams.generator(seed, "mechanism"))
+    conditions = model.task.sample(count, rng.generator(seed, "mechanism"))
     if not {"report", "probe", "cued"} <= conditions.keys() or conditions["report"].shape[1] != 2:
         raise LapsusError("the mechanism of swaps is studied in delayed estimation with two items")
     conditions["cued"] = torch.arange(count) % 2
@@ -61,7 +61,7 @@ class Replay:
         """Every condition `times` times in a row; where the task has a latent cause, it is drawn anew each time."""
         conditions = {name: values.repeat_interleave(times, 0) for name, values in self.conditions.items()}
         if isinstance(self.model.task, HasLatent):
-            conditions = self.model.task.with_latent(conditions, streams.generator(seed, "latent cause"))
+            conditions = self.model.task.with_latent(conditions, rng.generator(seed, "latent cause"))
             return Replay.of(self.model, conditions)
         return Replay(self.model, conditions, self.drives.repeat_interleave(times, 1), self.biases)
 

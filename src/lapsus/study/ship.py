@@ -6,12 +6,12 @@ from safetensors.torch import save
 
 from lapsus.errors import LapsusError
 from lapsus.files import read_json, write_bytes, write_json
-from lapsus.library import Run
-from lapsus.library.shipped import shipped_name, weights_folder
 from lapsus.study.evaluation import evaluate
 from lapsus.study.memory import evaluate_delays, noiseless_error, norm_ratio
 from lapsus.tasks.durations import varying
 from lapsus.training import read_experiment
+from lapsus.zoo import Run
+from lapsus.zoo.shipped import shipped_name, weights_folder
 
 __all__ = ["is_shipped", "ship"]
 

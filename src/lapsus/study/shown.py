@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from lapsus import streams
+from lapsus import rng
 from lapsus.analysis.activity import memory, two_items
 from lapsus.analysis.outcomes import outcomes
 from lapsus.analysis.ring_fit import fit_ring_pair
@@ -42,7 +42,7 @@ class Glimpse:
 def glimpse(model: Model) -> Glimpse:
     """A cheap look at a network that is being trained, on one thread."""
     sizes = FULL
-    conditions = model.task.sample(sizes.glimpse_conditions, streams.generator("watch"))
+    conditions = model.task.sample(sizes.glimpse_conditions, rng.generator("watch"))
     answers = respond(model, conditions, sizes.glimpse_trials, 0, threads=1)
     curve = model.behaviour.measures(conditions, answers).get("swap_curve", [])
     radius = float(getattr(model.behaviour, "radius", 2.5))

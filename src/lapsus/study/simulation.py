@@ -8,13 +8,13 @@ import numpy as np
 import torch
 import xarray as xr
 
-from lapsus import circular, streams
+from lapsus import circular, rng
 from lapsus.behaviour.measures import swap_probability
 from lapsus.errors import LapsusError
-from lapsus.library import Run, Shipped, load
 from lapsus.protocols import HasWeights
 from lapsus.study.evaluation import check_draws, respond
 from lapsus.training.model import Model
+from lapsus.zoo import Run, Shipped, load
 
 __all__ = ["Simulated", "simulate", "simulate_design", "simulate_responses"]
 
@@ -46,7 +46,7 @@ def simulate(
     check_draws("simulate", conditions if isinstance(conditions, int) else 1, trials, seed)
     model = load(model)
     if isinstance(conditions, int):
-        conditions = model.task.sample(conditions, streams.generator(seed, "simulation"))
+        conditions = model.task.sample(conditions, rng.generator(seed, "simulation"))
     inputs = model.inputs(conditions)
     count = inputs[0].shape[1]
     d, units, epochs = model.behaviour.response_size, model.network.units, model.task.epochs
@@ -135,7 +135,7 @@ def simulate_responses(
     `probability [trial]` is the swap probability that the network's target has for the trial's condition.
     """
     if isinstance(conditions, int):
-        given, extra = model.task.sample(conditions, streams.generator(seed, "simulation")), {}
+        given, extra = model.task.sample(conditions, rng.generator(seed, "simulation")), {}
     else:
         given, extra = _tensors(conditions), _extra(conditions, trials)
     x_T = respond(model, given, trials, seed, noise_scale=noise_scale).permute(1, 2, 0).flatten(0, 1).numpy()

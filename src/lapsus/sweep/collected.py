@@ -12,7 +12,6 @@ import pandas as pd
 
 from lapsus.errors import LapsusError
 from lapsus.files import inside, make_folder, read_json, subfolder, understood, write_bytes, write_text
-from lapsus.library.runs import Checkpoint
 from lapsus.paper.claims import evaluate_claims
 from lapsus.paper.kept import forget
 from lapsus.paper.roles import Networks, finished_runs
@@ -20,6 +19,7 @@ from lapsus.statistics.intervals import Z95
 from lapsus.statistics.random_effects import differences_within, ensemble_mean, outliers
 from lapsus.sweep.folder import Sweep
 from lapsus.sweep.sweep_file import Measure
+from lapsus.zoo.runs import Checkpoint
 
 __all__ = ["Collected", "collect", "sweep_claims"]
 

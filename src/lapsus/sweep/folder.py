@@ -35,9 +35,9 @@ from lapsus.files import (
     sweep as sweep_folder,
     write_json,
 )
-from lapsus.library.runs import Run
 from lapsus.sweep.holders import live
 from lapsus.sweep.plan import Plan
+from lapsus.zoo.runs import Run
 
 __all__ = ["FORMAT", "States", "Sweep"]
 

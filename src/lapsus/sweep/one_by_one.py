@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from lapsus.files import holds
-from lapsus.library.runs import Run
 from lapsus.sweep.plan import plan_networks
 from lapsus.training.experiment import Experiment, shipped_experiments
 from lapsus.training.trainer import Outcome, train
+from lapsus.zoo.runs import Run
 
 __all__ = ["Job", "jobs_of", "train_all"]
 

@@ -16,9 +16,9 @@ from pathlib import Path
 
 from lapsus.errors import LapsusError
 from lapsus.files import from_plain, holds, short
-from lapsus.library.shipped import shipped_names
 from lapsus.sweep.sweep_file import Measure, SweepFile
 from lapsus.training.experiment import Experiment, experiment_table, read_experiment, set_field, shipped_experiments
+from lapsus.zoo.shipped import shipped_names
 
 __all__ = ["Member", "Plan", "Setting", "plan_networks", "plan_sweep", "slug"]
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 from lapsus.errors import LapsusError
 from lapsus.files import holds
-from lapsus.library.runs import first_model
 from lapsus.sweep.plan import Plan
 from lapsus.training.experiment import Experiment
 from lapsus.training.rehearsal import rehearse
+from lapsus.zoo.runs import first_model
 
 __all__ = ["try_settings"]
 

@@ -12,8 +12,8 @@ import numpy as np
 
 from lapsus.errors import LapsusError
 from lapsus.files import file_name, inside, make_folder, read_json, write_json
-from lapsus.inference import fit
-from lapsus.inference.network_target import fitted_behaviour
+from lapsus.fitting import fit
+from lapsus.fitting.network_target import fitted_behaviour
 from lapsus.sweep.plan import slug
 from lapsus.sweep.sweep_file import SweepFile
 from lapsus.training.build import describe

@@ -15,7 +15,7 @@ from typing import Generic, TypeVar
 import torch
 from torch import Tensor
 
-from lapsus import streams
+from lapsus import rng
 from lapsus.engine.fused import why_not
 from lapsus.engine.threads import resolve, torch_threads
 from lapsus.errors import LapsusError
@@ -103,16 +103,16 @@ def draw(
 ) -> Iterator[Drawn]:
     """All that update `update` needs from chance, a micro-batch at a time; `hard` conditions, as many as the stage
     wants, replace the last ones."""
-    conditions = model.task.sample(stage.conditions, streams.generator(seed, update, "conditions"))
+    conditions = model.task.sample(stage.conditions, rng.generator(seed, update, "conditions"))
     new = stage.conditions
     if hard:
         back = {name: values[: _hard_count(stage)] for name, values in hard.items()}
         new -= len(next(iter(back.values())))
         conditions = {name: torch.cat([values[:new], back[name]]) for name, values in conditions.items()}
-    x_T = _responses(model, stage, objective, conditions, streams.generator(seed, update, "responses"))
+    x_T = _responses(model, stage, objective, conditions, rng.generator(seed, update, "responses"))
     stimuli = model.task.stimuli(conditions)
     for part in _parts(stage, micro_batch):
-        draws = model.draw(conditions, x_T, part, streams.seed_of(seed, update), threads=1)
+        draws = model.draw(conditions, x_T, part, rng.seed_of(seed, update), threads=1)
         if isinstance(objective, HasGoal):
             objective.goal(draws)  # the draws keep it, for when the objective asks again
         yield Drawn(conditions, new, stimuli, part, draws)

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from lapsus import streams
+from lapsus import rng
 from lapsus.diffusion import Schedule, corrupt, linear_schedule
 from lapsus.engine import Timeline, normal, rollout_and_read_out
 from lapsus.errors import LapsusError
@@ -37,7 +37,7 @@ def timeline(task: Task, schedule: Schedule) -> Timeline:
 
 def _shown(task: Task) -> list[str]:
     """Epochs in which something is shown, in their order."""
-    stimuli = task.stimuli(task.sample(1, streams.generator("epochs shown")))
+    stimuli = task.stimuli(task.sample(1, rng.generator("epochs shown")))
     return [name for name in task.epochs if name in stimuli]
 
 
@@ -82,7 +82,7 @@ class Model(nn.Module):
         behaviour = build("behaviour", experiment.behaviour)
         sizes = {"stimulus_size": task.stimulus_size, "response_size": task.response_size}
         network = build("network", experiment.network, **sizes, seed=experiment.seed)
-        encoder = task.encoder(streams.generator(experiment.seed, "encoder"))
+        encoder = task.encoder(rng.generator(experiment.seed, "encoder"))
         return cls(task, behaviour, network, encoder, (experiment.noise.first, experiment.noise.last))
 
     def at_stage(self, stage: Stage) -> "Model":
@@ -111,7 +111,7 @@ class Model(nn.Module):
         """The model with the durations of that update of a run, itself if none varies."""
         if not varying(self.task):
             return self
-        return self.with_task(drawn(self.task, streams.generator(seed, update, "durations")))
+        return self.with_task(drawn(self.task, rng.generator(seed, update, "durations")))
 
     def _timeline(self, noise_scale: float) -> Timeline:
         if noise_scale == 1:

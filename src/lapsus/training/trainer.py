@@ -24,7 +24,7 @@ _METRICS_EVERY = 20
 
 
 class Trainable(Protocol):
-    """What train() asks of a run folder (lapsus.library.Run): to hand out its training and to keep what comes of it."""
+    """What train() asks of a run folder (lapsus.zoo.Run): to hand out its training and to keep what comes of it."""
 
     path: Path
     experiment: Experiment

@@ -1,0 +1,268 @@
+"""A fit as a folder: netCDF for machines, CSV for R and pandas, JSON and text for people."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from lapsus.errors import LapsusError
+from lapsus.files import (
+    check_place,
+    file_name,
+    make_folder,
+    new_folder,
+    read_netcdf,
+    understood,
+    write_json,
+    write_netcdf,
+    write_text,
+)
+from lapsus.fitting.emissions import EMISSIONS
+from lapsus.fitting.likelihood import Parameters
+from lapsus.fitting.model import FEATURES, GUESS, MEAN, SCALE, TAU, MixtureModel
+from lapsus.fitting.swap_prior import TAU_MIN, SwapPrior
+from lapsus.trials import Trials
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from lapsus.fitting.result import Fit
+    from lapsus.fitting.subjects import SubjectFits
+
+__all__ = ["check_folder", "load_fit", "save_fit", "save_subjects"]
+
+# Our own files in a results folder; a folder that holds anything else is somebody's.
+FILES = (
+    "fit.nc",
+    "summary.json",
+    "summary.txt",
+    "methods.txt",
+    "contrasts.csv",
+    "estimates.csv",
+    "swap_function",
+    "errors",
+    "non_target_errors",
+    "predictive",
+    "comparison",
+    "parameters",
+    "subjects",
+)
+
+FORMAT = "lapsus fit 2"
+PARTS = {
+    "coefficients": ("shape", "harmonic", "draw"),
+    "level": ("group", "draw"),
+    "emission": ("parameter", "group", "draw"),
+    "bias": ("group", "draw"),
+    "guess": ("group", "draw"),
+}
+
+
+def _ours(path: Path) -> bool:
+    return (path / "fit.nc").exists() if path.is_dir() else path.stem in FILES or path.name in FILES
+
+
+def check_folder(folder: str | Path) -> bool:
+    """Whether the folder holds an earlier fit; an error if it holds anything else. Makes nothing."""
+    return check_place(folder, "fit", _ours)
+
+
+def save_fit(fit: "Fit", folder: str | Path, also: Callable[[Path], object] | None = None) -> Path:
+    """Write a fit as a folder, all of it or nothing; an earlier fit there is replaced when the new one is whole.
+
+    also: called with the folder before it takes its place, to add plots.
+    """
+    check_folder(folder)
+    with new_folder(folder) as place:
+        _fill(fit, place)
+        if also is not None:
+            also(place)
+    return Path(folder)
+
+
+def save_subjects(fits: "SubjectFits", folder: str | Path, also: Callable[[Path], object] | None = None) -> Path:
+    """Write a fit a subject, each in a folder of its own, and a summary of all; `also` as in `save_fit`."""
+    check_folder(folder)
+    with new_folder(folder) as place:
+        for subject, fit in fits.items():
+            # Different names may look the same once they are safe for a file system.
+            name, number = "subject-" + file_name(subject), 1
+            while (place / name).exists():
+                number += 1
+                name = f"subject-{file_name(subject)}-{number}"
+            _fill(fit, make_folder(place / name))
+        _summarise(fits, place)
+        if also is not None:
+            also(place)
+    return Path(folder)
+
+
+def _fill(fit: "Fit", folder: Path) -> None:
+    write_netcdf(folder / "fit.nc", _dataset(fit))
+    _summarise(fit, folder)
+    if (found := fit.contrasts) is not None:
+        write_text(folder / "contrasts.csv", found.to_csv(index=False, float_format="%.6g"))
+
+
+def _summarise(fit: "Fit | SubjectFits", folder: Path) -> None:
+    write_json(folder / "summary.json", fit.to_dict())
+    write_text(folder / "summary.txt", fit.summary() + "\n")
+    write_text(folder / "methods.txt", fit.methods() + "\n")
+    write_text(folder / "estimates.csv", fit.table().to_csv(index=False, float_format="%.6g"))
+
+
+def _dataset(fit: "Fit") -> "xr.Dataset":
+    import xarray as xr
+
+    model, trials = fit.model, fit.trials
+    table, responsibilities = fit.swap_function(), fit.responsibilities
+    data = {
+        "response": ("trial", trials.response),
+        "report": (("trial", "item"), trials.report),
+        "set_size": ("trial", trials.set_size),
+        "subject": ("trial", trials.subject.astype(str).astype(object)),
+        "responsibility": (("trial", "component"), responsibilities.to_numpy()),
+    }
+    for prefix, parameters in (("", fit.parameters), ("typical_", fit.population)):
+        for name, dims in PARTS.items():
+            values = None if parameters is None else getattr(parameters, name)
+            if values is not None:
+                data[f"{prefix}{name}"] = (dims, values.numpy())
+    if trials.probe is not None:
+        data["probe"] = (("trial", "item"), trials.probe)
+    if trials.point is not None:
+        data["point"] = (("trial", "dim"), trials.point)
+    if model.by is not None:
+        data["condition"] = ("trial", trials.conditions[model.by].astype(str).to_numpy(object))
+    if fit.name != "none":
+        data |= {f"swap_{name}": ("distance", table[name].to_numpy()) for name in table if name != "distance"}
+        data["swap_distance"] = ("distance", table["distance"].to_numpy())
+    meta = {
+        "model": model.name,
+        "emission": model.emission.name,
+        "uniform": model.uniform,
+        "even": model.even,
+        "hierarchical": model.hierarchical,
+        "sets": model.sets,
+        "bias": model.bias,
+        "by": model.by,
+        "apart": fit.apart,
+        "seed": fit.seed,
+        "rhat": fit.rhat,
+        "accepted": fit.accepted,
+        "seconds": fit.seconds,
+        "requested": fit.requested,
+        "source": trials.source,
+        "unit": trials.unit,
+        "probe_unit": trials.probe_unit,
+        "feature_name": trials.feature_name,
+        "probe_name": trials.probe_name,
+        "candidates": None if fit.candidates is None else fit.candidates.to_dict(orient="records"),
+    }
+    dataset = xr.Dataset(data, attrs={"format": FORMAT, "settings": json.dumps(meta)})
+    return dataset.assign_coords(component=list(responsibilities))
+
+
+def load_fit(folder: str | Path, made: type["Fit"]) -> "Fit":
+    """The Fit (`made`) in a folder that `save_fit` wrote (or in its fit.nc), of this version or of the first."""
+    path = Path(folder) / "fit.nc" if Path(folder).is_dir() else Path(folder)
+    if not path.exists():
+        raise LapsusError(f"{path}: there is no such fit; `lapsus fit` writes one.")
+    dataset = read_netcdf(path)
+    if dataset.attrs.get("format") not in (FORMAT, "lapsus fit 1"):
+        raise LapsusError(f"{path}: is not a fit that lapsus wrote.")
+    with understood(path):
+        return _fit(dataset, made)
+
+
+def _fit(dataset: "xr.Dataset", made: type["Fit"]) -> "Fit":
+    meta = json.loads(dataset.attrs["settings"])
+    by = meta.get("by")
+    trials = Trials(
+        dataset["response"].to_numpy(),
+        dataset["report"].to_numpy(),
+        dataset["probe"].to_numpy() if "probe" in dataset else None,
+        subject=dataset["subject"].to_numpy().astype(str),
+        point=dataset["point"].to_numpy() if "point" in dataset else None,
+        conditions=None if by is None else {by: dataset["condition"].to_numpy().astype(str)},
+        source=meta["source"],
+    )
+    trials.unit = meta["unit"]
+    trials.probe_unit = meta.get("probe_unit", meta["unit"])
+    trials.name_features(meta.get("feature_name"), meta.get("probe_name"))
+    return (_second if dataset.attrs["format"] == FORMAT else _first)(dataset, meta, trials, made)
+
+
+def _model(meta: dict[str, Any], trials: Trials, **options: Any) -> MixtureModel:
+    emission = EMISSIONS[meta["emission"]]()
+    return MixtureModel(trials, meta["model"], emission, meta["uniform"], meta["even"], meta["hierarchical"], **options)
+
+
+def _second(dataset: "xr.Dataset", meta: dict[str, Any], trials: Trials, made: type["Fit"]) -> "Fit":
+    import pandas as pd
+
+    def part(name: str) -> torch.Tensor | None:
+        return torch.tensor(dataset[name].to_numpy()) if name in dataset else None
+
+    def parameters(prefix: str) -> Parameters:
+        others = {name: part(prefix + name) for name in PARTS if name != "emission"}
+        return Parameters(emission=torch.tensor(dataset[f"{prefix}emission"].to_numpy()), **others)
+
+    typical = parameters("typical_") if "typical_emission" in dataset else None
+    model = _model(meta, trials, sets=meta["sets"], bias=meta["bias"], by=meta["by"])
+    fit = made(model, parameters(""), meta["rhat"], meta["accepted"], meta["seed"], typical, meta["apart"])
+    fit.seconds, fit.requested = meta["seconds"], meta["requested"]
+    fit.candidates = None if meta["candidates"] is None else pd.DataFrame(meta["candidates"])
+    return fit
+
+
+def _first(dataset: "xr.Dataset", meta: dict[str, Any], trials: Trials, made: type["Fit"]) -> "Fit":
+    """A fit of the first version: one f for all set sizes and subjects, coordinates instead of parameters."""
+    import pandas as pd
+
+    model, theta = _model(meta, trials, sets="shared"), torch.tensor(dataset["theta"].to_numpy())
+    features = FEATURES[meta["model"]]
+    prior = SwapPrior(features, meta["even"]) if features else None
+    rows, groups = len(model.emission.names) + meta["uniform"], len(model.labels)
+    sizes, at, parts = len(model.sizes), 0, {}
+    for part, count in (
+        ("a", prior.size if prior else 0),
+        ("mean", int(meta["model"] != "none")),
+        ("scale", int(prior is not None)),
+        ("tau", len(features)),
+        ("groups", rows * groups),
+        ("population", rows * sizes if meta["hierarchical"] else 0),
+        ("population_sd", rows if meta["hierarchical"] else 0),
+    ):
+        parts[part] = theta[at : at + count]
+        at += count
+    emission = model.emission
+    centre = torch.tensor([*emission.means, *[GUESS[0]] * meta["uniform"]], dtype=torch.float64)[:, None, None]
+    width = torch.tensor([*emission.scales, *[GUESS[1]] * meta["uniform"]], dtype=torch.float64)[:, None, None]
+    columns = theta.shape[1]
+    z = parts["groups"].reshape(rows, groups, columns)
+    # The first version sorted subjects as text.
+    order = sorted(range(groups), key=lambda g: (model.labels[g][0], model.labels[g][1]))
+    if meta["hierarchical"]:
+        middle = centre + width * parts["population"].reshape(rows, sizes, columns)
+        of = torch.tensor([model.sizes.index(model.labels[g][0]) for g in order])
+        values = middle[:, of] + torch.exp(np.log(0.4) + 0.5 * parts["population_sd"])[:, None] * z
+    else:
+        values = centre + width * z
+    values = values[:, np.argsort(order)]
+    coefficients = level = None
+    if prior is not None:
+        tau = TAU_MIN + torch.exp(TAU[0] + TAU[1] * parts["tau"])
+        coefficients = (torch.exp(SCALE[0] + SCALE[1] * parts["scale"]) * prior.spectrum(tau).sqrt() * parts["a"])[None]
+    if meta["model"] != "none":
+        level = (MEAN[0] + MEAN[1] * parts["mean"]).expand(groups, -1).contiguous()
+    guess = values[-1] if meta["uniform"] else None
+    parameters = Parameters(coefficients, level, values[: len(emission.names)].contiguous(), None, guess)
+    fit = made(model, parameters, meta["rhat"], meta["accepted"], meta["seed"])
+    fit.seconds, fit.requested = meta["seconds"], meta["requested"]
+    if meta["comparison"] is not None:
+        fit.candidates = pd.DataFrame(meta["comparison"]).assign(emission=meta["emission"])
+    return fit

@@ -1,0 +1,323 @@
+"""The joint density of responses and parameters. Every coordinate has a standard normal prior; `unpack` says what it
+means.
+
+The swap function of a group (a set size; with "hierarchical" a subject in it; with `by` a condition in those) is
+
+    f(Δ) = level + shape(Δ)
+
+    shape          coefficients a_k (swap_prior.py), log scale N(log 0.7, 1), log(tau − 4) N(0.5, 1), one a feature;
+                   with sets = "shapes" plus a deviation of each set size, of log scale N(log 0.3, 0.7)
+    level          mean N(−2.5, 2), plus an offset of each set size, of log s.d. N(log 0.7, 0.7), unless
+                   sets = "shared"; the cued item's logit is 0, so f is relative to it
+    emission       of each set size: the emission's own normal priors
+    guess          of each set size: logit N(−3, 2)
+    bias           N(0, 0.15) radians, of all set sizes
+
+and with "hierarchical" level, emission, guess and bias have, each with its own log s.d., an offset of each subject
+(N(log 0.4, 0.7)) and, bias aside, a deviation of each subject in each set size (N(log 0.2, 0.7)); with `by` an effect
+of each condition but the first, N(0, 1) (bias: none), and an offset of each subject in each condition
+(N(log 0.2, 0.7)) where subjects have more than one.
+"""
+
+import math
+import re
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from lapsus.fitting.likelihood import Likelihood, Parameters
+from lapsus.fitting.swap_prior import TAU_MIN, SwapPrior
+from lapsus.trials import Trials
+
+__all__ = ["FEATURES", "SETS", "MixtureModel", "Tier"]
+
+FEATURES: dict[str, tuple[str, ...]] = {
+    "none": (),
+    "constant": (),
+    "probe": ("probe",),
+    "report": ("report",),
+    "both": ("probe", "report"),
+}
+SETS = ("shared", "offsets", "shapes")  # how f differs between set sizes, simplest first
+MEAN, SCALE, TAU, GUESS, BIAS = (-2.5, 2.0), (math.log(0.7), 1.0), (0.5, 1.0), (-3.0, 2.0), 0.15
+OFFSET, SUBJECT, DEVIATION = (math.log(0.7), 0.7), (math.log(0.4), 0.7), (math.log(0.2), 0.7)
+SHAPES, EFFECT = (math.log(0.3), 0.7), 1.0
+
+
+class Tier:
+    """Offsets of units (set sizes, subjects, …) around what is above them: value = s.d. · z for some rows of eta.
+
+    rows [R]      which of eta's rows (parameters of a group) they shift
+    unit [G]      the unit of each group
+    z, sd         slices of theta: coordinates of the offsets [R · units] and of the log s.d. [R]
+    """
+
+    def __init__(self, name: str, rows: list[int], unit: np.ndarray, prior: tuple[float, float], widths: Tensor):
+        self.name, self.rows, self.prior = name, rows, prior
+        self.count = int(unit.max()) + 1
+        self.unit = torch.tensor(unit)
+        self.widths = widths[rows][:, None]  # an s.d. of 1 is one of these units
+        self.z, self.sd = slice(0), slice(0)
+        self.gather = torch.zeros(self.count, len(unit), dtype=torch.float64)
+        self.gather[self.unit, torch.arange(len(unit))] = 1.0
+
+    def spread(self, theta: Tensor) -> Tensor:
+        """The s.d. [R, S]."""
+        return self.widths * torch.exp(self.prior[0] + self.prior[1] * theta[self.sd])
+
+    def offsets(self, theta: Tensor) -> Tensor:
+        """s.d. · z of every unit [R, units, S]."""
+        z = theta[self.z].reshape(len(self.rows), self.count, -1)
+        return self.spread(theta)[:, None] * z
+
+    def add(self, eta: Tensor, offsets: Tensor) -> Tensor:
+        """eta [F, G, S] with offsets [R, units, S] added to its rows."""
+        more = torch.zeros_like(eta)
+        more[self.rows] = offsets[:, self.unit]
+        return eta + more
+
+
+class MixtureModel:
+    """One swap model on one set of trials.
+
+    name        none, constant, probe, report or both
+    sets        how f differs between set sizes: shared, offsets or shapes
+    labels      what each group is: (set size, subject or "all", condition or "all")
+    rows        names of the parameters that every group has: eta's rows
+    dimension   number of coordinates
+    """
+
+    def __init__(
+        self,
+        trials: Trials,
+        name: str,
+        emission: Any,
+        uniform: bool = True,
+        even: bool = True,
+        hierarchical: bool = False,
+        sets: str = "offsets",
+        bias: bool = False,
+        by: str | None = None,
+        harmonics: int | None = None,
+    ):
+        self.trials, self.name, self.emission, self.uniform = trials, name, emission, uniform
+        self.even, self.hierarchical, self.bias, self.by = even, hierarchical, bias, by
+        self.sizes = sorted({int(n) for n in trials.set_size})
+        several = [n for n in self.sizes if n > 1]
+        self.sets = sets if len(several) > 1 and name != "none" else "shared"
+        if self.sets == "shapes" and not FEATURES[name]:
+            self.sets = "offsets"
+        self.prior = SwapPrior(FEATURES[name], even, harmonics) if FEATURES[name] else None
+        self._label_groups()
+        self.rows = [*emission.names, *["bias"] * bias, *["guess"] * uniform, *["level"] * (name != "none")]
+        self._likelihoods: dict[torch.dtype, Likelihood] = {}
+        if self.prior is not None:
+            self.likelihood()  # distances that the model needs and the trials lack are missed now
+        self._place(several)
+
+    def _label_groups(self) -> None:
+        trials = self.trials
+        everyone = np.full(len(trials), "all", object)
+        who = trials.subject.astype(str) if self.hierarchical else everyone
+        what = everyone if self.by is None else trials.conditions[self.by].astype(str).to_numpy(object)
+        keys = list(zip(trials.set_size.tolist(), who.tolist(), what.tolist()))
+        order = {s: i for i, s in enumerate(natural_order(set(who)))}
+        order_c = {c: i for i, c in enumerate(natural_order(set(what)))}
+        self.labels = sorted(set(keys), key=lambda k: (k[0], order[k[1]], order_c[k[2]]))
+        number = {label: i for i, label in enumerate(self.labels)}
+        self.groups = np.array([number[key] for key in keys])
+        self.subjects, self.conditions = list(order), list(order_c)
+        self._size = np.array([self.sizes.index(n) for n, _, _ in self.labels])
+        self._subject = np.array([order[s] for _, s, _ in self.labels])
+        self._condition = np.array([order_c[c] for _, _, c in self.labels])
+
+    def _place(self, several: list[int]) -> None:
+        """Where every part lies in theta."""
+        emission, rows = self.emission, self.rows
+        priors = dict(zip(emission.names, zip(emission.means, emission.scales)))
+        priors |= {"bias": (0.0, BIAS), "guess": GUESS, "level": MEAN}
+        # Offsets of a bias are measured in tenths of a radian, the others in units of a logit or a logarithm.
+        widths = torch.tensor([0.1 if row == "bias" else 1.0 for row in rows], dtype=torch.float64)
+        self._centre = torch.tensor([priors[row][0] for row in rows], dtype=torch.float64)[:, None, None]
+        self._width = torch.tensor([priors[row][1] for row in rows], dtype=torch.float64)[:, None, None]
+        # Level and bias have one base for all set sizes, the others one each.
+        common = [i for i, row in enumerate(rows) if row in ("bias", "level")]
+        each = [i for i in range(len(rows)) if i not in common]
+        self._common, self._each = common, each
+        counts = {
+            "a": self.prior.size if self.prior else 0,
+            "a_size": self.prior.size * len(several) if self.prior and self.sets == "shapes" else 0,
+            "shape_sd": int(self.prior is not None and self.sets == "shapes"),
+            "scale": int(self.prior is not None),
+            "tau": len(self.prior.features) if self.prior else 0,
+            "common": len(common),
+            "base": len(each) * len(self.sizes),
+        }
+        contrasted = [i for i, row in enumerate(rows) if row != "bias"] if self.by else []
+        counts["effect"] = len(contrasted) * (len(self.conditions) - 1)
+        self._contrasted = contrasted
+        self.slices, at = {}, 0
+        for part, count in counts.items():
+            self.slices[part] = slice(at, at + count)
+            at += count
+        self.tiers: list[Tier] = []
+        if self.sets != "shared":
+            self.tiers.append(Tier("set size", [rows.index("level")], self._size, OFFSET, widths))
+        unbiased = [i for i, row in enumerate(rows) if row != "bias"]
+        if self.hierarchical and len(self.subjects) > 1:
+            self.tiers.append(Tier("subject", list(range(len(rows))), self._subject, SUBJECT, widths))
+            pairs = sorted(set(zip(self._subject.tolist(), self._condition.tolist())))
+            if len(pairs) > len(self.subjects):
+                unit = np.array([pairs.index(p) for p in zip(self._subject.tolist(), self._condition.tolist())])
+                self.tiers.append(Tier("subject in condition", unbiased, unit, DEVIATION, widths))
+            if len(self.labels) > len(pairs):
+                self.tiers.append(Tier("group", unbiased, np.arange(len(self.labels)), DEVIATION, widths))
+        for tier in self.tiers:
+            tier.z = slice(at, at + len(tier.rows) * tier.count)
+            tier.sd = slice(tier.z.stop, tier.z.stop + len(tier.rows))
+            at = tier.sd.stop
+        self.dimension = at
+
+    def forget(self) -> None:
+        """Let go of what the likelihood keeps for each trial; it is made again when it is asked for."""
+        self._likelihoods.clear()
+
+    def likelihood(self, dtype: torch.dtype = torch.float64) -> Likelihood:
+        """The likelihood of the trials; float32 for many draws, float64 for derivatives of derivatives."""
+        if not self.uniform or self.emission.name == "plane":
+            dtype = torch.float64  # without guesses a far response's density would be lost in float32
+        if dtype not in self._likelihoods:
+            basis = self.prior.basis if self.prior else None
+            self._likelihoods[dtype] = Likelihood(
+                self.trials,
+                self.emission,
+                self.groups,
+                self.prior.features if self.prior else (),
+                self.even,
+                self.bias,
+                basis,
+                self.sets == "shapes",
+                dtype,
+            )
+        return self._likelihoods[dtype]
+
+    def base(self, theta: Tensor) -> Tensor:
+        """eta [F, G, S] above all tiers."""
+        columns = theta.shape[1]
+        z = torch.zeros(len(self.rows), len(self.labels), columns, dtype=theta.dtype)
+        z[self._common] = theta[self.slices["common"]][:, None].expand(-1, len(self.labels), -1)
+        each = theta[self.slices["base"]].reshape(len(self._each), len(self.sizes), columns)
+        z[self._each] = each[:, torch.tensor(self._size)]
+        eta = self._centre + self._width * z
+        if self._contrasted:
+            effect = EFFECT * theta[self.slices["effect"]].reshape(len(self._contrasted), -1, columns)
+            first = torch.zeros(len(self._contrasted), 1, columns, dtype=theta.dtype)
+            more = torch.zeros_like(eta)
+            more[self._contrasted] = torch.cat([first, effect], 1)[:, torch.tensor(self._condition)]
+            eta = eta + more
+        return eta
+
+    def coefficients(self, theta: Tensor) -> Tensor | None:
+        """Fourier coefficients of the shape [C, K, S]: C = 1, or the number of set sizes beyond one item."""
+        if self.prior is None:
+            return None
+        width, a = self.shape_widths(theta), theta[self.slices["a"]]
+        if self.sets != "shapes":
+            return (width * a)[None]
+        own = theta[self.slices["a_size"]].reshape(-1, *a.shape)
+        return width * (a + self.shape_sd(theta) * own)
+
+    def shape_widths(self, theta: Tensor) -> Tensor:
+        """Prior s.d. of the shape's coefficients [K, S]."""
+        if self.prior is None:
+            raise ValueError("a model whose swaps depend on no distance has no shape")
+        tau = TAU_MIN + torch.exp(TAU[0] + TAU[1] * theta[self.slices["tau"]])
+        return torch.exp(SCALE[0] + SCALE[1] * theta[self.slices["scale"]]) * self.prior.spectrum(tau).sqrt()
+
+    def shape_sd(self, theta: Tensor) -> Tensor:
+        """How far the shapes of set sizes differ, relative to the shape itself [1, S]."""
+        return torch.exp(SHAPES[0] + SHAPES[1] * theta[self.slices["shape_sd"]])
+
+    def unpack(self, theta: Tensor) -> Parameters:
+        """theta [P, S] → what the likelihood depends on."""
+        eta = self.base(theta)
+        for tier in self.tiers:
+            eta = tier.add(eta, tier.offsets(theta))
+        return self.as_parameters(self.coefficients(theta), eta)
+
+    def typical(self, theta: Tensor) -> Parameters | None:
+        """Draws of the parameters of a typical subject; None where the model has no subjects."""
+        if not any(tier.name == "subject" for tier in self.tiers):
+            return None
+        eta = self.base(theta)
+        for tier in self.tiers:
+            if tier.name == "set size":
+                eta = tier.add(eta, tier.offsets(theta))
+        return self.as_parameters(self.coefficients(theta), eta)
+
+    def as_parameters(self, coefficients: Tensor | None, eta: Tensor) -> Parameters:
+        """Parameters from the shape's coefficients and eta [F, G, S]."""
+        row = {name: eta[i] for i, name in enumerate(self.rows)}
+        emission = eta[: len(self.emission.names)]
+        return Parameters(coefficients, row.get("level"), emission, row.get("bias"), row.get("guess"))
+
+    def as_eta(self, p: Parameters) -> Tensor:
+        """eta [F, G, S] from Parameters."""
+        return torch.cat([p.emission, *(part[None] for part in (p.bias, p.guess, p.level) if part is not None)])
+
+    def log_joint(
+        self, theta: Tensor, prior: float = 1.0, dtype: torch.dtype = torch.float64, thinned: bool = False
+    ) -> tuple[Tensor, Tensor]:
+        """log p(responses, theta) up to a constant [S], and its gradient [P, S]; prior = 0 leaves the likelihood;
+        thinned: from some of the trials, where they are very many."""
+        theta = theta.detach().requires_grad_(True)
+        with torch.enable_grad():
+            p = self.unpack(theta)
+        likelihood = self.likelihood(dtype)
+        value, on = (likelihood.thinned() if thinned else likelihood).total(p)
+        with torch.enable_grad():
+            (gradient,) = torch.autograd.grad(p.dot(on), theta)
+        theta = theta.detach()
+        return value - 0.5 * prior * (theta**2).sum(0), gradient - prior * theta
+
+    def simulate(self, p: Parameters, rng: np.random.Generator) -> Trials:
+        """The same trials with responses drawn from the model at parameters with one column."""
+        trials, count = self.trials, len(self.trials)
+        item, guessed = np.zeros(count, int), np.zeros(count, bool)
+        for rows, weights, guess in self.likelihood().weights(p):
+            cumulative = np.cumsum(weights[:, :, 0] / (1 - guess[:, 0]), 0)
+            item[rows] = np.minimum((rng.uniform(size=len(rows)) > cumulative).sum(0), len(weights) - 1)
+            guessed[rows] = rng.uniform(size=len(rows)) < guess[:, 0]
+        angle = trials.report[np.arange(count), item]
+        if p.bias is not None:
+            angle = angle + p.bias[self.groups, 0].numpy()
+        # A guess is anywhere already: in the plane it gets the same noise, on the circle more noise changes nothing.
+        angle = np.where(guessed, rng.uniform(-np.pi, np.pi, count), angle)
+        response = self.emission.sample(p.emission[:, self.groups, 0].numpy(), angle, rng)
+        point = response if response.ndim == 2 else None
+        if point is not None:
+            response = np.arctan2(point[:, 1], point[:, 0])
+        return trials.with_responses(response, point)
+
+    def initial(self, mean: float = -2.5) -> np.ndarray:
+        """A starting point [P] with f = mean everywhere and an emission read off the central errors."""
+        theta = np.zeros(self.dimension)
+        if "level" in self.rows:
+            common = theta[self.slices["common"]]
+            common[self._common.index(self.rows.index("level"))] = (mean - MEAN[0]) / MEAN[1]
+        start = (np.array(self.emission.initial(self.trials)) - self.emission.means) / np.array(self.emission.scales)
+        theta[self.slices["base"]].reshape(len(self._each), -1)[: len(start)] = start[:, None]
+        return theta
+
+
+def natural_order(names: Iterable) -> list[str]:
+    """Names sorted as people sort them: s2 before s10."""
+
+    def key(name: object) -> list[tuple[int, str]]:
+        parts = re.split(r"(\d+)", str(name))
+        return [(int(part), "") if part.isdigit() else (-1, part) for part in parts]
+
+    return sorted(map(str, names), key=key)

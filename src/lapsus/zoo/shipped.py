@@ -1,0 +1,139 @@
+"""Trained networks that ship with lapsus: weights as float32 safetensors, and a JSON with config, metrics and
+evaluation.
+
+The first seed of a network goes by its name, further seeds by name@seed.
+"""
+
+import json
+import re
+from collections.abc import Collection
+from difflib import get_close_matches
+from importlib.resources import files
+from pathlib import Path
+
+from safetensors.torch import load_file
+
+from lapsus.errors import LapsusError
+from lapsus.training.experiment import Experiment, read_experiment, set_of
+from lapsus.training.model import Model, set_weights
+
+__all__ = [
+    "Shipped",
+    "core_minutes",
+    "halfway",
+    "load_shipped",
+    "seed_of",
+    "shipped",
+    "shipped_name",
+    "shipped_names",
+    "summary",
+    "weights_folder",
+]
+
+
+def shipped_name(name: str, seed: int) -> str:
+    """What a network of that seed goes by."""
+    return name if seed == 1 else f"{name}@{seed}"
+
+
+def seed_of(name: str) -> int:
+    """The seed of a network that goes by such a name.
+
+    >>> from lapsus.zoo.shipped import seed_of
+    >>> seed_of("feature-smooth-2"), seed_of("feature-smooth-2@3")
+    (1, 3)
+    """
+    found = re.search(r"@(\d+)$", name)
+    return int(found.group(1)) if found else 1
+
+
+def weights_folder() -> Path:
+    """Where the shipped networks are."""
+    return Path(str(files("lapsus.zoo") / "weights"))
+
+
+def shipped_names() -> list[str]:
+    """Of every network in the package, without opening any."""
+    return sorted(path.stem for path in weights_folder().glob("*.json"))
+
+
+def shipped(which: str | None = None) -> dict[str, dict]:
+    """name → facts (config, evaluation, cost, learning curve) of every network in the package, or in one set."""
+    paths = sorted(weights_folder().glob("*.json"))
+    return {path.stem: json.loads(path.read_text()) for path in paths if which in (None, set_of(path.stem))}
+
+
+class Shipped:
+    """A network that ships with lapsus; it answers what a run folder (`Run`) answers."""
+
+    def __init__(self, name: str):
+        path = weights_folder() / f"{name}.json"
+        if "/" in name or not path.is_file():
+            close = get_close_matches(name, shipped_names(), 1)
+            hint = f"Did you mean {close[0]}?" if close else "`lapsus zoo` lists those that ship."
+            raise LapsusError(f"{name} is neither a run folder nor a network that ships with lapsus. {hint}")
+        self.name, self.facts = name, json.loads(path.read_text())
+        self.experiment: Experiment = read_experiment(self.facts["config"])
+        self._weights = path.with_suffix(".safetensors")
+
+    def __repr__(self) -> str:
+        return f"Shipped({self.name})"
+
+    @property
+    def update(self) -> int:
+        """All of them: only finished networks ship."""
+        return self.experiment.updates
+
+    @property
+    def evaluation(self) -> dict:
+        """What `lapsus evaluate` found when it was trained."""
+        return self.facts["evaluation"]
+
+    def metrics(self) -> list[dict]:
+        """The learning curve, thinned."""
+        return self.facts["learning_curve"]
+
+    def model(self) -> Model:
+        """The trained model."""
+        model = Model.of(self.experiment)
+        set_weights(model, load_file(self._weights), self.name)
+        return model.requires_grad_(False)
+
+
+def load_shipped(name: str) -> Model:
+    """The trained model of that name."""
+    return Shipped(name).model()
+
+
+def core_minutes(facts: dict) -> float:
+    """Processor time of a network's training; where it was not recorded, all of two cores."""
+    return facts.get("core_minutes", 2 * facts["minutes"])
+
+
+def halfway(name: str) -> bool:
+    """Whether a network ships only for others to start from: it is not trained to its end and held to nothing."""
+    return name.endswith("-base")
+
+
+def summary(names: Collection[str] | None = None) -> list[dict]:
+    """One row a network, of those named or of all that were trained to their end: what `lapsus zoo` prints."""
+    rows = []
+    for name, facts in shipped().items():
+        if halfway(name) if names is None else name not in names:
+            continue
+        config = facts["config"]
+        row = {"name": config["name"], "seed": config["seed"], "set": set_of(name)}
+        row |= _measures(facts, facts["evaluation"])
+        if "delays" in facts:
+            row["delays"] = [{"delay": found["delay"]} | _measures(facts, found) for found in facts["delays"]]
+            row["norm_ratio"] = facts["norm_ratio"]
+        rows.append(row | {"trials_seen": facts["trials_seen"], "core_minutes": core_minutes(facts)})
+    return rows
+
+
+def _measures(facts: dict, found: dict) -> dict:
+    keys = ("excess", "swap_curve_mad", "swap_curve_max", "swap_likelihood_mad", "median_error", "away")
+    row = {key: found.get(key) for key in keys}
+    if facts["config"]["stage"][-1]["objective"]["kind"] != "diffusion":
+        row["excess"] = None  # it was never asked to denoise
+    return row
