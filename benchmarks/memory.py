@@ -1,6 +1,6 @@
 """The tables of docs/memory.md, from the records that ship with the persistent set: `python benchmarks/memory.py`."""
 
-from lapsus.study.memory import growth
+from lapsus.evaluation.delays import growth
 from lapsus.zoo.shipped import core_minutes, shipped
 
 COLUMNS = {

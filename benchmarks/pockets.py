@@ -15,7 +15,7 @@ import torch
 
 import lapsus
 from lapsus import circular, rng
-from lapsus.study.evaluation import respond
+from lapsus.evaluation.against_target import respond
 from lapsus.training.loop import Training
 
 CONDITIONS, TRIALS = 4096, 2

@@ -16,8 +16,8 @@ import numpy as np
 from scipy.optimize import nnls
 
 import lapsus
+from lapsus.evaluation.delays import evaluate_delays, norm_ratio, rms_rate
 from lapsus.files import make_folder, write_json
-from lapsus.study.memory import evaluate_delays, norm_ratio, rms_rate
 from lapsus.training import Experiment, Model
 
 NAME = "persistent-feature-smooth-2"

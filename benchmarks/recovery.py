@@ -44,9 +44,9 @@ from lapsus.analysis.outcomes import outcomes
 from lapsus.analysis.synthetic import MECHANISMS, synthetic_population
 from lapsus.circular import wrap
 from lapsus.errors import LapsusError
+from lapsus.evaluation.sample_sizes import Sizes
 from lapsus.statistics.swaps import nearest_item
 from lapsus.study.mechanism import analyse, at_one_pair, swaps_most_at
-from lapsus.study.sizes import Sizes
 from lapsus.zoo.shipped import shipped_names
 
 RIGHT = {

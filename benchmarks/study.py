@@ -28,13 +28,13 @@ import pandas as pd
 from same_geometry import pair_distances
 
 from lapsus import LapsusError, Model, Run
+from lapsus.evaluation.against_target import evaluate
+from lapsus.evaluation.delays import evaluate_delays, norm_ratio
+from lapsus.evaluation.sample_sizes import FULL
 from lapsus.files import holds, read_json, to_plain, write_text
 from lapsus.paper.recorded import COLUMNS, statistic_digest
 from lapsus.paper.roles import LABELS, finished_runs, role_of
-from lapsus.study.evaluation import evaluate
 from lapsus.study.mechanism import QUESTIONS, Mechanism, analyse, swaps_most_at, table_row
-from lapsus.study.memory import evaluate_delays, norm_ratio
-from lapsus.study.sizes import FULL
 from lapsus.tasks.durations import varying
 from lapsus.training.experiment import Experiment, read_experiment, set_of
 from lapsus.training.model import weights_digest

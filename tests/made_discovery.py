@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from lapsus.study.sizes import QUICK
+from lapsus.evaluation.sample_sizes import QUICK
 from lapsus.trials.observer import observer_path
 
 HOSTILE = '<script>alert("x")</script><img src=x onerror=alert(1)>/../../etc & \N{OCTOPUS} ' + "long" * 2500

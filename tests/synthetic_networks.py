@@ -10,9 +10,9 @@ import xarray as xr
 from lapsus.behaviour import BNS, ConstantSwap, NoSwap, SmoothSwap
 from lapsus.behaviour.measures import swap_probability
 from lapsus.circular import angle, embed
+from lapsus.evaluation.sample_sizes import QUICK_FIGURES
+from lapsus.evaluation.simulation import _extra, _tensors
 from lapsus.paper.roles import LABELS, Networks
-from lapsus.study.simulation import _extra, _tensors
-from lapsus.study.sizes import QUICK_FIGURES
 from lapsus.tasks import FeatureCued, IndexCued
 
 UNITS = 16

@@ -80,9 +80,9 @@ def test_words_do_not_call_a_colour_an_axis():
 def test_a_recording_is_asked_what_it_can_answer():
     import json
 
+    from lapsus.evaluation.sample_sizes import QUICK
     from lapsus.report.mechanism import answers
     from lapsus.study import analyse
-    from lapsus.study.sizes import QUICK
 
     found = analyse(synthetic_population("misselection", trials=600), sizes=QUICK)
     assert found.kind.decision == "misselection" and set(found.left_out) >= {"commitment", "transplant", "dynamics"}
@@ -95,9 +95,9 @@ def test_a_recording_is_asked_what_it_can_answer():
 
 @pytest.mark.slow
 def test_every_analysis_of_a_recording_is_made_or_left_out_with_a_reason():
+    from lapsus.evaluation.sample_sizes import QUICK
     from lapsus.study import analyse
     from lapsus.study.mechanism import ALL
-    from lapsus.study.sizes import QUICK
 
     fixed = synthetic_population("misselection", trials=600)
     found = analyse(fixed, only=("alignment", "prediction", "pushes"), sizes=QUICK)
@@ -226,8 +226,8 @@ def test_analyse_command_prints_what_it_promises(tmp_path):
     from typer.testing import CliRunner
 
     from lapsus.cli import app
+    from lapsus.evaluation.sample_sizes import QUICK
     from lapsus.study.mechanism import analyse
-    from lapsus.study.sizes import QUICK
     from lapsus.zoo import load
 
     only = ("commitment", "transplant", "swap_axis", "kind", "dynamics")

@@ -59,7 +59,7 @@ def test_a_guess_is_no_swap():
     from unittest import mock
 
     from lapsus.behaviour.measures import swap_probability
-    from lapsus.study import simulation
+    from lapsus.evaluation import simulation
 
     conditions = FeatureCued().sample(20, rng.generator("q"))
     behaviour = BNS(ConstantSwap(0.3), uniform=0.2)

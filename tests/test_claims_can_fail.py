@@ -16,11 +16,11 @@ from lapsus.analysis.activity import activity_dataset
 from lapsus.analysis.synthetic import synthetic_population
 from lapsus.circular import embed
 from lapsus.errors import LapsusError
+from lapsus.evaluation.sample_sizes import QUICK_FIGURES
 from lapsus.paper import appendix, claim_statistics, claims
 from lapsus.paper.roles import Networks
 from lapsus.paper.verdicts import criteria
 from lapsus.study import cues as on_cues
-from lapsus.study.sizes import QUICK_FIGURES
 from lapsus.zoo import load
 
 pytestmark = pytest.mark.filterwarnings("ignore:The torch reference runs")

@@ -156,7 +156,7 @@ def test_zoo_shows_those_that_are_named(folder):
 @pytest.mark.parametrize("take", [np.empty, torch.empty])
 def test_too_little_memory_is_one_sentence(folder, take, monkeypatch):
     """torch says it with a RuntimeError."""
-    monkeypatch.setattr("lapsus.study.evaluate", lambda *_, **__: take(2**50))
+    monkeypatch.setattr("lapsus.evaluation.evaluate", lambda *_, **__: take(2**50))
     assert "not enough memory" in lapsus("evaluate", "run", cwd=folder, code=2)
 
 

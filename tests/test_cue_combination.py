@@ -16,10 +16,10 @@ import lapsus
 from lapsus import CausalInference, CueCombination, LapsusError, rng
 from lapsus.behaviour.causal_inference import posterior
 from lapsus.diffusion import linear_schedule
+from lapsus.evaluation.sample_sizes import QUICK_FIGURES
 from lapsus.fitting.causal_inference import PARAMETERS, fit_causal_inference
 from lapsus.statistics.ks import bimodal, both_modes, ks_distance, ks_noise, ks_over_cues, mode_mass
 from lapsus.study.cues import modes_at_cues
-from lapsus.study.sizes import QUICK_FIGURES
 
 
 def _normal(x, mean, sd):

@@ -14,6 +14,7 @@ from made_discovery import HOSTILE, MINUTES, made, table, tiny_start
 from lapsus import Discovery, discover, rng, write_report
 from lapsus.circular import distance, embed, wrap
 from lapsus.errors import LapsusError
+from lapsus.evaluation.sample_sizes import QUICK
 from lapsus.fitting import fit as fit_trials
 from lapsus.fitting.network_target import fitted_behaviour
 from lapsus.pipeline.folder import STAGES
@@ -22,7 +23,6 @@ from lapsus.report import words
 from lapsus.report.words import Facts
 from lapsus.study.checks import fit_checks, in_order, match_checks, network_checks
 from lapsus.study.mechanism import Mechanism
-from lapsus.study.sizes import QUICK
 from lapsus.trials import Trials, read_trials
 from lapsus.trials.observer import make_observer, observer_f, observer_path
 
@@ -157,7 +157,7 @@ def test_training_is_left_early_when_the_network_matches_with_a_margin_and_gets_
     with (
         mock.patch("lapsus.pipeline.stages.fit_trials", return_value=Discovery(made()).fit),
         mock.patch("lapsus.pipeline.stages.updates_within", return_value=10),
-        mock.patch("lapsus.study.match.Match.with_margin", margin),
+        mock.patch("lapsus.evaluation.match.Match.with_margin", margin),
         mock.patch("lapsus.pipeline.stages.excess", side_effect=[{"excess": e} for e in (0.5, 0.3, 0.29, 0.1)]),
         mock.patch("lapsus.pipeline.stages._Work.evaluate", side_effect=Interrupted),
         pytest.raises(Interrupted),

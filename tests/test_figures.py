@@ -20,13 +20,13 @@ from lapsus.analysis.activity import items
 from lapsus.circular import distance
 from lapsus.cli import app
 from lapsus.errors import LapsusError
+from lapsus.evaluation.sample_sizes import QUICK_FIGURES
 from lapsus.paper import claims, fig2, fig3, fig4, prediction, schematics
 from lapsus.paper.reproduce import _CLAIMS, _FIGURES, FIGURES, reproduce
 from lapsus.paper.roles import LABELS, Networks, role_of
 from lapsus.paper.verdicts import criteria
 from lapsus.plots.style import WHEEL, style
 from lapsus.study import designs
-from lapsus.study.sizes import QUICK_FIGURES
 
 
 @pytest.fixture(autouse=True)

@@ -4,8 +4,8 @@ import pytest
 from typer.testing import CliRunner
 
 from lapsus.cli import app
+from lapsus.evaluation.sample_sizes import QUICK
 from lapsus.report.gallery import gallery_page
-from lapsus.study.sizes import QUICK
 
 
 @pytest.mark.slow

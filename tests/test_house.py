@@ -235,7 +235,7 @@ def test_every_public_function_and_class_says_what_it_does():
 
 
 def test_modules_do_not_share_names_with_what_they_offer():
-    """`from lapsus.study import evaluate` must not be a function in one place and a module in another."""
+    """`from lapsus.evaluation import evaluate` must not be a function in one place and a module in another."""
     for room in sorted({path.parent for path in PACKAGE.glob("*/__init__.py")}):
         offered = getattr(importlib.import_module(f"lapsus.{room.name}"), "__all__", [])
         modules = {path.stem for path in room.glob("*.py")} | {path.parent.name for path in room.glob("*/__init__.py")}

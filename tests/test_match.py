@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from lapsus.circular import wrap
+from lapsus.evaluation.match import compare
 from lapsus.study.checks import match_checks
-from lapsus.study.match import compare
 from lapsus.trials.observer import observer_f
 
 

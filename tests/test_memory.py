@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from lapsus import read_experiment, simulate
-from lapsus.study.evaluation import evaluate
-from lapsus.study.memory import DELAYS, evaluate_delays, growth, noiseless_error, norm_ratio
+from lapsus.evaluation.against_target import evaluate
+from lapsus.evaluation.delays import DELAYS, evaluate_delays, growth, noiseless_error, norm_ratio
 from lapsus.training.model import Model
 
 

@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from lapsus import read_experiment
+from lapsus.evaluation.sample_sizes import QUICK_FIGURES
 from lapsus.paper import memory
 from lapsus.paper.roles import Networks
-from lapsus.study.sizes import QUICK_FIGURES
 from lapsus.training.model import Model
 
 SIZES = replace(QUICK_FIGURES, degrees=(memory.NEAR, memory.FAR), rotations=1)

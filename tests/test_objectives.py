@@ -80,7 +80,7 @@ def test_mse_against_samples_averages_the_modes():
     """The control that must fail: with 40 % swaps, squared error on samples puts responses between the modes, on
     neither."""
     from lapsus import circular
-    from lapsus.study.evaluation import respond
+    from lapsus.evaluation.against_target import respond
 
     experiment = read_experiment(
         {

@@ -26,9 +26,9 @@ from torture.made import MADE, TINY, cli
 
 from lapsus import __version__, files
 from lapsus.errors import LapsusError, LapsusWarning
+from lapsus.evaluation import evaluate
 from lapsus.files import folders, writing
 from lapsus.fitting import Fit
-from lapsus.study import evaluate
 from lapsus.training import read_experiment, train
 from lapsus.trials import read_trials
 from lapsus.zoo import Run, load
@@ -300,8 +300,8 @@ def test_eight_processes_in_one_folder_do_not_meet(tmp_path, finished):
 @pytest.mark.slow
 def test_nothing_is_written_through_a_link(tmp_path):
     """Where version 0.1 had its unfinished files, and where the files themselves will be."""
+    from lapsus.evaluation.sample_sizes import QUICK
     from lapsus.pipeline.reports import write_report
-    from lapsus.study.sizes import QUICK
 
     victim, run = tmp_path / "victim", trained(tmp_path, steps=1).path
     victim.write_text("mine")
@@ -382,7 +382,7 @@ def test_a_place_is_refused_before_the_work(copy, tmp_path, monkeypatch, command
     access = os.access
     monkeypatch.setattr("os.access", lambda path, mode: access(path, mode) and Path(path).name != "sealed")
     for work in (
-        "lapsus.study.simulate",
+        "lapsus.evaluation.simulate",
         "lapsus.report.gallery.gallery_page",
         "lapsus.pipeline.reports.study_network",
         "lapsus.report.analyses.analyse",

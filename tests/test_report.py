@@ -13,12 +13,12 @@ from made_discovery import HOSTILE, TINY, made
 
 from lapsus import Discovery, open_network, report, verdict
 from lapsus.errors import LapsusError
+from lapsus.evaluation.sample_sizes import QUICK
 from lapsus.pipeline.reports import write_report
 from lapsus.plots.panels import _dark
 from lapsus.report.discovery import _data, _paragraphs
 from lapsus.report.parts import script_json, shortened
 from lapsus.report.terms import TERMS, by_first_use
-from lapsus.study.sizes import QUICK
 from lapsus.training import Experiment, train
 from lapsus.trials import Trials
 from lapsus.zoo import Run

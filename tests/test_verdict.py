@@ -8,9 +8,9 @@ import torch
 
 from lapsus import circular, rng
 from lapsus.behaviour import BNS, ConstantSwap, NoSwap, SmoothSwap
+from lapsus.evaluation.verdict import LIMITS, verdict
 from lapsus.study.checks import network_checks
 from lapsus.study.mechanism import Mechanism
-from lapsus.study.verdict import LIMITS, verdict
 from lapsus.tasks import FeatureCued
 from lapsus.zoo.shipped import shipped
 

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from lapsus import LapsusError, Run, load, read_experiment, simulate, train
-from lapsus.study.ship import ship
-from lapsus.study.verdict import LIMITS
+from lapsus.evaluation.ship import ship
+from lapsus.evaluation.verdict import LIMITS
 from lapsus.sweep.one_by_one import jobs_of, train_all
 from lapsus.training.experiment import set_of, shipped_experiments, to_toml
 from lapsus.zoo.shipped import halfway, load_shipped, shipped, shipped_name, summary, weights_folder
@@ -202,7 +202,7 @@ def test_persistent_networks_of_one_cueing_differ_in_their_targets_alone(cueing)
 @pytest.mark.slow
 def test_recorded_limits_hold_on_other_conditions():
     """The network with the largest deviation of its swap curve, measured again with another seed."""
-    from lapsus.study import evaluate
+    from lapsus.evaluation import evaluate
 
     records = {name: facts["evaluation"] for name, facts in shipped().items() if _of_the_paper(facts)}
     worst = max(records, key=lambda name: records[name]["swap_curve_max"])

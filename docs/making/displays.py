@@ -15,10 +15,10 @@ import torch
 from lapsus.analysis.activity import cue_onset, memory, two_items
 from lapsus.analysis.kind import error_equations
 from lapsus.analysis.outcomes import outcomes
+from lapsus.evaluation.simulation import simulate
 from lapsus.statistics.intervals import limits
 from lapsus.study.mechanism import swaps_most_at
 from lapsus.study.replay import probe_conditions
-from lapsus.study.simulation import simulate
 from lapsus.tasks import FeatureCued
 from lapsus.zoo import load
 

@@ -6,10 +6,11 @@ import matplotlib
 import numpy as np
 from matplotlib import pyplot as plt
 
+from lapsus.evaluation import evaluate
 from lapsus.plots.axes import cloud
 from lapsus.plots.mechanism import commitment_panel
 from lapsus.plots.style import BLUE, PAGE_POINTS, VERMILION, legend_above, style
-from lapsus.study import analyse, evaluate
+from lapsus.study import analyse
 from lapsus.study.shown import shown_trials
 from lapsus.zoo import load
 

@@ -7,6 +7,7 @@ from lapsus import (
     circular as circular,
     diffusion as diffusion,
     engine as engine,
+    evaluation as evaluation,
     fitting as fitting,
     networks as networks,
     paper as paper,
@@ -34,6 +35,8 @@ from lapsus.behaviour import (
 from lapsus.checks import check_behaviour as check_behaviour, check_network as check_network, check_task as check_task
 from lapsus.engine import rollout as rollout
 from lapsus.errors import LapsusError as LapsusError, LapsusWarning as LapsusWarning
+from lapsus.evaluation import evaluate as evaluate, simulate as simulate
+from lapsus.evaluation.verdict import Verdict as Verdict, verdict as verdict
 from lapsus.fitting import Fit as Fit, fit as fit
 from lapsus.fitting.causal_inference import fit_causal_inference as fit_causal_inference
 from lapsus.fitting.examine import Examination as Examination, examine as examine
@@ -41,8 +44,7 @@ from lapsus.networks import DendriticTree as DendriticTree, PointNeurons as Poin
 from lapsus.pipeline import Discovery as Discovery, discover as discover
 from lapsus.pipeline.reports import write_report as write_report
 from lapsus.protocols import Behaviour as Behaviour, Network as Network, Objective as Objective, Task as Task
-from lapsus.study import analyse as analyse, evaluate as evaluate, simulate as simulate
-from lapsus.study.verdict import Verdict as Verdict, verdict as verdict
+from lapsus.study import analyse as analyse
 from lapsus.tasks import (
     AttendedIndexCued as AttendedIndexCued,
     CueCombination as CueCombination,

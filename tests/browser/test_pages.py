@@ -8,9 +8,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from lapsus.evaluation.sample_sizes import QUICK
 from lapsus.report.ensemble import ensemble_page
 from lapsus.report.gallery import gallery_page
-from lapsus.study.sizes import QUICK
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from made_discovery import made, tiny_start

@@ -145,8 +145,8 @@ def _activity(folder: Path) -> object:
 
 
 def _analysed(folder: Path) -> object:
+    from lapsus.evaluation.sample_sizes import QUICK
     from lapsus.report.analyses import answers_of
-    from lapsus.study.sizes import QUICK
 
     return answers_of(str(folder / "activity.nc"), threads=1, sizes=QUICK)
 

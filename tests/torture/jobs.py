@@ -393,8 +393,8 @@ def _analyse(folder: Path):
     def work() -> None:
         from unittest import mock
 
+        from lapsus.evaluation.sample_sizes import QUICK
         from lapsus.study import mechanism
-        from lapsus.study.sizes import QUICK
 
         quick = mechanism.analyse.__kwdefaults__ | {"sizes": QUICK}
         with mock.patch.object(mechanism.analyse, "__kwdefaults__", quick):
@@ -477,8 +477,8 @@ def _report(folder: Path):
         return None
 
     def work() -> None:
+        from lapsus.evaluation.sample_sizes import QUICK
         from lapsus.pipeline.reports import write_report
-        from lapsus.study.sizes import QUICK
 
         guarded(lambda: write_report([str(folder / "run")], folder / "page.html", sizes=QUICK))
 
@@ -497,7 +497,7 @@ def _discover(folder: Path):
         from unittest import mock
 
         from lapsus import discover
-        from lapsus.study.sizes import QUICK
+        from lapsus.evaluation.sample_sizes import QUICK
 
         def go() -> None:
             with mock.patch("lapsus.pipeline.stages.updates_within", lambda *_: 4):

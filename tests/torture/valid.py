@@ -45,8 +45,8 @@ def make(folder: Path, run_folder: Path, found: Path | None) -> None:
     """Valid files of every kind below `folder`."""
     from scipy.io import savemat
 
+    from lapsus.evaluation import simulate
     from lapsus.fitting import fit
-    from lapsus.study import simulate
     from lapsus.trials import read_trials
     from lapsus.zoo import load
 

@@ -42,9 +42,9 @@ def command(
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Measure how close a trained network comes to its target, on fresh conditions; with several delays, at each."""
-    from lapsus.study import evaluate
-    from lapsus.study.memory import evaluate_delays, norm_ratio
-    from lapsus.study.verdict import verdict
+    from lapsus.evaluation import evaluate
+    from lapsus.evaluation.delays import evaluate_delays, norm_ratio
+    from lapsus.evaluation.verdict import verdict
     from lapsus.zoo import open_network
 
     network = open_network(run, trust)

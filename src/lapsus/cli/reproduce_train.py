@@ -34,8 +34,8 @@ def command(
     threads: Threads = None,
 ) -> None:
     """Train the paper's networks in the order of their warm starts: skips what is done, resumes what was cut off."""
+    from lapsus.evaluation.ship import is_shipped, ship as export
     from lapsus.files import make_folder
-    from lapsus.study.ship import is_shipped, ship as export
     from lapsus.sweep.one_by_one import jobs_of, train_all
     from lapsus.training.experiment import check_set
     from lapsus.training.trainer import check_options

@@ -29,8 +29,8 @@ def command(
     With several delays, one file each, which has the delay at the end of its name.
     """
     from lapsus.errors import LapsusError
+    from lapsus.evaluation import simulate
     from lapsus.files import check_file, is_netcdf, make_folder, write_netcdf
-    from lapsus.study import simulate
     from lapsus.zoo import load
 
     if output is None:

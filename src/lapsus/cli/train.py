@@ -94,8 +94,8 @@ def go(run: "Run", **options: Any) -> None:
     if outcome.reason == "interrupted":
         raise typer.Exit(130)
     if outcome.reason in ("done", "minutes"):
-        from lapsus.study import evaluate
-        from lapsus.study.verdict import verdict
+        from lapsus.evaluation import evaluate
+        from lapsus.evaluation.verdict import verdict
 
         found = evaluate(run.model(), *_JUDGED, engine=options.get("engine", "auto"))
         typer.echo(str(verdict(found, run.experiment.stage[-1].objective["kind"], outcome.reason == "minutes")))

@@ -9,9 +9,9 @@ from typing import Any
 import xarray as xr
 
 from lapsus.errors import LapsusError
+from lapsus.evaluation.sample_sizes import FULL_FIGURES, FigureSizes
+from lapsus.evaluation.simulation import Simulated, simulate_design, simulate_responses
 from lapsus.files import holds, read_json
-from lapsus.study.simulation import Simulated, simulate_design, simulate_responses
-from lapsus.study.sizes import FULL_FIGURES, FigureSizes
 from lapsus.training.model import Model
 from lapsus.zoo import Run
 from lapsus.zoo.shipped import load_shipped, shipped, shipped_name

@@ -9,6 +9,7 @@ import numpy as np
 
 from lapsus.behaviour import BNS
 from lapsus.errors import LapsusError
+from lapsus.evaluation.match import Match
 from lapsus.files import (
     from_plain,
     holds,
@@ -28,7 +29,6 @@ from lapsus.report import DiscoveryContent, discovery_page
 from lapsus.report.words import Facts, five_sentences
 from lapsus.study.checks import EARLIER_VERSION, Truth, fit_checks, in_order, match_checks, network_checks
 from lapsus.study.findings import NetworkFindings, seconds_trained
-from lapsus.study.match import Match
 from lapsus.study.mechanism import QUESTIONS, Mechanism
 from lapsus.training import Model
 from lapsus.trials import Trials
@@ -174,7 +174,7 @@ class Discovery:
 
     @cached_property
     def matches(self) -> list[Match]:
-        """Comparison of each network with the fit and the data (lapsus.study.match)."""
+        """Comparison of each network with the fit and the data (lapsus.evaluation.match)."""
         with understood(self.path / "evaluation.json"):
             return [from_plain(Match, one) for one in self._part("evaluation.json", "evaluate")["matches"]]
 

@@ -18,6 +18,9 @@ from lapsus.analysis.activity import NO_SWAPS_IN_DATA
 from lapsus.behaviour import BNS
 from lapsus.behaviour.measures import swap_probability
 from lapsus.errors import LapsusError
+from lapsus.evaluation.against_target import evaluate, excess
+from lapsus.evaluation.match import Match, match
+from lapsus.evaluation.sample_sizes import FULL, Sizes
 from lapsus.files import holds, locked, short, subfolder, write_arrays, write_json, write_text
 from lapsus.fitting import Fit, fit as fit_trials
 from lapsus.fitting.examine import LEAST_TRIALS, examine
@@ -35,12 +38,9 @@ from lapsus.pipeline.target import (
     task_like,
     updates_within,
 )
-from lapsus.study.evaluation import evaluate, excess
 from lapsus.study.findings import LEAST_APART
-from lapsus.study.match import Match, match
 from lapsus.study.mechanism import ALL, analyse
 from lapsus.study.shown import shown_trials
-from lapsus.study.sizes import FULL, Sizes
 from lapsus.training import Model, train
 from lapsus.trials import Trials, read_trials
 from lapsus.trials.observer import NAME, observer_path

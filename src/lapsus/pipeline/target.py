@@ -10,9 +10,9 @@ from lapsus import rng
 from lapsus.behaviour import BNS
 from lapsus.behaviour.measures import swap_probability
 from lapsus.errors import LapsusError
+from lapsus.evaluation.against_target import scatter
+from lapsus.evaluation.sample_sizes import FULL, Sizes
 from lapsus.fitting.network_target import RADIUS
-from lapsus.study.evaluation import scatter
-from lapsus.study.sizes import FULL, Sizes
 from lapsus.tasks.durations import varying
 from lapsus.training import Experiment, Model
 from lapsus.training.build import build, describe

@@ -11,6 +11,7 @@ from matplotlib import colormaps, pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from lapsus.evaluation.match import Match
 from lapsus.fitting.result import Fit
 from lapsus.plots.axes import cloud
 from lapsus.plots.fits import predictive
@@ -19,7 +20,6 @@ from lapsus.plots.numbers import numbers_of
 from lapsus.plots.style import BLUE, GREY, ORANGE, PAGE_POINTS, VERMILION, legend_above, mark_epochs, style, wheel_key
 from lapsus.plots.swap_functions import model_comparison, swap_probability
 from lapsus.study.findings import NetworkFindings
-from lapsus.study.match import Match
 from lapsus.study.mechanism import Mechanism
 from lapsus.study.planes import Planes
 from lapsus.trials import Trials

@@ -10,6 +10,7 @@ import xarray as xr
 
 from lapsus import __version__
 from lapsus.analysis.activity import check_activity
+from lapsus.evaluation.sample_sizes import FULL, Sizes
 from lapsus.files import (
     Damaged,
     begins,
@@ -26,7 +27,6 @@ from lapsus.files import (
 from lapsus.plots.mechanism import FIGURES
 from lapsus.report.mechanism import answers, planes, predicted
 from lapsus.study.mechanism import Mechanism, analyse, table_row
-from lapsus.study.sizes import FULL, Sizes
 from lapsus.training.model import Model, weights_digest
 from lapsus.zoo import load
 

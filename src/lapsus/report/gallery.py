@@ -6,12 +6,12 @@ from dataclasses import replace
 from typing import Any
 
 from lapsus import __version__
+from lapsus.evaluation.sample_sizes import FULL, Sizes
+from lapsus.evaluation.verdict import verdict
 from lapsus.plots.gallery import gallery_row
 from lapsus.report.page import MARK, render
 from lapsus.report.parts import number
 from lapsus.study.mechanism import analyse
-from lapsus.study.sizes import FULL, Sizes
-from lapsus.study.verdict import verdict
 from lapsus.training.experiment import set_of
 from lapsus.zoo import open_network
 

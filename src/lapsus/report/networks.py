@@ -3,6 +3,7 @@
 import numpy as np
 
 from lapsus import __version__
+from lapsus.evaluation.verdict import verdict
 from lapsus.plots import panels
 from lapsus.report.mechanism import first_answer
 from lapsus.report.page import SECTIONS, render
@@ -10,7 +11,6 @@ from lapsus.report.parts import COLUMNS, mechanism_table, network_part, number, 
 from lapsus.report.words import REFERENCES, networks_methods
 from lapsus.study.checks import in_order, network_checks
 from lapsus.study.findings import NetworkFindings
-from lapsus.study.verdict import verdict
 
 __all__ = ["networks_page"]
 

@@ -1,8 +1,6 @@
-"""A network on designed trials: what it does, how close that is to its target, and how it does it."""
+"""A network on designed trials: how it does what it does."""
 
-from lapsus.study import findings as findings, sizes as sizes, verdict as verdict
-from lapsus.study.evaluation import evaluate
+from lapsus.study import findings as findings
 from lapsus.study.mechanism import analyse
-from lapsus.study.simulation import simulate
 
-__all__ = ["analyse", "evaluate", "simulate"]
+__all__ = ["analyse"]

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from lapsus.analysis.activity import without_swaps
+from lapsus.evaluation.match import SCATTER_RATIO, TOLERANCE, Match
+from lapsus.evaluation.verdict import DISCOVERY_EXCESS, limits_of
 from lapsus.fitting.examine import FEW_SWAPS
 from lapsus.study.findings import Check, NetworkFindings
-from lapsus.study.match import SCATTER_RATIO, TOLERANCE, Match
-from lapsus.study.verdict import DISCOVERY_EXCESS, limits_of
 
 __all__ = ["EARLIER_VERSION", "Truth", "fit_checks", "in_order", "match_checks", "network_checks"]
 

@@ -12,8 +12,8 @@ from lapsus.behaviour import CausalInference
 from lapsus.diffusion import reverse_sample
 from lapsus.engine import normal
 from lapsus.errors import LapsusError
+from lapsus.evaluation.against_target import respond
 from lapsus.statistics.ks import bimodal, both_modes, ks_distance, ks_over_cues, mode_mass
-from lapsus.study.evaluation import respond
 from lapsus.tasks import CueCombination
 from lapsus.training.model import Model
 

@@ -5,11 +5,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from lapsus.study.evaluation import evaluate
-from lapsus.study.match import Match
+from lapsus.evaluation.against_target import evaluate
+from lapsus.evaluation.match import Match
+from lapsus.evaluation.sample_sizes import FULL, Sizes
 from lapsus.study.mechanism import ALL, Mechanism, analyse
 from lapsus.study.shown import Arrays, shown_trials
-from lapsus.study.sizes import FULL, Sizes
 from lapsus.training import Experiment
 from lapsus.zoo import Run, Shipped
 

@@ -24,14 +24,14 @@ from lapsus.analysis.kind import MOST, Kind, kind_of_swaps
 from lapsus.analysis.transplants import Push, Transplant
 from lapsus.analysis.trialwise import AlignmentTest, alignment_predicts_swaps, trial_alignment
 from lapsus.errors import LapsusError
+from lapsus.evaluation.sample_sizes import FULL, Sizes
+from lapsus.evaluation.simulation import Simulated, simulate
 from lapsus.files import to_plain
 from lapsus.study.commitment import commitment
 from lapsus.study.dynamics import dynamics
 from lapsus.study.geometry import Geometry, geometry
 from lapsus.study.planes import Planes, network_planes, places, recording_planes
 from lapsus.study.replay import probe_conditions
-from lapsus.study.simulation import Simulated, simulate
-from lapsus.study.sizes import FULL, Sizes
 from lapsus.study.transplants import pushes, transplants
 from lapsus.tasks import FeatureCued, IndexCued
 from lapsus.training.model import Model
@@ -214,7 +214,7 @@ def analyse(
     probe_distance (radians; networks): how far apart items are, by default where the target swaps most. threads: of the
     kernel, which a recording does without. progress: called with the name of each question as it begins.
 
-    >>> quick = lapsus.study.sizes.QUICK
+    >>> quick = lapsus.evaluation.sample_sizes.QUICK
     >>> found = lapsus.analyse("index-swap-10", only=("commitment",), sizes=quick)
     >>> bool(found.commitment.half_time > 0)  # steps from cue offset: after the cue
     True

@@ -20,10 +20,10 @@ from lapsus.analysis.alignment import (
 from lapsus.analysis.trialwise import AlignmentTest, alignment_predicts_swaps, trial_alignment
 from lapsus.circular import distance
 from lapsus.errors import LapsusError
+from lapsus.evaluation.sample_sizes import FULL, Sizes
+from lapsus.evaluation.simulation import Simulated, simulate_design
 from lapsus.statistics.intervals import limits
 from lapsus.study.designs import alignment_grid
-from lapsus.study.simulation import Simulated, simulate_design
-from lapsus.study.sizes import FULL, Sizes
 from lapsus.tasks import IndexCued
 from lapsus.training.model import Model
 

@@ -10,8 +10,8 @@ from lapsus.analysis.ring_fit import RingPair, fit_ring_pair
 from lapsus.analysis.rings import RingProjection, fit_rings, ring_geometry
 from lapsus.analysis.swap_axis import discriminant_scores, effective_dimension, roc_area
 from lapsus.errors import LapsusError
+from lapsus.evaluation.simulation import Simulated
 from lapsus.study.designs import grid, ring_design
-from lapsus.study.simulation import Simulated
 
 __all__ = ["FIXED", "Normals", "axis_areas", "normals", "projected_rings"]
 

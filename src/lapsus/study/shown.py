@@ -11,10 +11,10 @@ from lapsus.analysis.activity import memory, two_items
 from lapsus.analysis.outcomes import outcomes
 from lapsus.analysis.ring_fit import fit_ring_pair
 from lapsus.errors import LapsusError
+from lapsus.evaluation.against_target import respond
+from lapsus.evaluation.sample_sizes import FULL, Sizes
+from lapsus.evaluation.simulation import simulate_design
 from lapsus.study.designs import pair, ring_design
-from lapsus.study.evaluation import respond
-from lapsus.study.simulation import simulate_design
-from lapsus.study.sizes import FULL, Sizes
 from lapsus.training.model import Model
 
 __all__ = ["Arrays", "Glimpse", "glimpse", "shown_trials"]
@@ -84,9 +84,9 @@ def _rings(model: Model, apart: float, seed: int, sizes: Sizes) -> Arrays:
     m = memory(dataset.isel(time=[-1]))[:, 0]
     half = np.arange(len(m)) % 2 == 0
     axes, mean, called = _axes(m, free, own & half, outcome.swap, outcome.correct)
-    rng = np.random.default_rng(seed)
+    shuffle = np.random.default_rng(seed)
     rest = np.flatnonzero(~half)
-    rare, usual = (rng.permutation(rest[part[rest]]) for part in (outcome.swap, ~outcome.swap))
+    rare, usual = (shuffle.permutation(rest[part[rest]]) for part in (outcome.swap, ~outcome.swap))
     few = rare[: sizes.shown // 3]
     chosen = np.sort(np.concatenate([few, usual[: sizes.shown - len(few)]])).astype(int)
     path = (memory(dataset.isel(trial=chosen)) - mean) @ axes.T

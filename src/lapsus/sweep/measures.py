@@ -1,9 +1,9 @@
 """What is measured of a trained member, as plain numbers, lists and dictionaries."""
 
+from lapsus.evaluation.against_target import evaluate
+from lapsus.evaluation.sample_sizes import FULL, QUICK
 from lapsus.files import to_plain
-from lapsus.study.evaluation import evaluate
 from lapsus.study.mechanism import QUESTIONS, analyse
-from lapsus.study.sizes import FULL, QUICK
 from lapsus.sweep.sweep_file import Analysis, Evaluation, Measure
 from lapsus.training.model import Model
 

@@ -9,8 +9,8 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from lapsus.errors import LapsusError
+from lapsus.evaluation.against_target import check_draws
 from lapsus.files import read_toml
-from lapsus.study.evaluation import check_draws
 from lapsus.study.mechanism import QUESTIONS
 
 __all__ = ["Analysis", "Evaluation", "Listed", "Measure", "Subjects", "SweepFile", "read_sweep"]

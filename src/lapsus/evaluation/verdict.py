@@ -1,6 +1,6 @@
 """One sentence on a trained network: does it answer as it was asked to, and if not, in which way it fails.
 
->>> from lapsus.study.verdict import verdict
+>>> from lapsus.evaluation.verdict import verdict
 >>> curve = [{"rate": 0.5, "target": 0.1, "likelihood": 0.5, "responses": 16000}]
 >>> found = {"conditions": 1000, "trials": 16, "swap_curve": curve, "swap_curve_mad": 0.4, "swap_curve_max": 0.4}
 >>> verdict(found | {"median_error": 0.1, "away": 0.0, "away_target": 0.0}).kind

@@ -11,8 +11,8 @@ import xarray as xr
 from lapsus import circular, rng
 from lapsus.behaviour.measures import swap_probability
 from lapsus.errors import LapsusError
+from lapsus.evaluation.against_target import check_draws, respond
 from lapsus.protocols import HasWeights
-from lapsus.study.evaluation import check_draws, respond
 from lapsus.training.model import Model
 from lapsus.zoo import Run, Shipped, load
 

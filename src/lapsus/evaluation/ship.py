@@ -5,9 +5,9 @@ from pathlib import Path
 from safetensors.torch import save
 
 from lapsus.errors import LapsusError
+from lapsus.evaluation.against_target import evaluate
+from lapsus.evaluation.delays import evaluate_delays, noiseless_error, norm_ratio
 from lapsus.files import read_json, write_bytes, write_json
-from lapsus.study.evaluation import evaluate
-from lapsus.study.memory import evaluate_delays, noiseless_error, norm_ratio
 from lapsus.tasks.durations import varying
 from lapsus.training import read_experiment
 from lapsus.zoo import Run

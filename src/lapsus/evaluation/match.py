@@ -13,13 +13,13 @@ import pandas as pd
 import torch
 from scipy import stats
 
-from lapsus import circular
+from lapsus import circular, rng
 from lapsus.behaviour import BNS
+from lapsus.evaluation.against_target import respond
+from lapsus.evaluation.sample_sizes import FULL, Sizes
 from lapsus.fitting import Fit
 from lapsus.statistics.intervals import robust_sd
 from lapsus.statistics.swaps import AWAY, distance_edges, nearest_item, rate_by_distance
-from lapsus.study.evaluation import respond
-from lapsus.study.sizes import FULL, Sizes
 from lapsus.training import Model
 from lapsus.trials import Trials
 
@@ -252,10 +252,10 @@ def match(
 
     fitted: the behaviour that `fit` describes for two items (fitting.network_target); cueing: "feature" or "index".
     """
-    rng = np.random.default_rng([seed, 3])
+    order_of_trials = np.random.default_rng([seed, 3])
     feature = "report" if fit.name == "report" or trials.probe is None else "probe"
     own = trials.report.shape[1] == 2
-    rows = np.sort(rng.permutation(len(trials))[: sizes.match_trials])
+    rows = np.sort(order_of_trials.permutation(len(trials))[: sizes.match_trials])
     if own:
         shown = trials[rows]
         report, probe = shown.report, shown.probe

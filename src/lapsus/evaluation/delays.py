@@ -10,7 +10,7 @@ from scipy.optimize import nnls
 
 from lapsus import rng
 from lapsus.behaviour.responsibilities import nearest_item
-from lapsus.study.evaluation import evaluate, respond
+from lapsus.evaluation.against_target import evaluate, respond
 from lapsus.training.model import Model
 
 __all__ = ["DELAYS", "Growth", "evaluate_delays", "growth", "noiseless_error", "norm_course", "norm_ratio", "rms_rate"]
