@@ -83,7 +83,7 @@ def test_imports_of_the_tree_as_it_is_go_down(monkeypatch):
     "where, line, message",
     [
         ("errors.py", "from lapsus import cli\n", "lapsus.errors -> lapsus.cli"),
-        ("rng.py", "def late():\n    from lapsus.study import sizes\n", "lapsus.rng -> lapsus.study"),
+        ("rng.py", "def late():\n    from lapsus.study import planes\n", "lapsus.rng -> lapsus.study"),
         ("attic.py", "", "attic"),
     ],
 )

@@ -430,7 +430,7 @@ def _ship(folder: Path):
     def work() -> None:
         from unittest import mock
 
-        from lapsus.study import ship
+        from lapsus.evaluation import ship
         from lapsus.sweep.one_by_one import Job as Training
         from lapsus.training import read_experiment
 
