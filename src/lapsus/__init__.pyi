@@ -6,6 +6,7 @@ from lapsus import (
     behaviour as behaviour,
     circular as circular,
     diffusion as diffusion,
+    energy as energy,
     engine as engine,
     evaluation as evaluation,
     fitting as fitting,
@@ -53,6 +54,7 @@ from lapsus.tasks import (
 )
 from lapsus.training import (
     Diffusion as Diffusion,
+    Energy as Energy,
     Experiment as Experiment,
     Model as Model,
     SampleMSE as SampleMSE,

@@ -100,6 +100,10 @@ class Mixture:
     def __getitem__(self, conditions: slice | Tensor) -> "Mixture":
         return Mixture(self.weights[conditions], self.means[conditions], self.scales[conditions])
 
+    def double(self) -> "Mixture":
+        """The same in double precision."""
+        return Mixture(self.weights.double(), self.means.double(), self.scales.double())
+
     @property
     def response_size(self) -> int:
         """Dimensions d of a response."""

@@ -72,7 +72,8 @@ def command(
 def describe_delays(result: dict) -> str:
     """One line a delay."""
     columns = {
-        "excess": "excess",
+        "energy_excess": "energy excess",
+        "excess": "denoising",
         "swap_curve_mad": "curve, mean",
         "swap_curve_max": "curve, max",
         "swap_likelihood_mad": "by likelihood",
@@ -101,6 +102,11 @@ def describe(result: dict) -> str:
     from lapsus.statistics.swaps import AWAY
 
     lines = [f"{result['conditions']:,} fresh conditions × {result['trials']} trials; 95 % intervals in brackets."]
+    if "energy_excess" in result:
+        low, high = result["energy_excess_interval"]
+        lines.append(
+            f"Energy excess                   {result['energy_excess']:.4f} [{low:.4f}, {high:.4f}]  (0 is perfect)"
+        )
     if "excess" in result:
         low, high = result["excess_interval"]
         lines.append(f"Excess over the Bayes denoiser  {result['excess']:.4f} [{low:.4f}, {high:.4f}]  (0 is perfect)")
@@ -132,9 +138,7 @@ def describe(result: dict) -> str:
             f"Deviation of the swap curve from its target: mean {result['swap_curve_mad']:.4f}, largest"
             f" {result['swap_curve_max']:.4f}"
         )
-    known = {"conditions", "trials", "seed", "loss", "loss_exact", "exact_sampler"}
+    known = {"conditions", "trials", "seed", "loss", "loss_exact", "excess", "energy_excess", "exact_sampler"}
     if "swap_curve" not in result:
-        lines += [
-            f"{k}: {v:.4f}" for k, v in result.items() if isinstance(v, float) and k not in known and k != "excess"
-        ]
+        lines += [f"{k}: {v:.4f}" for k, v in result.items() if isinstance(v, float) and k not in known]
     return "\n".join(lines)

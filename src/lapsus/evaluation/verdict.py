@@ -16,12 +16,19 @@ from lapsus.statistics.swaps import AWAY
 
 __all__ = ["DISCOVERY_EXCESS", "LIMITS", "Verdict", "limits_of", "verdict"]
 
-# Within these a network is matched (docs/recipe.md says where they come from). The target of a task-optimal network
-# has no swaps, so its curve is its swap rate.
+# Within these a network is matched (docs/recipe.md says where they come from). The energy excess is what responses
+# would have that are as scattered as the other limits allow: a median error of 0.15 rad instead of 0.05 rad gives
+# 0.045, 2 % of responses at the wrong item give 0.001. The target of a task-optimal network has no swaps, so its curve
+# is its swap rate.
+_BEHAVIOUR = {"energy_excess": 0.05, "swap_curve_mad": 0.02, "swap_curve_max": 0.05, "median_error": 0.15, "away": 0.03}
 LIMITS: dict[str, dict[str, float]] = {
-    "diffusion": {"excess": 0.08, "swap_curve_mad": 0.02, "swap_curve_max": 0.05, "median_error": 0.15, "away": 0.03},
+    "diffusion": {"excess": 0.08} | _BEHAVIOUR,
+    "energy": _BEHAVIOUR,
     "task-optimal": {"median_error": 0.10, "swap_curve_mad": 0.005},
 }
+# Where no item is reported, responses have a scale of their own: the energy excess may be this share of the target's
+# energy score. Half as much scatter again as the target's, or a shift by 0.45 of its standard deviation, reaches it.
+RELATIVE_EXCESS = 0.05
 # The excess that a network of a discovery may have, which trains for minutes and is held to its subject's responses
 # instead (match.py): after a third of its updates a network that ends below 0.08 has about 0.1 (docs/recipe.md).
 DISCOVERY_EXCESS = 0.2
@@ -35,6 +42,8 @@ TOWARDS_CHANCE, LEAST_WAY = 0.75, 0.1
 OF_TARGET_SWAPS, LEAST_SWAPS = 0.25, 0.02
 
 _NAMES = {
+    "energy_excess": "energy excess",
+    "energy_excess_relative": "energy excess relative to the target's energy score",
     "excess": "excess over the Bayes denoiser",
     "swap_curve_mad": "mean deviation of the swap curve",
     "swap_curve_max": "largest deviation of the swap curve",
@@ -42,7 +51,7 @@ _NAMES = {
     "away": "share of responses away from every item",
 }
 
-Kind = Literal["matched", "still learning", "no cue", "one mode", "away"]
+Kind = Literal["matched", "still learning", "no cue", "one mode", "away", "not judged"]
 
 
 @dataclass(frozen=True)
@@ -94,15 +103,20 @@ def verdict(found: dict[str, Any], objective: str = "diffusion", unfinished: boo
             " delays grow in stages, or lower the objective's rate_penalty.",
         )
     curve = found.get("swap_curve") or []
-    if curve and objective == "diffusion":
+    if curve and objective in ("diffusion", "energy"):
         failed = _failed(curve, found["conditions"] * found["trials"], unfinished)
         if failed:
             return failed
     limits = limits_of(objective)
+    if not curve:
+        limits = {name: limit for name, limit in limits.items() if name != "energy_excess"}
+        limits["energy_excess_relative"] = RELATIVE_EXCESS
+    if not limits.keys() & found.keys():
+        return Verdict("not judged", "No verdict: nothing that was measured has a limit.")
     over = {name: found[name] / limit for name, limit in limits.items() if name in found and found[name] > limit}
     if not over:
         measured = [f"{_NAMES[name]} {_number(name, found[name])}" for name in limits if name in found]
-        return Verdict("matched", f"Matched: {', '.join(measured) or 'nothing that is measured has a limit'}.")
+        return Verdict("matched", f"Matched: {', '.join(measured)}.")
     worst = sorted(over, key=lambda name: -over[name])
     said = ", ".join(
         f"{_NAMES[name]} {_number(name, found[name])} (limit {_number(name, limits[name])})" for name in worst

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -50,10 +50,23 @@ class _Section(BaseModel):
 
 
 class Noise(_Section):
-    """beta of the first and the last denoising step; before cue offset the noise is that of the first step."""
+    """Process noise. `first` and `last` are beta of the first and the last response step; before cue offset the noise
+    is that of the first response step.
+
+    Any epoch of the task may have a standard deviation of its own instead, as in `delay = 0.0`; `response` is the last
+    epoch. With an objective that leaves open when an error happens, this says where errors may come from.
+    """
+
+    model_config = ConfigDict(extra="allow")
+    __pydantic_extra__: dict[str, Annotated[float, Field(ge=0, le=100)]]
 
     first: float = Field(0.3, gt=0, lt=1)
     last: float = Field(0.01, gt=0, lt=1)
+
+    @property
+    def by_epoch(self) -> dict[str, float]:
+        """Standard deviations of the epochs that have their own."""
+        return dict(self.__pydantic_extra__ or {})
 
 
 class Stage(_Section):

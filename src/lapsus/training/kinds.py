@@ -48,6 +48,7 @@ KINDS = {
     },
     "objective": {
         "diffusion": "lapsus.training.objectives:Diffusion",
+        "energy": "lapsus.training.objectives:Energy",
         "task-optimal": "lapsus.training.objectives:TaskOptimal",
         "sample-mse": "lapsus.training.objectives:SampleMSE",
     },

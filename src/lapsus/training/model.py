@@ -16,7 +16,7 @@ from lapsus.errors import LapsusError
 from lapsus.protocols import Behaviour, Conditions, Network, Task
 from lapsus.tasks.durations import drawn, fixed, varying
 from lapsus.training.build import build
-from lapsus.training.experiment import Experiment, Stage
+from lapsus.training.experiment import Experiment, Noise, Stage
 from lapsus.training.objectives import Batch, Draws
 
 __all__ = ["Inputs", "Model", "set_weights", "weights_digest"]
@@ -25,14 +25,29 @@ __all__ = ["Inputs", "Model", "set_weights", "weights_digest"]
 Inputs = tuple[Tensor, tuple[Tensor, ...]]
 
 
-def timeline(task: Task, schedule: Schedule) -> Timeline:
+def timeline(task: Task, schedule: Schedule, noise: Noise) -> Timeline:
     """Which drive, which biases and how much noise in each step of a trial of this task."""
     epochs, shown = list(task.epochs.items()), list(_shown(task))
     steps_before = sum(steps for _, steps in epochs[:-1])
     drive_index = [shown.index(name) if name in shown else -1 for name, steps in epochs for _ in range(steps)]
     time_index = [0] * steps_before + list(range(1, schedule.T + 1))
-    sigma = [float(schedule.sigma[0])] * steps_before + schedule.sigma.tolist()
-    return Timeline(drive_index=drive_index, time_index=time_index, sigma=sigma, forced=schedule.T)
+    return Timeline(
+        drive_index=drive_index, time_index=time_index, sigma=_sigma(task, schedule, noise), forced=schedule.T
+    )
+
+
+def _sigma(task: Task, schedule: Schedule, noise: Noise) -> list[float]:
+    """Standard deviation of the noise in each step: the schedule's, or that of the step's epoch."""
+    *before, last = task.epochs
+    own = noise.by_epoch
+    if unknown := sorted(set(own) - {*before, "response"}):
+        raise LapsusError(
+            f"noise.{unknown[0]} is not an epoch of this task; noise can be set for {', '.join(before)} and response."
+        )
+    sigma = []
+    for name in before:
+        sigma += [own.get(name, float(schedule.sigma[0]))] * task.epochs[name]
+    return sigma + ([own["response"]] * task.epochs[last] if "response" in own else schedule.sigma.tolist())
 
 
 def _shown(task: Task) -> list[str]:
@@ -42,7 +57,8 @@ def _shown(task: Task) -> list[str]:
 
 
 class Model(nn.Module):
-    """task, behaviour, network and the task's learned encoder; `seed` fixes the initial weights.
+    """task, behaviour, network, the task's learned encoder, the process noise, and the kind of objective that the
+    weights were last trained for, where that is known.
 
     >>> model = lapsus.load("index-swap-10")
     >>> type(model.task).__name__, type(model.network).__name__
@@ -58,7 +74,8 @@ class Model(nn.Module):
         behaviour: Behaviour,
         network: Network,
         encoder: nn.Module,
-        noise: tuple[float, float] = (0.3, 0.01),
+        noise: Noise | None = None,
+        objective: str | None = None,
     ) -> None:
         super().__init__()
         if not task.response_size == behaviour.response_size == network.readout.shape[0]:
@@ -66,9 +83,10 @@ class Model(nn.Module):
                 f"The task's responses have {task.response_size} dimensions, the behaviour's {behaviour.response_size} "
                 f"and the network's readout {network.readout.shape[0]}: these must be equal."
             )
-        self.task, self.behaviour, self.network, self.encoder, self.noise = task, behaviour, network, encoder, noise
-        self.schedule = linear_schedule(list(task.epochs.values())[-1], *noise)
-        self.timeline = timeline(task, self.schedule)
+        self.task, self.behaviour, self.network, self.encoder = task, behaviour, network, encoder
+        self.noise, self.objective = noise or Noise(), objective
+        self.schedule = linear_schedule(list(task.epochs.values())[-1], self.noise.first, self.noise.last)
+        self.timeline = timeline(task, self.schedule, self.noise)
 
     def __repr__(self) -> str:
         task, behaviour, network = (type(part).__name__ for part in (self.task, self.behaviour, self.network))
@@ -83,7 +101,8 @@ class Model(nn.Module):
         sizes = {"stimulus_size": task.stimulus_size, "response_size": task.response_size}
         network = build("network", experiment.network, **sizes, seed=experiment.seed)
         encoder = task.encoder(rng.generator(experiment.seed, "encoder"))
-        return cls(task, behaviour, network, encoder, (experiment.noise.first, experiment.noise.last))
+        objective = experiment.stage[-1].objective.get("kind")
+        return cls(task, behaviour, network, encoder, experiment.noise, objective)
 
     def at_stage(self, stage: Stage) -> "Model":
         """The same weights with the task and target of a stage."""
@@ -97,11 +116,11 @@ class Model(nn.Module):
             task = replace(task, **stage.task)  # type: ignore[type-var]  # tasks whose stages differ are dataclasses
         if stage.behaviour is not None:
             behaviour = build("behaviour", stage.behaviour)
-        return Model(task, behaviour, self.network, self.encoder, self.noise)
+        return Model(task, behaviour, self.network, self.encoder, self.noise, self.objective)
 
     def with_task(self, task: Task) -> "Model":
         """The same weights and target on another task, for instance one with other durations."""
-        return Model(task, self.behaviour, self.network, self.encoder, self.noise)
+        return Model(task, self.behaviour, self.network, self.encoder, self.noise, self.objective)
 
     def at(self, **durations: int) -> "Model":
         """The same model on trials whose epochs have these numbers of steps, as in model.at(delay=40)."""
@@ -160,6 +179,11 @@ class Model(nn.Module):
     ) -> Batch:
         """Roll the network through what was drawn; inputs are those of the same conditions. The options are those of
         lapsus.engine.rollout_and_read_out."""
+        if forced and "response" in self.noise.by_epoch:
+            raise LapsusError(
+                "noise.response replaces the noise that the diffusion objective assumes in the response epoch: use an"
+                ' objective without teacher forcing (kind = "energy"), or leave it out.'
+            )
         drives, biases = inputs
         rolled = rollout_and_read_out(
             self.network,

@@ -13,11 +13,22 @@ import torch
 from torch import Tensor
 
 from lapsus.diffusion import Mixture, Schedule, exact_mean, posterior_mean
+from lapsus.energy import energy_excess, has_closed_form, sampled_energy_excess
 from lapsus.engine.read_out import project
 from lapsus.errors import LapsusError
 from lapsus.protocols import Behaviour, HasMixture, HasOptimum
 
-__all__ = ["Batch", "Diffusion", "Draws", "SampleMSE", "TaskOptimal", "denoising_loss", "exact_loss", "predicted_mean"]
+__all__ = [
+    "Batch",
+    "Diffusion",
+    "Draws",
+    "Energy",
+    "SampleMSE",
+    "TaskOptimal",
+    "denoising_loss",
+    "exact_loss",
+    "predicted_mean",
+]
 
 
 @dataclass(frozen=True)
@@ -270,3 +281,30 @@ class SampleMSE(_WindowMSE):
 
     def __call__(self, batch: Batch) -> dict[str, Tensor]:
         return self._terms(batch.draws.path[-1], batch)
+
+
+@dataclass(frozen=True)
+class Energy:
+    """Energy score of the final response, relative to the target's own (`lapsus.energy`): the network runs freely, and
+    gradients go through the whole trial.
+
+    Any network whose responses have the target's distribution is optimal, wherever in the trial its noise decides:
+    unlike diffusion, the objective does not say when an error happens.
+
+    >>> lapsus.Energy().rate_penalty
+    1e-08
+    """
+
+    rate_penalty: float = 1e-8
+    forced = False
+
+    def __call__(self, batch: Batch) -> dict[str, Tensor]:
+        x_T = batch.x[-1]
+        if x_T.shape[-1] < 2:
+            raise LapsusError("The energy objective needs at least two trials per condition (`trials` of the stage).")
+        target = batch.draws.target
+        if target is not None and has_closed_form(target):
+            excess = energy_excess(x_T, target)
+        else:
+            excess = sampled_energy_excess(x_T, batch.draws.path[-1])
+        return _regularised({"energy": excess}, batch, self.rate_penalty)
