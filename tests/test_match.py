@@ -63,6 +63,25 @@ def test_another_behaviour_is_not_and_it_says_where(shown):
         )
 
 
+def test_a_network_without_swaps_is_never_matched_where_swaps_are_rare(shown):
+    """2.6 % swaps, guesses or not: no swaps at all are not within the tolerance, the same swaps are."""
+    report, gap = shown
+    rare, never = (lambda d: -3.62 + 0 * d), (lambda d: -30 + 0 * d)
+    for guessing in (0.0, 0.1):
+
+        def drawn(f, repeats, seed, guessing=guessing):
+            responses = answers(report, gap, f, 0.15, repeats, seed)
+            rng = np.random.default_rng([seed, 1])
+            guess = rng.uniform(size=responses.shape) < guessing
+            return np.where(guess, rng.uniform(-np.pi, np.pi, responses.shape), responses)
+
+        fitted = drawn(rare, 16, 0)
+        same, without = (compare(report, gap, drawn(f, 16, 3), fitted) for f in (rare, never))
+        assert same.tolerance == pytest.approx(0.013, abs=0.004)
+        assert same.matched and same.with_margin
+        assert not without.matched and without.failing == ("swaps",) and "is allowed" in without.where[0]
+
+
 def test_orientations_are_counted_in_their_own_degrees(shown):
     """Half as many as on the full circle, in what is said and in what is drawn."""
     report, gap = shown

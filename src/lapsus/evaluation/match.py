@@ -23,11 +23,13 @@ from lapsus.statistics.swaps import AWAY, distance_edges, nearest_item, rate_by_
 from lapsus.training import Model
 from lapsus.trials import Trials
 
-__all__ = ["Beside", "Match", "Predictive", "compare", "match", "network_responses"]
+__all__ = ["Beside", "Match", "Predictive", "compare", "match", "network_responses", "swap_tolerance"]
 
 # What counts as matched: by how much the swap curve (its mean deviation) and the share of responses away from every
-# item may differ from the fitted model's, and the ratio of scatters.
+# item may differ from the fitted model's, and the ratio of scatters. Where swaps are rare, the curve may be off by half
+# of their rate at most, so that a network without swaps never passes; no finer than 0.5 %, which luck alone can make.
 TOLERANCE = 0.04
+OF_SWAPS, LEAST_TOLERANCE = 0.5, 0.005
 SCATTER_RATIO = (0.8, 1.25)
 _BINS = 6
 _REPEATS = 200
@@ -47,11 +49,20 @@ class Beside:
         return self.network / max(self.fit, 1e-9)
 
 
-def _failing(mad: float, scatter: Beside, stray: Beside, share: float = 1.0) -> tuple[str, ...]:
+def swap_tolerance(swap_curve: np.ndarray, stray: float) -> float:
+    """By how much a network's swap curve may be off on average, from the fitted model's curve [bin] (the share of
+    responses nearest to the non-target) and its share of responses away from both items."""
+    # Guesses fall near a non-target too, and are no swaps. Those away from both items tell how many there are.
+    guesses = stray / (1 - 4 * AWAY / (2 * np.pi))
+    swaps = float(np.nanmean(swap_curve)) - guesses / 2
+    return float(np.clip(OF_SWAPS * swaps, LEAST_TOLERANCE, TOLERANCE))
+
+
+def _failing(mad: float, tolerance: float, scatter: Beside, stray: Beside, share: float = 1.0) -> tuple[str, ...]:
     """Which criteria of a match with the fit fail, of "swaps", "precision" and "stray"; share: of each tolerance."""
     low, high = (bound**share for bound in SCATTER_RATIO)
     holds = {
-        "swaps": mad <= share * TOLERANCE,
+        "swaps": mad <= share * tolerance,
         "precision": low <= scatter.ratio <= high,
         "stray": abs(stray.network - stray.fit) <= share * TOLERANCE,
     }
@@ -72,8 +83,9 @@ class Match:
     """A network beside the fit and the data.
 
     distance [bin] (radians, of `feature`); network, fit, data [bin]: share of responses nearest to the non-target;
-    scatter (radians) and stray (share away from every item) of each; where: what does not match, in words; degrees of
-    `feature` in a radian, as its user counts them (half as many for orientations).
+    tolerance: by how much the curve may be off on average; scatter (radians) and stray (share away from every item) of
+    each; where: what does not match, in words; degrees of `feature` in a radian, as its user counts them (half as many
+    for orientations).
     """
 
     feature: str
@@ -84,6 +96,7 @@ class Match:
     trials: np.ndarray
     swap_curve_mad_fit: float
     swap_curve_max_fit: float
+    tolerance: float
     scatter: Beside
     stray: Beside
     matched_fit: bool
@@ -116,12 +129,12 @@ class Match:
     def with_margin(self) -> bool:
         """Whether it is matched so clearly that other responses would hardly say otherwise: within six tenths of each
         tolerance."""
-        return self.matched and not _failing(self.swap_curve_mad_fit, self.scatter, self.stray, 0.6)
+        return self.matched and not _failing(self.swap_curve_mad_fit, self.tolerance, self.scatter, self.stray, 0.6)
 
     @property
     def failing(self) -> tuple[str, ...]:
         """Which criteria of a match with the fit fail, of "swaps", "precision" and "stray"."""
-        return _failing(self.swap_curve_mad_fit, self.scatter, self.stray)
+        return _failing(self.swap_curve_mad_fit, self.tolerance, self.scatter, self.stray)
 
 
 @dataclass(frozen=True)
@@ -206,12 +219,13 @@ def compare(
     of_network_data, of_fit_data = (None if own is None else predictive(one, own.swap) for one in (network, fitted))
     at = lambda k: f"{degrees * distance[k]:.0f}°"
     problems, mad = [], float(np.nanmean(off))
-    failing = _failing(mad, scatter, stray)
+    tolerance = swap_tolerance(wanted, stray.fit)
+    failing = _failing(mad, tolerance, scatter, stray)
     if "swaps" in failing:
         worst = int(np.nanargmax(off))
         problems.append(
-            f"the swap curve is {mad:.3f} from the fitted one on average, most at {at(worst)}"
-            f" ({rate[worst]:.3f} where {wanted[worst]:.3f} is due)"
+            f"the swap curve is {mad:.3f} from the fitted one on average ({tolerance:.3f} is allowed), most at"
+            f" {at(worst)} ({rate[worst]:.3f} where {wanted[worst]:.3f} is due)"
         )
     if "precision" in failing:
         problems.append(f"responses scatter {scatter.ratio:.2f} times as much as the fitted model's")
@@ -232,6 +246,7 @@ def compare(
         trials=np.histogram(gap, edges)[0],
         swap_curve_mad_fit=mad,
         swap_curve_max_fit=float(np.nanmax(off)),
+        tolerance=tolerance,
         scatter=scatter,
         stray=stray,
         matched_fit=not failing,

@@ -216,7 +216,7 @@ def match_checks(networks: list[NetworkFindings], set_size: int, averaged: bool)
             found.append(_check("Network matches the data", None, f"{text} model's prediction for two items only."))
         failing, (low, high) = match.failing, SCATTER_RATIO
         mad, ratio = match.swap_curve_mad_fit, match.scatter.ratio
-        text = f"Mean deviation of the swap curve {mad:.3f}{which} (at most {TOLERANCE} passes), largest"
+        text = f"Mean deviation of the swap curve {mad:.3f}{which} (at most {match.tolerance:.3f} passes), largest"
         text += f" {match.swap_curve_max_fit:.3f}."
         found.append(_check("Network matches the fit: swaps", "swaps" not in failing, text))
         text = f"Responses scatter {ratio:.2f} times as much as the fitted model's{which} ({low} to {high} passes)."
