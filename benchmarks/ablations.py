@@ -22,17 +22,17 @@ AT_ONCE = [f"stage.{k}.task={{denoise=40, delay=15}}" for k in HORIZON]
 
 CHANGES = {
     "recipe": ("the recipe", []),
-    "adam": ("plain Adam, not in principal axes", ["stage.*.axes=0"]),
+    "adam": ("plain Adam, not in principal axes", ["stage.*.principal_axes=0"]),
     "rare": ("swaps as rare as in the target from the start", [f"stage.{k}.{TARGET}" for k in HORIZON]),
     "at-once": ("full length at once, no growing horizon", AT_ONCE),
     "optimal": (
         "the same, from feature-optimal-40 (1.9 million trials more)",
         [*AT_ONCE, "start_from=feature-optimal-40"],
     ),
-    "easy": ("no hard conditions", [f"stage.{FULL}.hard=0"]),
+    "easy": ("no hard conditions", [f"stage.{FULL}.hard_example_fraction=0"]),
     "sample": (
         "the same, and regression on the sampled mean",
-        [f"stage.{FULL}.hard=0", "stage.*.objective.regress=sample"],
+        [f"stage.{FULL}.hard_example_fraction=0", "stage.*.objective.regress=sample"],
     ),
     "rates-8": ("rate penalty 1e-8 at full length instead of 1e-10", [f"stage.{FULL}.objective.rate_penalty=1e-8"]),
     "rates-4": ("rate penalty 1e-4 throughout, as in the paper", ["stage.*.objective.rate_penalty=1e-4"]),

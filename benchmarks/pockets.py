@@ -47,7 +47,7 @@ def main() -> None:
             "stage.0.updates=2000",
             "stage.0.conditions=64",
             "stage.0.final_learning_rate=1e-3",
-            "stage.0.hard=0",
+            "stage.0.hard_example_fraction=0",
         ]
         experiment = lapsus.read_experiment("feature-preamble", changes)
         for kind in ("isotropic", "normal"):

@@ -165,7 +165,7 @@ def test_gradients_of_every_objective_by_finite_differences(kind, objective):
     made = build(
         "objective",
         {"kind": objective, "rate_penalty": 0.01}
-        | ({"base_penalty": 0.3, "early_weight": 0.7} if objective == "diffusion" else {}),
+        | ({"base_penalty": 0.3, "step_weight_exponent": 0.7} if objective == "diffusion" else {}),
     )
     conditions = {
         k: v.double() if v.is_floating_point() else v for k, v in model.task.sample(2, rng.generator("g")).items()

@@ -52,7 +52,7 @@ def test_base_term_is_right_on_average():
 def test_rare_responses_are_drawn_more_often_and_what_is_learned_of_them_is_the_same(tiny):
     model = Model.of(tiny)
     objective = build("objective", {"kind": "diffusion", "regress": "expectation"})
-    stages = [Stage(updates=1, conditions=200, trials=16, temper=temper) for temper in (1.0, 0.5)]
+    stages = [Stage(updates=1, conditions=200, trials=16, response_tempering=temper) for temper in (1.0, 0.5)]
     plain, tempered = (next(draw(model, stage, objective, 1, 0)).draws for stage in stages)
 
     def swaps(draws):
@@ -70,7 +70,7 @@ def test_rare_responses_are_drawn_more_often_and_what_is_learned_of_them_is_the_
 
 
 def test_only_the_exact_denoiser_undoes_how_responses_were_drawn(tiny):
-    stage = Stage(updates=1, conditions=4, trials=4, temper=0.5)
+    stage = Stage(updates=1, conditions=4, trials=4, response_tempering=0.5)
     with pytest.raises(LapsusError, match="expectation"):
         next(draw(Model.of(tiny), stage, build("objective", {"kind": "diffusion"}), 1, 0))
 
@@ -121,7 +121,7 @@ def test_mse_against_samples_averages_the_modes():
 
 
 @pytest.mark.parametrize("floor", [0.0, 0.6])
-def test_early_weight_weighs_steps_and_nothing_else(floor):
+def test_step_weights_weigh_steps_and_nothing_else(floor):
     """The weighted loss is the sum of single-step losses, each over its weight of x_T, or the floor, to that power."""
     from lapsus.training.objectives import Diffusion, predicted_mean
 
@@ -129,7 +129,7 @@ def test_early_weight_weighs_steps_and_nothing_else(floor):
     conditions = model.task.sample(3, rng.generator("e"))
     x_T = model.behaviour.sample(conditions, 5, rng.generator("x"))
     batch = model.batch(conditions, model.inputs(conditions), x_T, range(3), 3, forced=True)
-    made = Diffusion(rate_penalty=0, base_penalty=0, early_weight=1.5, early_floor=floor)(batch)["ddpm"]
+    made = Diffusion(rate_penalty=0, base_penalty=0, step_weight_exponent=1.5, step_weight_floor=floor)(batch)["ddpm"]
     schedule = batch.draws.schedule
     assert float(schedule.from_x_T.min()) < 0.6 < float(schedule.from_x_T.max())
     by_hand = sum(

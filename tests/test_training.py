@@ -57,8 +57,8 @@ VARYING = {
             "conditions": 8,
             "trials": 4,
             "task": {"delay": {"from": 0, "to": 9}, "cue": {"from": 1, "to": 3}, "denoise": {"from": 3, "to": 5}},
-            "hard": 0.25,
-            "axes": 0.9,
+            "hard_example_fraction": 0.25,
+            "principal_axes": 0.9,
             "rate_budget": 0.05,
         },
     ],
@@ -308,7 +308,7 @@ def _conditions_and_inputs(model, count):
 
 
 def test_the_hardest_conditions_come_back(tiny):
-    stage = Stage(updates=1, conditions=8, trials=4, hard=0.25)
+    stage = Stage(updates=1, conditions=8, trials=4, hard_example_fraction=0.25)
     objective = build("objective", stage.objective)
     model = Training(tiny, Model.of(tiny)).model
     plain = Stage(updates=1, conditions=8, trials=4)
@@ -358,7 +358,7 @@ def test_the_loop_feeds_the_hardest_of_two_updates_before(tiny, monkeypatch, mic
         if update < 17:
             assert not given[update]
             continue
-        assert len(given[update]["report"]) == int(stage.hard * stage.conditions) == 2
+        assert len(given[update]["report"]) == int(stage.hard_example_fraction * stage.conditions) == 2
         for name, values in found[update - 2][2].items():
             assert torch.equal(given[update][name], values)
 
@@ -367,13 +367,13 @@ def test_the_loop_feeds_the_hardest_of_two_updates_before(tiny, monkeypatch, mic
     "second",
     [
         {"conditions": 4},
-        {"conditions": 4, "hard": 0.25},
-        {"conditions": 16, "hard": 0.5},
-        {"task": {"items": 1}, "hard": 0.5},
+        {"conditions": 4, "hard_example_fraction": 0.25},
+        {"conditions": 16, "hard_example_fraction": 0.5},
+        {"task": {"items": 1}, "hard_example_fraction": 0.5},
     ],
 )
 def test_hard_conditions_stop_at_a_stage_of_another_kind(second):
-    plain = {"updates": 4, "conditions": 8, "trials": 4, "hard": 0.5}
+    plain = {"updates": 4, "conditions": 8, "trials": 4, "hard_example_fraction": 0.5}
     task = {"kind": "feature-cued", "prestimulus": 1, "stimulus": 2, "delay": 1, "cue": 2, "denoise": 4}
     experiment = read_experiment(
         TINY | {"task": task, "stage": [plain, {"updates": 4, "conditions": 8, "trials": 4} | second]}

@@ -80,7 +80,7 @@ def test_another_swap_function_is_still_learning_and_says_what_is_off():
     conditions = _drawn()
     other = BNS(swap=ConstantSwap(0.25)).sample(conditions, TRIALS, rng.generator(2, "responses"))
     said = verdict(_found(conditions, other))
-    assert said.kind == "still learning" and "swap curve" in said.sentence and "early_weight" in said.advice
+    assert said.kind == "still learning" and "swap curve" in said.sentence and "step_weight_exponent" in said.advice
     assert "resume" in verdict(_found(conditions, other), unfinished=True).advice
 
 

@@ -13,8 +13,8 @@ TINY = {
             "conditions": 8,
             "trials": 4,
             "average": 0.9,
-            "axes": 0.9,
-            "hard": 0.25,
+            "principal_axes": 0.9,
+            "hard_example_fraction": 0.25,
         },
     ],
 }

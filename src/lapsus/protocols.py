@@ -112,7 +112,8 @@ class HasMixture(Protocol):
 
 @runtime_checkable
 class HasTempered(HasMixture, Protocol):
-    """A behaviour whose rare responses can be drawn more often than they are given (`temper` of a stage)."""
+    """A behaviour whose rare responses can be drawn more often than the target gives them (a stage's
+    `response_tempering`)."""
 
     def tempered(self, conditions: Conditions, power: float) -> Mixture:
         """The mixture with the items' probabilities raised to a power below 1, and scaled to their sum."""
@@ -140,7 +141,7 @@ class HasWeights(Protocol):
 @runtime_checkable
 class Network(Protocol):
     """How activity moves. Also a torch.nn.Module; where it has `rate_weight` [..., n], the weights on the rates,
-    training can use them (`axes`, docs/recipe.md).
+    training can use them (`principal_axes`, docs/recipe.md).
 
     >>> isinstance(lapsus.DendriticTree(stimulus_size=4), lapsus.Network)
     True

@@ -28,7 +28,7 @@ updates = 3
 conditions = 4
 trials = 4
 average = 0.9
-hard = 0.25
+hard_example_fraction = 0.25
 """
 # Made once, before the campaign: a trained run and a trial table that several jobs start from.
 MADE: dict[str, Path] = {}

@@ -125,8 +125,8 @@ def verdict(found: dict[str, Any], objective: str = "diffusion", unfinished: boo
         advice = "Training is not at its end: resume it."
     elif worst[0].startswith("swap_curve"):
         advice = (
-            "More updates may do, or a last stage that weights the steps that decide (early_weight = 1.5, early_floor ="
-            " 0.035 in its objective)."
+            "More updates may do, or a last stage that weights the steps that decide (step_weight_exponent = 1.5,"
+            " step_weight_floor = 0.035 in its objective)."
         )
     else:
         advice = "More updates in the last stage, with a final_learning_rate, may do."

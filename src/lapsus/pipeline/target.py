@@ -156,7 +156,7 @@ def experiment(
     # follow the luck of the draw, and the second would change what is learned.
     if regress == "expectation":
         diffusion, hard, temper = (
-            diffusion | {"early_weight": 1.0, "early_floor": 0.035, "base_penalty": 0.1},
+            diffusion | {"step_weight_exponent": 1.0, "step_weight_floor": 0.035, "base_penalty": 0.1},
             0.25,
             0.4,
         )
@@ -167,12 +167,12 @@ def experiment(
         "name": ROUND_NAME,
         "conditions": 64,
         "trials": 8,
-        "hard": hard,
-        "temper": temper,
+        "hard_example_fraction": hard,
+        "response_tempering": temper,
         "objective": diffusion,
         "clip": 5.0,
         "beta_2": 0.999,
-        "axes": 0.99,
+        "principal_axes": 0.99,
     }
     if start is not None:
         last |= _as_it_was_trained(start)
@@ -255,7 +255,7 @@ def _from_scratch(updates: int) -> list[dict]:
             "behaviour": {"kind": "bns", "swap": {"kind": "none"}},
             "learning_rate": 4e-3,
             "final_learning_rate": 2e-3,
-            "axes": 0.99,
+            "principal_axes": 0.99,
         }
     )
     return stages

@@ -79,7 +79,7 @@ class Stage(_Section):
     behaviour: dict | None = Field(None, description="Another target in this stage.")
     conditions: int = Field(32, ge=1, le=10**6, description="Conditions an update.")
     trials: int = Field(16, ge=1, le=10**6, description="Trials a condition.")
-    hard: float = Field(
+    hard_example_fraction: float = Field(
         0.0,
         ge=0,
         le=0.5,
@@ -88,7 +88,7 @@ class Stage(_Section):
             " before."
         ),
     )
-    temper: float = Field(
+    response_tempering: float = Field(
         1.0,
         gt=0,
         le=1,
@@ -112,7 +112,7 @@ class Stage(_Section):
     clip: float = Field(1.0, gt=0, description="Largest norm of the gradient.")
     beta_1: float = Field(0.9, ge=0, lt=1)
     beta_2: float = Field(0.99, ge=0, lt=1)
-    axes: float = Field(
+    principal_axes: float = Field(
         0.0,
         ge=0,
         lt=1,

@@ -123,19 +123,20 @@ def _responses(
 ) -> Tensor:
     """Responses x_T [d, C, K] that the network is led through.
 
-    Drawn more often than the target gives them (`temper`), rare ones are learned as precisely as the others: the exact
-    denoiser is a function of x_t alone, so where x_t is drawn from changes how well it is learned there, not what.
+    Drawn more often than the target gives them (`response_tempering`), rare ones are learned as precisely as the
+    others: the exact denoiser is a function of x_t alone, so where x_t is drawn from changes
+    how well it is learned there, not what.
     """
     behaviour = model.behaviour
-    if stage.temper == 1:
+    if stage.response_tempering == 1:
         return behaviour.sample(conditions, stage.trials, generator)
     if not isinstance(behaviour, HasTempered) or getattr(objective, "regress", None) != "expectation":
         raise LapsusError(
-            "stage.temper draws rare responses more often than the target gives them, which only a regression on the"
-            ' exact denoiser undoes: it needs objective.regress = "expectation" and a behaviour such as bns; leave it'
-            " out."
+            "stage.response_tempering draws rare responses more often than the target gives them, which only a"
+            ' regression on the exact denoiser undoes: it needs objective.regress = "expectation" and a behaviour'
+            " such as bns; leave it out."
         )
-    return behaviour.tempered(conditions, stage.temper).sample(stage.trials, generator)
+    return behaviour.tempered(conditions, stage.response_tempering).sample(stage.trials, generator)
 
 
 _Item = TypeVar("_Item")
@@ -181,8 +182,8 @@ def gradient(
     price: float = 0.0,
 ) -> tuple[dict[str, float], float | None, dict[str, Tensor]]:
     """Add the gradient of the mean loss of one batch to the parameters' .grad; returns its loss terms and excess (or
-    None), means over the conditions that did not come back, and the hardest conditions, a share `stage.hard` of them
-    all.
+    None), means over the conditions that did not come back, and the hardest conditions, a share
+    `stage.hard_example_fraction` of them all.
 
     Sensory drives and biases are computed once for the whole batch and cut from its graph: micro-batches
     differentiate down to them, and the rest of the way is walked once. `meanwhile` is called just before each run of
@@ -237,7 +238,7 @@ def _mean_square(batch: Batch) -> Tensor:
 
 
 def _hard_count(stage: Stage) -> int:
-    return int(stage.hard * stage.conditions + 1e-9)
+    return int(stage.hard_example_fraction * stage.conditions + 1e-9)
 
 
 def _hardest(stage: Stage, conditions: dict[str, Tensor], losses: dict[str, Tensor]) -> dict[str, Tensor]:
@@ -311,7 +312,7 @@ class Training:
         if update < 2:
             return None
         now, before = (self.experiment.stage[self.experiment.stage_at(u)[0]] for u in (update, update - 2))
-        return self.hard.get(update - 2) if now.hard and now.task == before.task else None
+        return self.hard.get(update - 2) if now.hard_example_fraction and now.task == before.task else None
 
     def _updates(self, until: int, excess_every: int) -> Iterator[Progress]:
         draws, threads = _Ahead(self._draws(until)), resolve(self.threads)
@@ -372,7 +373,7 @@ class Training:
     def _step(self, stage: Stage, rate: float, scale: float) -> None:
         if scale < 1:
             self.grad.mul_(scale)
-        self.flat.sub_(self.optimiser.step(self.grad, rate, stage.beta_1, stage.beta_2, stage.axes))
+        self.flat.sub_(self.optimiser.step(self.grad, rate, stage.beta_1, stage.beta_2, stage.principal_axes))
         if stage.average:
             updates = self.optimiser.updates
             self.average.lerp_(self.flat, 1 - min(stage.average, (1 + updates) / (10 + updates)))

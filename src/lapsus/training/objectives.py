@@ -1,5 +1,5 @@
 """What a network is trained for: each objective turns a batch of simulated trials into loss terms [C], one a condition.
-The first is the one by which conditions are called hard (`hard` of a stage).
+The first is the one by which conditions are called hard (`hard_example_fraction` of a stage).
 
 Paper: appendix "Training details". An objective is any callable of a Batch with the attribute `forced`, which says
 whether the behavioural subspace is clamped to the corrupted target during denoising (teacher forcing).
@@ -198,9 +198,9 @@ class Diffusion:
     regress "sample" takes mu_q of the sampled response as in the paper; "expectation" takes its exact mean given x_t,
     where the behaviour has it in closed form: the same expected gradient with less noise.
 
-    early_weight e weighs step t by w^-e, w being the weight of x_T in mu_q(x_t, x_T), which is small early on, where a
-    trial takes the side of one mode; w is taken to be at least early_floor, for before that no side is taken. No weight
-    changes what is optimal at any step; 0 is the paper's loss.
+    step_weight_exponent e weighs step t by w^-e, w being the weight of x_T in mu_q(x_t, x_T), which is small early on,
+    where a trial takes the side of one mode; w is taken to be at least step_weight_floor, for before that no side is
+    taken. No weight changes what is optimal at any step; 0 is the paper's loss.
 
     >>> lapsus.Diffusion(regress="expectation").rate_penalty
     1e-08
@@ -209,13 +209,15 @@ class Diffusion:
     rate_penalty: float = 1e-8
     base_penalty: float = 0.01
     regress: Literal["sample", "expectation"] = "sample"
-    early_weight: float = 0.0
-    early_floor: float = 0.0
+    step_weight_exponent: float = 0.0
+    step_weight_floor: float = 0.0
     forced = True
 
     def __post_init__(self) -> None:
-        if not 0 <= self.early_floor <= 1:
-            raise LapsusError(f"objective.early_floor is a weight between 0 and 1 (it is {self.early_floor}).")
+        if not 0 <= self.step_weight_floor <= 1:
+            raise LapsusError(
+                f"objective.step_weight_floor is a weight between 0 and 1 (it is {self.step_weight_floor})."
+            )
 
     def goal(self, draws: Draws) -> Tensor:
         """What x should be: no network is needed for it, so the loop asks for it while the kernel runs."""
@@ -230,8 +232,9 @@ class Diffusion:
                 " off."
             )
         weights = None
-        if self.early_weight:
-            weights = batch.draws.schedule.from_x_T.to(batch.x.dtype).clamp(min=self.early_floor) ** -self.early_weight
+        if self.step_weight_exponent:
+            weight_of_x_T = batch.draws.schedule.from_x_T.to(batch.x.dtype).clamp(min=self.step_weight_floor)
+            weights = weight_of_x_T**-self.step_weight_exponent
         loss, distance = _DiffusionLoss.apply(batch.x, self.goal(batch.draws), weights, bool(self.base_penalty))
         terms = _regularised({"ddpm": loss}, batch, self.rate_penalty)
         if self.base_penalty:

@@ -13,7 +13,7 @@ def rehearse(
     """One update of a few conditions in each stage; what cannot be trained raises."""
     model = Model.of(experiment) if model is None else model
     tried = [
-        stage.model_copy(update={"updates": 1, "conditions": min(stage.conditions, 4), "hard": 0.0})
+        stage.model_copy(update={"updates": 1, "conditions": min(stage.conditions, 4), "hard_example_fraction": 0.0})
         for stage in experiment.stage
         if stage.updates
     ]
