@@ -124,7 +124,7 @@ def test_only_what_is_missing_is_done_again(copy):
     (copy / "report.html").unlink()
     with (
         mock.patch("lapsus.pipeline.stages.fit_trials", side_effect=AssertionError("fitted again")),
-        mock.patch("lapsus.pipeline.stages.train", side_effect=AssertionError("trained again")),
+        mock.patch("lapsus.pipeline.training.train", side_effect=AssertionError("trained again")),
     ):
         assert again(copy).report.is_file()
 
@@ -139,7 +139,7 @@ def test_interrupted_training_keeps_the_fit_and_goes_on(copy):
     for spare in (*network.glob("checkpoint*"), network / "metrics.jsonl"):
         spare.unlink()
     stopped = SimpleNamespace(reason="interrupted")
-    with mock.patch("lapsus.pipeline.stages.train", return_value=stopped), pytest.raises(Interrupted):
+    with mock.patch("lapsus.pipeline.training.train", return_value=stopped), pytest.raises(Interrupted):
         again(copy)
     with pytest.raises(LapsusError, match="not done yet"):
         Discovery(copy).matches
@@ -153,12 +153,11 @@ def test_interrupted_training_keeps_the_fit_and_goes_on(copy):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("margin", [True, False])
-def test_training_is_left_early_when_the_network_matches_with_a_margin_and_gets_no_better(tmp_path, margin):
+def test_training_is_left_early_when_the_network_matches_with_a_margin(tmp_path, margin):
     with (
         mock.patch("lapsus.pipeline.stages.fit_trials", return_value=Discovery(made()).fit),
         mock.patch("lapsus.pipeline.stages.updates_within", return_value=10),
         mock.patch("lapsus.evaluation.match.Match.with_margin", margin),
-        mock.patch("lapsus.pipeline.stages.excess", side_effect=[{"excess": e} for e in (0.5, 0.3, 0.29, 0.1)]),
         mock.patch("lapsus.pipeline.stages._Work.evaluate", side_effect=Interrupted),
         pytest.raises(Interrupted),
     ):
@@ -167,9 +166,46 @@ def test_training_is_left_early_when_the_network_matches_with_a_margin_and_gets_
         discover(table(), minutes=1.0, output=tmp_path / "found", start_from=start, sizes=sizes)
     found = Discovery(tmp_path / "found")
     (run,) = found.runs
-    # Rounds of 4, 2, 2 and 2 updates; the excess falls by less than a twentieth in the third.
-    assert [look["update"] for look in found.looks(run)] == [4, 6, 8]
-    assert run.update == (8 if margin else 10) and found.settled(run) == margin
+    # Rounds of 4, 2, 2 and 2 updates; nothing is checked after the last.
+    assert [look["update"] for look in found.looks(run)] == ([4] if margin else [4, 6, 8])
+    assert run.update == (4 if margin else 10) and found.settled(run) == margin
+
+
+@pytest.mark.slow
+def test_one_network_by_each_objective_is_trained_side_by_side(tmp_path, monkeypatch):
+    """In processes of their own; another kind of start than the objective's is taken where both are asked for."""
+    monkeypatch.setenv("LAPSUS_THREADS", "2")
+    with (
+        mock.patch("lapsus.pipeline.stages.fit_trials", return_value=Discovery(made()).fit),
+        mock.patch("lapsus.pipeline.stages.updates_within", return_value=10),
+        mock.patch("lapsus.pipeline.stages._Work.evaluate", side_effect=Interrupted),
+        pytest.raises(Interrupted),
+    ):
+        arguments = {"minutes": 1.0, "output": tmp_path / "found", "start_from": str(tiny_start(tmp_path))}
+        discover(table(), objectives=["energy", "diffusion"], sizes=replace(QUICK, round_updates=2), **arguments)
+    found = Discovery(tmp_path / "found")
+    assert [run.path.name for run in found.runs] == ["energy-1", "diffusion-1"]
+    assert [run.experiment.stage[-1].objective["kind"] for run in found.runs] == ["energy", "diffusion"]
+    assert all(run.update == 10 or found.settled(run) for run in found.runs)
+    assert {one["start_objective"] for one in found.plan["networks"]} == {"diffusion"}
+
+
+@pytest.mark.slow
+def test_an_error_of_a_network_in_its_own_process_is_told(tmp_path, monkeypatch):
+    monkeypatch.setenv("LAPSUS_THREADS", "2")
+    with (
+        mock.patch("lapsus.pipeline.stages.fit_trials", return_value=Discovery(made()).fit),
+        mock.patch("lapsus.pipeline.stages.updates_within", return_value=10),
+        mock.patch("lapsus.pipeline.training.sys.executable", "/bin/false"),
+        pytest.raises(LapsusError, match=r"(energy|diffusion)-1: its training ended without a result \(exit code 1\)"),
+    ):
+        arguments = {"minutes": 1.0, "output": tmp_path / "found", "start_from": str(tiny_start(tmp_path))}
+        discover(table(), objectives=["energy", "diffusion"], sizes=QUICK, **arguments)
+
+
+def test_objectives_are_those_that_there_are(tmp_path):
+    with pytest.raises(LapsusError, match="one or both of diffusion and energy, not likelihood"):
+        discover(table(), objectives=["likelihood"], output=tmp_path / "out")
 
 
 @pytest.mark.slow

@@ -14,7 +14,6 @@ from lapsus.errors import LapsusError
 from lapsus.pipeline.target import experiment, starts, task_like
 from lapsus.tasks import FeatureCuedLike
 from lapsus.training.build import build, describe
-from lapsus.training.experiment import set_of
 from lapsus.trials import read_trials
 from lapsus.trials.observer import observer_path
 
@@ -73,33 +72,52 @@ def test_networks_start_where_none_swaps():
         return {"config": {"task": {"kind": kind}, "network": network, "behaviour": target, "stage": [stage]}}
 
     never, often = {"kind": "none"}, {"kind": "smooth"}
+    at_one_delay = facts("index-cued", never)
+    del at_one_delay["config"]["stage"][0]["task"]
     zoo = {
-        "index": facts("index-cued", never),
+        "index": at_one_delay,
         "smooth-2": facts("feature-cued", often),
         "persistent-none": facts("feature-cued", never),
         "persistent-none@2": facts("feature-cued", never),
         "persistent-smooth-2": facts("feature-cued", often),
         "persistent-optimal": facts("feature-cued", never, "task-optimal"),
+        "open-none": facts("feature-cued", never, "energy"),
     }
-
-    def shipped(which):
-        return {name: one for name, one in zoo.items() if set_of(name) == which}
-
     task, target = task_like(read_trials(observer_path()), "feature"), BNS(SmoothSwap(), pi_correct=2.0)
-    with mock.patch("lapsus.pipeline.target.shipped", shipped):
-        found = starts(target, task, "feature")
+    with mock.patch("lapsus.pipeline.target.shipped", lambda: zoo):
+        found = starts(target, task, "feature", "diffusion")
         assert [start.name for start in found] == ["persistent-none", "persistent-none@2"]
         assert found[0].distance > 0.03
-        assert [start.name for start in starts(target, task, "index")] == ["index"]  # of the paper's set
+        # A network that was trained by one objective is no start for the other.
+        assert [start.name for start in starts(target, task, "feature", "energy")] == ["open-none"]
+        # One that was trained on a single delay is taken where there is none that holds its memory at any.
+        assert [start.name for start in starts(target, task, "index", "diffusion")] == ["index"]
         del zoo["index"]
-        assert starts(target, task, "index") == []
-    assert [start.name for start in starts(target, task, "feature", "feature-smooth-2")] == ["feature-smooth-2"]
+        assert starts(target, task, "index", "diffusion") == []
+    (asked,) = starts(target, task, "feature", "diffusion", "feature-smooth-2")
+    assert asked.name == "feature-smooth-2"
     with pytest.raises(LapsusError, match="cannot be the start"):
-        starts(BNS(NoSwap()), task, "feature", "index-no-swap")
+        starts(BNS(NoSwap()), task, "feature", "diffusion", "index-no-swap")
     # A network that holds its memory goes on with the delays and the budget that made it do so.
     made_for = experiment(target, task, found[0], 1, "x", 1200)
     assert made_for.updates == 1200 and len(made_for.stage) == 2
     assert made_for.stage[-1].task == {"delay": {"from": 3, "to": 40}} and made_for.stage[-1].rate_budget == 15.0
+
+
+def test_networks_of_the_two_objectives_have_the_same_target_but_for_the_memory():
+    """The denoiser's target is narrower by what memory adds; the energy score is of the final responses."""
+    task, fitted = task_like(read_trials(observer_path()), "feature"), BNS(SmoothSwap(), pi_correct=2.0, spread=0.5)
+    (start,) = starts(fitted, task, "feature", "diffusion", "persistent-feature-no-swap")
+    by = {
+        objective: experiment(fitted, task, start, 1, "x", 1200, memory=0.02, objective=objective)
+        for objective in ("diffusion", "energy")
+    }
+    assert {one.stage[-1].objective["kind"]: one.behaviour["spread"] for one in by.values()} == {
+        "diffusion": pytest.approx(2.5 * np.sqrt(0.2**2 - 0.02), abs=1e-3),
+        "energy": 0.5,
+    }
+    assert by["diffusion"].behaviour["swap"] == by["energy"].behaviour["swap"]
+    assert [stage.updates for stage in by["diffusion"].stage] == [stage.updates for stage in by["energy"].stage]
 
 
 def test_a_start_that_names_classes_of_others_needs_trust(tmp_path):
@@ -108,8 +126,8 @@ def test_a_start_that_names_classes_of_others_needs_trust(tmp_path):
     config.write_text(config.read_text().replace('kind = "dendritic"', 'kind = "others:Tree"'))
     task, target = task_like(read_trials(observer_path()), "feature"), BNS(SmoothSwap(), pi_correct=2.0)
     with pytest.raises(LapsusError, match=r"others.*`trust=True`"):
-        starts(target, task, "feature", str(start))
-    (found,) = starts(target, task, "feature", str(start), trust=True)
+        starts(target, task, "feature", "diffusion", str(start))
+    (found,) = starts(target, task, "feature", "diffusion", str(start), trust=True)
     assert found.config["network"]["kind"] == "others:Tree"
 
 

@@ -21,7 +21,7 @@ def command(
     subject: Annotated[
         list[str] | None, typer.Option(help="Use only this subject; repeatable.", show_default="all together")
     ] = None,
-    minutes: Annotated[float, typer.Option(help="Time for everything together.")] = 10.0,
+    minutes: Annotated[float, typer.Option(help="Time for everything together.")] = 12.0,
     cueing: Annotated[
         str,
         typer.Option(
@@ -31,7 +31,14 @@ def command(
             )
         ),
     ] = "auto",
-    networks: Annotated[int, typer.Option(help="Networks to train; they share the time.")] = 1,
+    objectives: Annotated[
+        str | None,
+        typer.Option(
+            help="What networks are trained by: diffusion, energy, or both as diffusion,energy.",
+            show_default="both, or that of --start-from",
+        ),
+    ] = None,
+    networks: Annotated[int, typer.Option(help="Networks to train by each objective; they share the time.")] = 1,
     set_size: Annotated[
         int | None, typer.Option(help="Use trials with so many items.", show_default="the smallest from 2 on")
     ] = None,
@@ -50,9 +57,9 @@ def command(
     seed: Annotated[int, typer.Option(help="Seed of fit and networks.")] = 1,
     trust: Trust = False,
 ) -> None:
-    """From a trial table to a mechanism: fit, train a network that makes the same errors, analyse it, write a
-    report."""
-    from lapsus.pipeline.stages import Interrupted, discover
+    """From a trial table to a mechanism: fit, train networks that make the same errors, analyse them, report."""
+    from lapsus.pipeline.stages import discover
+    from lapsus.pipeline.training import Interrupted
 
     try:
         found = discover(
@@ -61,6 +68,7 @@ def command(
             set_size=set_size,
             cueing=cueing,
             minutes=minutes,
+            objectives=None if objectives is None else [one.strip() for one in objectives.split(",")],
             networks=networks,
             output=output,
             start_from=start_from,

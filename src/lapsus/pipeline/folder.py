@@ -52,7 +52,7 @@ FILES = {
     "analysis.json": "analyse",
     "analysis": "analyse",
 }
-_SETTINGS = {"source", "example", "set_size", "cueing", "minutes", "networks", "start_from", "seed"}
+_SETTINGS = {"source", "example", "set_size", "cueing", "minutes", "objectives", "networks", "start_from", "seed"}
 
 
 def fingerprint(trials: Trials, settings: dict) -> str:

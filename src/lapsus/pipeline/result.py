@@ -109,7 +109,7 @@ class Discovery:
     def places(self) -> list[Path]:
         """The folder of each network."""
         with understood(self.path / "target.json"):
-            names = [str(name) for name in self.plan["networks"]]
+            names = [str(network["name"]) for network in self.plan["networks"]]
             if not names or any(Path(name).name != name for name in names):
                 raise ValueError("networks are not names")
         return [inside(self.path, "networks", name) for name in names]
@@ -287,8 +287,8 @@ class Discovery:
         return Facts(
             set_size=settings["set_size"],
             cueing=plan["cueing"],
-            start=plan["start"],
-            start_distance=plan["start_distance"] or 0.0,
+            start=" and ".join(dict.fromkeys(one["start"] for one in plan["networks"] if one["start"])) or None,
+            start_distance=plan["networks"][0]["start_distance"] or 0.0,
             shipped=settings["start_from"] is None,
             uniform_fit=plan["uniform_fit"],
             uniform_target=plan["uniform_target"],

@@ -1,8 +1,9 @@
 """discover(trials): every stage in turn, each written to the folder when it is done and skipped when it is there."""
 
+import math
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -13,13 +14,12 @@ import pandas as pd
 import torch
 from tqdm import tqdm
 
-from lapsus import rng
 from lapsus.analysis.activity import NO_SWAPS_IN_DATA
 from lapsus.behaviour import BNS
 from lapsus.behaviour.measures import swap_probability
 from lapsus.errors import LapsusError
-from lapsus.evaluation.against_target import evaluate, excess
-from lapsus.evaluation.match import Match, match
+from lapsus.evaluation.against_target import evaluate
+from lapsus.evaluation.match import Match
 from lapsus.evaluation.sample_sizes import FULL, Sizes
 from lapsus.files import holds, locked, short, subfolder, write_arrays, write_json, write_text
 from lapsus.fitting import Fit, fit as fit_trials
@@ -29,19 +29,20 @@ from lapsus.pipeline.folder import STAGES, Folder, fingerprint
 from lapsus.pipeline.result import Discovery
 from lapsus.pipeline.target import (
     LEAST_GUESS,
-    ROUND_NAME,
+    OBJECTIVES,
     Start,
     asked_start,
     experiment,
     memory_variance,
+    objective_of,
     starts,
     task_like,
     updates_within,
 )
+from lapsus.pipeline.training import Interrupted, match_network, side_by_side, threads_each, train_networks
 from lapsus.study.findings import LEAST_APART
 from lapsus.study.mechanism import ALL, analyse
 from lapsus.study.shown import shown_trials
-from lapsus.training import Model, train
 from lapsus.trials import Trials, read_trials
 from lapsus.trials.observer import NAME, observer_path
 from lapsus.zoo import Run
@@ -49,10 +50,6 @@ from lapsus.zoo import Run
 __all__ = ["Interrupted", "discover"]
 
 _MOST_NETWORKS = 1000
-
-
-class Interrupted(KeyboardInterrupt):
-    """Ctrl-C while training: all is saved, the same call goes on."""
 
 
 # What can be asked of a network whose target has no swaps.
@@ -65,7 +62,8 @@ def discover(
     subject: str | list[str] | None = None,
     set_size: int | None = None,
     cueing: str = "auto",
-    minutes: float = 10.0,
+    minutes: float = 12.0,
+    objectives: Sequence[str] | None = None,
     networks: int = 1,
     output: str | Path | None = None,
     start_from: str | None = None,
@@ -79,9 +77,10 @@ def discover(
     """From trials (a path, a table, Trials; None: the synthetic observer that ships with lapsus) to a mechanism and a
     report.
 
-    minutes is the budget of everything together, networks the number of networks that share it. The folder `output`
-    keeps every stage; the same call goes on where it was stopped. trust: import classes outside of lapsus that
-    `start_from` names. `say` is called with a line of text as stages begin.
+    minutes is the budget of everything together. One network is trained by each of the objectives ("diffusion" and
+    "energy", or that of `start_from`), or as many as `networks` says; they are trained side by side on the cores that
+    there are. The folder `output` keeps every stage; the same call resumes where it was stopped. trust: import classes
+    outside of lapsus that `start_from` names. `say` is called with a line of text as stages begin.
 
     >>> try:
     ...     lapsus.discover("absent.csv", minutes=10, output="found")
@@ -98,22 +97,26 @@ def discover(
         raise LapsusError(f"`seed` must be a whole number from 0 to about two billion, not {seed}.")
     if cueing not in ("auto", "feature", "index"):
         raise LapsusError(f"`cueing` is feature, index or auto, not {cueing}.")
+    if objectives is not None and (not objectives or not set(objectives) <= set(OBJECTIVES)):
+        raise LapsusError(f"`objectives` are one or both of {' and '.join(OBJECTIVES)}, not {', '.join(objectives)}.")
     example = trials is None
     table, source = _read(trials, subject, unit, probe_unit)
     used, notes = _of_size(table, source, set_size)
     cueing = _cueing(cueing, used)
+    place = Path(output) if output is not None else _default_folder(source)
+    resumed = holds(place, "discovery")  # then it has what it needs of its start, or looks for it
     settings = {
         "source": source,
         "example": example,
         "set_size": int(used.set_size[0]),
         "cueing": cueing,
         "minutes": float(minutes),
+        "objectives": None if objectives is None else list(dict.fromkeys(objectives)),
         "networks": int(networks),
         "start_from": None if start_from is None else str(start_from),
         "seed": int(seed),
     }
-    place = Path(output) if output is not None else _default_folder(source)
-    if start_from is not None and not holds(place, "discovery"):  # else it has what it needs of it, or looks for it
+    if start_from is not None and not resumed:
         asked_start(start_from, cueing, trust)
     folder = Folder.open(place, fingerprint(used, settings), settings)
     if not folder.done:
@@ -275,86 +278,81 @@ class _Work:
         cueing = settings["cueing"]
         fitted = fitted_behaviour(self.discovery.fit, settings["set_size"], cueing)
         task = task_like(self.used, cueing)
-        family: list[Start | None] = [*starts(fitted, task, cueing, settings["start_from"], trust)] or [None]
-        if family == [None]:
-            self.say(
-                "      No trained network ships for this task yet, so training starts from scratch; ten minutes are"
-                " short for that."
-            )
-        spent = sum(self.folder.done.values())
-        # Comparison and analyses take about as long as the fit on any machine, the five questions three quarters of a
-        # minute on one core; never less than a third is left for training.
-        reserve = settings["networks"] * min(120.0, max(40.0, 0.8 * self.folder.done["fit"]))
-        total = 60 * settings["minutes"]
-        share = max(total / 3, total - spent - reserve) / settings["networks"]
-        # What the memory of each start adds, by where it is from.
-        memories = {
-            start.source: memory_variance(start, self.sizes, trust) for start in family[: settings["networks"]] if start
-        }
-        names = []
+        objectives = self._objectives()
+        families: dict[str, list[Start]] = {}
+        for objective in objectives:
+            families[objective] = starts(fitted, task, cueing, objective, settings["start_from"], trust)
+            if not families[objective]:
+                self.say(
+                    f"      No network trained by {objective} ships for this task yet, so training starts from scratch;"
+                    f" {settings['minutes']:.0f} minutes are short for that."
+                )
+        seconds = self._seconds_of_training(len(objectives) * settings["networks"])
+        networks = []
         for k in range(settings["networks"]):
-            start = family[k % len(family)]
-            name = f"network-{k + 1}"
-            memory = 0.0 if start is None else memories[start.source]
-            seed, sizes = settings["seed"] + k, self.sizes
-            describe = partial(experiment, fitted, task, start, seed, name, memory=memory, sizes=sizes)
-            described = describe(updates_within(describe(1000), share))
-            path = subfolder(self.folder.path, "networks") / name
-            if not holds(path, "run"):
-                Run.create(path, described, trust)
-            names.append(name)
-        start = family[0]
+            for objective in objectives:
+                family = families[objective]
+                start = family[k % len(family)] if family else None
+                name = f"{objective}-{k + 1}"
+                self._create(name, objective, fitted, task, start, settings["seed"] + k, seconds)
+                networks.append(
+                    {
+                        "name": name,
+                        "objective": objective,
+                        "start": None if start is None else start.name,
+                        "start_distance": None if start is None else start.distance,
+                        "start_objective": None if start is None else objective_of(start.config),
+                    }
+                )
         write_json(
             self.folder / "target.json",
             {
                 "cueing": cueing,
-                "networks": names,
-                "seconds": share,
-                "start": " and ".join(one.name for one in family[: settings["networks"]] if one) or None,
-                "start_distance": None if start is None else start.distance,
+                "networks": networks,
+                "seconds": seconds,
                 "uniform_fit": fitted.uniform,
                 "uniform_target": fitted.uniform if fitted.uniform >= LEAST_GUESS else 0.0,
             },
         )
         return ["target.json"]
 
+    def _objectives(self) -> list[str]:
+        """What was asked for; otherwise that of the start that was asked for; otherwise all."""
+        settings = self.settings
+        if settings["objectives"]:
+            return settings["objectives"]
+        if settings["start_from"] is not None:
+            config = asked_start(settings["start_from"], settings["cueing"], self.discovery.trust)
+            if (trained_by := objective_of(config)) in OBJECTIVES:
+                return [trained_by]
+        return list(OBJECTIVES)
+
+    def _seconds_of_training(self, networks: int) -> float:
+        """How long each of so many networks may train, as many at a time as there are cores."""
+        spent, total = sum(self.folder.done.values()), 60 * self.settings["minutes"]
+        # Comparison and analyses take about as long as the fit on any machine, the questions three quarters of a minute
+        # on one core; never less than a third is left for training.
+        reserve = networks * min(120.0, max(40.0, 0.8 * self.folder.done["fit"]))
+        turns = math.ceil(networks / side_by_side(networks))
+        return max(total / 3, total - spent - reserve) / turns
+
+    def _create(
+        self, name: str, objective: str, fitted: BNS, task: dict, start: Start | None, seed: int, seconds: float
+    ) -> None:
+        """The run of a network, with as many updates as fit into its time."""
+        path = subfolder(self.folder.path, "networks") / name
+        if holds(path, "run"):
+            return
+        trust, sizes = self.discovery.trust, self.sizes
+        memory = memory_variance(start, sizes, trust) if start is not None and objective == "diffusion" else 0.0
+        describe = partial(experiment, fitted, task, start, seed, name, memory=memory, sizes=sizes, objective=objective)
+        threads = threads_each(len(self._objectives()) * self.settings["networks"])
+        Run.create(path, describe(updates_within(describe(1000), seconds, threads)), trust)
+
     def train(self) -> None:
-        plan = self.discovery.plan
-        for number, run in enumerate(self.discovery.runs, 1):
+        for run in self.discovery.runs:
             run.tidy()
-            stages = run.experiment.stage
-            for stage, end in zip(stages, np.cumsum([stage.updates for stage in stages])):
-                # Only what this network has left of its share: a resumed discovery does not start its clock again.
-                used = (run.metrics() or [{"seconds": 0.0}])[-1]["seconds"]
-                left = plan["seconds"] - used
-                if self.discovery.settled(run) or (left <= 1 and run.update > 0):
-                    break
-                if run.update >= end:
-                    continue
-                if run.update == 0:
-                    self.say(
-                        f"      network {number} of {len(plan['networks'])}: up to {run.experiment.updates:,} updates"
-                        f" in {max(left, 1) / 60:.1f} min"
-                    )
-                outcome = train(run, steps=int(end) - run.update, minutes=max(left, 1) / 60)
-                if outcome.reason == "interrupted":
-                    raise Interrupted
-                if stage.name == ROUND_NAME and run.update == end < run.experiment.updates:
-                    self._look(run)
-
-    def _look(self, run: Run) -> None:
-        """See whether the network matches with a margin and its excess no longer falls by more than a twentieth."""
-        model, seed = run.model(), self.settings["seed"]
-        conditions = model.task.sample(self.sizes.look_conditions, rng.generator(seed, "look"))
-        found = excess(model, conditions, self.sizes.look_trials, seed)["excess"]
-        margin, looks = bool(self._match(model).with_margin), self.discovery.looks(run)
-        level = bool(looks) and found > 0.95 * min(look["excess"] for look in looks)
-        looks = [*looks, {"update": run.update, "excess": found, "margin": margin, "settled": margin and level}]
-        write_json(self.folder / "networks" / f"{run.path.name}.json", {"looks": looks})
-
-    def _match(self, model: Model) -> Match:
-        fit, fitted, settings = self.discovery.fit, self.discovery.fitted, self.settings
-        return match(model, self.used, fit, fitted, settings["cueing"], seed=settings["seed"], sizes=self.sizes)
+        train_networks(self.discovery, self.used, self.sizes, self.say)
 
     def evaluate(self) -> list[str]:
         settings, sizes = self.settings, self.sizes
@@ -362,7 +360,7 @@ class _Work:
         for model in self.discovery.models:
             conditions, trials = sizes.evaluation_conditions, sizes.evaluation_trials
             evaluations.append(evaluate(model, conditions, trials, seed=settings["seed"]))
-            matches.append(self._match(model))
+            matches.append(match_network(self.discovery, self.used, model, sizes))
         write_json(self.folder / "evaluation.json", {"evaluations": evaluations, "matches": matches})
         return ["evaluation.json"]
 

@@ -16,13 +16,26 @@ from lapsus.fitting.network_target import RADIUS
 from lapsus.tasks.durations import varying
 from lapsus.training import Experiment, Model
 from lapsus.training.build import build, describe
-from lapsus.training.experiment import SETS
 from lapsus.training.loop import Training
 from lapsus.trials import Trials
 from lapsus.zoo import load, open_network
 from lapsus.zoo.shipped import shipped
 
-__all__ = ["Start", "experiment", "starts", "task_like", "updates_within"]
+__all__ = [
+    "OBJECTIVES",
+    "Start",
+    "asked_start",
+    "experiment",
+    "memory_variance",
+    "objective_of",
+    "starts",
+    "task_like",
+    "updates_within",
+]
+
+# What networks of a discovery are trained by. Under diffusion the response is decided after cue offset whatever the
+# behaviour; the energy score leaves open when (docs/mechanism.md).
+OBJECTIVES = ("diffusion", "energy")
 
 LEAST_SPREAD = 0.2
 # Guesses rarer than this are left out of the target: the uniform component costs a quarter of the training time.
@@ -76,26 +89,32 @@ class Start:
 def asked_start(start_from: str, cueing: str, trust: bool = False) -> dict:
     """The experiment of the network that was asked for, as a table; an error where it cannot be the start."""
     config = open_network(start_from, trust).experiment.model_dump(exclude_none=True)
-    if not _trained_by_diffusion(config, cueing):
+    if not _right_task(config, cueing):
         raise LapsusError(
             f"{start_from} cannot be the start: it is a {config['task'].get('kind')} network; this needs a"
-            f" {cueing}-cued one trained by diffusion."
+            f" {cueing}-cued one."
         )
     return config
 
 
-def starts(fitted: BNS, task: dict, cueing: str, start_from: str | None = None, trust: bool = False) -> list[Start]:
+def objective_of(config: dict) -> str:
+    """What a network was last trained by."""
+    return (config["stage"][-1].get("objective") or {"kind": "diffusion"})["kind"]
+
+
+def starts(
+    fitted: BNS, task: dict, cueing: str, objective: str, start_from: str | None = None, trust: bool = False
+) -> list[Start]:
     """Where networks may start: what was asked for, or neutral networks for this cueing, which never swap, so that how
-    they come to swap is their own; one a seed. Those that hold their memory at any delay come before those of the
-    paper's set; none ships: an empty list. trust: import classes outside of lapsus that `start_from` names."""
+    they come to swap is their own; one per seed. They were trained by the same objective, since a network keeps the
+    mechanism of the objective that it was trained by first. Those that hold their memory at any delay come before the
+    others; an empty list where none ships. trust: import classes outside of lapsus that `start_from` names."""
     if start_from is not None:
         candidates = {str(start_from): asked_start(start_from, cueing, trust)}
     else:
-        for which in reversed(SETS):
-            configs = {name: facts["config"] for name, facts in shipped(which).items()}
-            candidates = {name: config for name, config in configs.items() if _neutral(config, cueing)}
-            if candidates:
-                break
+        configs = {name: facts["config"] for name, facts in shipped().items()}
+        neutral = {name: config for name, config in configs.items() if _neutral(config, cueing, objective)}
+        candidates = {name: config for name, config in neutral.items() if _delays_vary(config)} or neutral
     conditions = build("task", task).sample(2000, rng.generator("nearest start"))
     wanted = swap_probability(fitted, conditions)
     found = []
@@ -105,17 +124,19 @@ def starts(fitted: BNS, task: dict, cueing: str, start_from: str | None = None, 
     return sorted(found, key=lambda start: start.name)
 
 
-def _trained_by_diffusion(config: dict, cueing: str) -> bool:
-    last = config["stage"][-1]
-    right = config["task"].get("kind") == f"{cueing}-cued" and config["behaviour"].get("kind", "bns") == "bns"
-    return right and (last.get("objective") or {"kind": "diffusion"})["kind"] == "diffusion"
+def _right_task(config: dict, cueing: str) -> bool:
+    return config["task"].get("kind") == f"{cueing}-cued" and config["behaviour"].get("kind", "bns") == "bns"
 
 
-def _neutral(config: dict, cueing: str) -> bool:
-    """Trees that never swap; architecture controls are no start unless one is asked for."""
+def _neutral(config: dict, cueing: str, objective: str) -> bool:
+    """Trees that never swap; controls of the architecture are a start only where one is asked for."""
     tree = config.get("network", {}).get("kind", "dendritic") == "dendritic"
     never = config["behaviour"].get("swap", {"kind": "none"})["kind"] == "none"
-    return tree and never and _trained_by_diffusion(config, cueing)
+    return tree and never and _right_task(config, cueing) and objective_of(config) == objective
+
+
+def _delays_vary(config: dict) -> bool:
+    return isinstance(config["stage"][-1].get("task", {}).get("delay"), dict)
 
 
 def memory_variance(start: Start, sizes: Sizes, trust: bool = False) -> float:
@@ -134,12 +155,15 @@ def experiment(
     updates: int,
     memory: float = 0.0,
     sizes: Sizes = FULL,
+    objective: str = "diffusion",
 ) -> Experiment:
     """The experiment of one network: from a trained one, straight to the target; from scratch, by way of easier
     stages. memory: the variance (rad²) that the start's memory adds to its responses (`memory_variance`)."""
-    # The network's own memory scatters responses too, so the target scatters less: together they should scatter as the
-    # subject does.
-    spread = RADIUS * math.sqrt(max((LEAST_SPREAD / RADIUS) ** 2, (fitted.spread / RADIUS) ** 2 - memory))
+    spread = fitted.spread
+    if objective == "diffusion":
+        # The network's own memory scatters responses too, so the target of the denoiser scatters less: together they
+        # should scatter as the subject does. The energy score is of the final responses, scatter of memory included.
+        spread = RADIUS * math.sqrt(max((LEAST_SPREAD / RADIUS) ** 2, (fitted.spread / RADIUS) ** 2 - memory))
     target = BNS(
         swap=fitted.swap,
         pi_correct=fitted.pi_correct,
@@ -148,32 +172,11 @@ def experiment(
         radius=RADIUS,
         spread=round(spread, 4),
     )
-    # Regressing on the exact expectation has less noise, but its cost grows with the target's components.
-    regress = "sample" if target.uniform else "expectation"
-    diffusion, hard, temper = {"kind": "diffusion", "regress": regress, "rate_penalty": 1e-10}, 0.0, 1.0
-    # With the exact expectation, the steps that decide between items count for more, rare swaps are drawn more often,
-    # and hard conditions come back, as in the persistent set (docs/memory.md). On samples the first and the last would
-    # follow the luck of the draw, and the second would change what is learned.
-    if regress == "expectation":
-        diffusion, hard, temper = (
-            diffusion | {"step_weight_exponent": 1.0, "step_weight_floor": 0.035, "base_penalty": 0.1},
-            0.25,
-            0.4,
-        )
     first = max(1, int(_FIRST * updates))
     rounds = max(1, round((updates - first) / sizes.round_updates))
     each = -(-(updates - first) // rounds)
-    last = {
-        "name": ROUND_NAME,
-        "conditions": 64,
-        "trials": 8,
-        "hard_example_fraction": hard,
-        "response_tempering": temper,
-        "objective": diffusion,
-        "clip": 5.0,
-        "beta_2": 0.999,
-        "principal_axes": 0.99,
-    }
+    last = {"name": ROUND_NAME, "clip": 5.0, "beta_2": 0.999, "principal_axes": 0.99}
+    last |= _diffusion_stage(target) if objective == "diffusion" else _energy_stage()
     if start is not None:
         last |= _as_it_was_trained(start)
         stages = [
@@ -183,7 +186,8 @@ def experiment(
             *[last | _pace(each, 1e-3, 5e-5)] * (rounds - 1),
         ]
     else:
-        stages = [*_from_scratch(updates), last | _pace(int(0.35 * updates), 3e-3, 1e-4, warmup=min(100, each // 10))]
+        to_target = _pace(int(0.35 * updates), 3e-3, 1e-4, warmup=min(100, each // 10))
+        stages = [*_from_scratch(updates, objective), last | to_target]
     table = {
         "name": name,
         "description": "Made by lapsus discover.",
@@ -201,6 +205,27 @@ def experiment(
     elif task["kind"] == "index-cued":
         table["network"] = {"kind": "dendritic", "input_scale": 30.0}  # as in index-preamble
     return Experiment.model_validate(table)
+
+
+def _diffusion_stage(target: BNS) -> dict:
+    """Objective and batch of a stage that denoises the fitted target."""
+    # Regressing on the exact expectation has less noise, but its cost grows with the target's components.
+    if target.uniform:
+        objective = {"kind": "diffusion", "regress": "sample", "rate_penalty": 1e-10}
+        return {"objective": objective, "conditions": 64, "trials": 8}
+    # With the exact expectation, the steps that decide between items count for more, rare swaps are drawn more often,
+    # and hard conditions come back, as in the persistent set (docs/memory.md). On samples the first and the last would
+    # follow the luck of the draw, and the second would change what is learned.
+    objective = {"kind": "diffusion", "regress": "expectation", "rate_penalty": 1e-10}
+    objective |= {"step_weight_exponent": 1.0, "step_weight_floor": 0.035, "base_penalty": 0.1}
+    batch = {"conditions": 64, "trials": 8, "hard_example_fraction": 0.25, "response_tempering": 0.4}
+    return {"objective": objective} | batch
+
+
+def _energy_stage() -> dict:
+    """Objective and batch of a stage that scores free-running responses."""
+    objective = {"kind": "energy", "rate_penalty": 1e-10}
+    return {"objective": objective, "conditions": 64, "trials": 16, "hard_example_fraction": 0.25}
 
 
 def _pace(updates: int, rate: float, final: float, warmup: int = 0) -> dict:
@@ -221,8 +246,8 @@ def _as_it_was_trained(start: Start) -> dict:
     return kept | ({"rate_budget": last["rate_budget"]} if last.get("rate_budget") else {})
 
 
-def _from_scratch(updates: int) -> list[dict]:
-    """Task-optimal with a growing horizon, then diffusion without swaps."""
+def _from_scratch(updates: int, objective: str) -> list[dict]:
+    """Task-optimal with a growing horizon, then the objective without swaps."""
     optimal = {"kind": "task-optimal", "rate_penalty": 1e-7}
     horizon = zip((8, 12, 18, 25, 32, 40), (3, 5, 8, 11, 13, 15))
     stages = [
@@ -251,7 +276,7 @@ def _from_scratch(updates: int) -> list[dict]:
         {
             "name": "no swaps",
             "updates": int(0.22 * updates),
-            "objective": {"kind": "diffusion", "rate_penalty": 1e-8},
+            "objective": {"kind": objective, "rate_penalty": 1e-8},
             "behaviour": {"kind": "bns", "swap": {"kind": "none"}},
             "learning_rate": 4e-3,
             "final_learning_rate": 2e-3,
@@ -261,8 +286,9 @@ def _from_scratch(updates: int) -> list[dict]:
     return stages
 
 
-def updates_within(described: Experiment, seconds: float) -> int:
-    """How many updates of the last stage fit into so many seconds on this machine when it is not disturbed.
+def updates_within(described: Experiment, seconds: float, threads: int | None = None) -> int:
+    """How many updates of the last stage fit into so many seconds on this machine when it is not disturbed, with that
+    many threads of the kernel.
 
     A busy machine ends training by the clock instead, which costs less than a schedule that is too short.
     """
@@ -270,7 +296,7 @@ def updates_within(described: Experiment, seconds: float) -> int:
     # Every update at the mean length of a trial: the quickest of them would else be those of short delays.
     middles = {name: steps.middle for name, steps in varying(build("task", described.task | last.task)).items()}
     last = last.model_copy(update={"updates": 10 * probe, "average": 0.0, "task": last.task | middles})
-    training = Training(described.model_copy(update={"stage": [last]}), Model.of(described))
+    training = Training(described.model_copy(update={"stage": [last]}), Model.of(described), threads=threads)
     times = [time.monotonic()]
     for progress in training.run(10 * probe):
         times.append(time.monotonic())
