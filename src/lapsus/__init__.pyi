@@ -37,6 +37,7 @@ from lapsus.checks import check_behaviour as check_behaviour, check_network as c
 from lapsus.engine import rollout as rollout
 from lapsus.errors import LapsusError as LapsusError, LapsusWarning as LapsusWarning
 from lapsus.evaluation import evaluate as evaluate, simulate as simulate
+from lapsus.evaluation.manipulations import predict as predict
 from lapsus.evaluation.verdict import Verdict as Verdict, verdict as verdict
 from lapsus.fitting import Fit as Fit, fit as fit
 from lapsus.fitting.causal_inference import fit_causal_inference as fit_causal_inference

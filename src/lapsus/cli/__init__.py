@@ -74,6 +74,7 @@ _COMMANDS = (
     "evaluate",
     "simulate",
     "analyse",
+    "predict",
     "reproduce",
     "report",
     "watch",
