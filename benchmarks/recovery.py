@@ -4,7 +4,7 @@
     python benchmarks/recovery.py trained     # networks that ship and do not swap, made to, each in one set of trials
     python benchmarks/recovery.py written     # networks whose equations were written down
 
-*Populations* are linear and have swaps of a known kind (lapsus.analysis.synthetic). *Trained* networks are those that
+*Populations* are linear and have swaps of a known kind (lapsus.mechanism.synthetic). *Trained* networks are those that
 ship without swaps; in a share of trials they are shown exchanged colours (misbinding), have their state at the cue
 exchanged for that of such a trial (misselection), hear the other cue (cue-time noise), have their state
 exchanged for that of a trial with the other cue in the middle of delay 2 (late switch), or their response alone is
@@ -38,15 +38,16 @@ from study import read, write
 from written_networks import MECHANISMS as WRITTEN, written_network
 
 from lapsus import load, simulate
-from lapsus.analysis.activity import cue_onset, two_items
-from lapsus.analysis.kind import kind_of_swaps
-from lapsus.analysis.outcomes import outcomes
-from lapsus.analysis.synthetic import MECHANISMS, synthetic_population
 from lapsus.circular import wrap
 from lapsus.errors import LapsusError
 from lapsus.evaluation.sample_sizes import Sizes
+from lapsus.mechanism.activity import cue_onset, two_items
+from lapsus.mechanism.asking import analyse, swaps_most_at
+from lapsus.mechanism.error_type import classify_swaps
+from lapsus.mechanism.outcomes import outcomes
+from lapsus.mechanism.replay import conditions_at_one_pair
+from lapsus.mechanism.synthetic import MECHANISMS, synthetic_population
 from lapsus.statistics.swaps import nearest_item
-from lapsus.study.mechanism import analyse, at_one_pair, swaps_most_at
 from lapsus.zoo.shipped import shipped_names
 
 RIGHT = {
@@ -69,7 +70,7 @@ STEP = 0.54  # s.d. of the noise of a step before cue offset
 def answer(dataset: xr.Dataset, seed: int) -> str:
     """Which kind the analysis says; "no answer" where it refuses."""
     try:
-        return kind_of_swaps(dataset, every=60, repeats=100, seed=seed).decision
+        return classify_swaps(dataset, every=60, repeats=100, seed=seed).decision
     except LapsusError:
         return "no answer"
 
@@ -101,7 +102,7 @@ def imposed(name: str, scale: float, trials: int, seed: int) -> dict[str, xr.Dat
     """Trials of a network as they are, with exchanged colours, and with the other cue: the same trials, the same
     noise."""
     model = load(name)
-    given = at_one_pair(model, trials, swaps_most_at(model), seed)
+    given = conditions_at_one_pair(model, trials, swaps_most_at(model), seed)
     shown = {
         "own": given,
         "exchanged": given | {"report": given["report"].flip(1)},
@@ -145,13 +146,13 @@ def written(seeds: int, trials: int) -> Iterator[dict]:
     sizes = Sizes(replay_conditions=16, groups=32, replays=4, donors=64, single_trials=trials, every=8)
     for mechanism, rate, radius, seed in itertools.product(WRITTEN, WRITTEN_RATES, RADII, range(seeds)):
         model = written_network(mechanism, rate, radius)
-        found = analyse(model, only=("commitment", "transplant", "kind"), sizes=sizes, seed=seed, threads=1)
+        found = analyse(model, only=("commitment", "transplant", "error_type"), sizes=sizes, seed=seed, threads=1)
         when = "no answer"
         if found.commitment is not None:
             half, onset = found.commitment.half_time, found.commitment.cue_onset
             when = "before the cue" if half < onset else "at the cue" if half <= 0 else "after the cue"
         facts = {"mechanism": mechanism, "swap rate": rate, "noise": round(STEP / radius, 3), "seed": seed}
-        kind = "no answer" if found.kind is None else found.kind.decision
+        kind = "no answer" if found.error_type is None else found.error_type.decision
         yield facts | {"said": kind, "when": when, "carried by": found.carrier or "no answer"}
 
 

@@ -2,7 +2,7 @@
 
 All networks of one cueing are shown the same conditions. Condition means of the memory (the rates without the
 behavioural subspace) over correct trials are compared in pairs, up to rotation, shift and scale
-(lapsus.analysis.procrustes): 0 is the same geometry, 1 nothing in common. A network compared with itself is one half of
+(lapsus.mechanism.procrustes): 0 is the same geometry, 1 nothing in common. A network with itself is one half of
 its trials against the other: what noise alone gives; `shuffled` is the same pair with the conditions of one of them
 shuffled: what chance gives. For the dynamics, whose distance has no such end, it is a network against itself with the
 steps of every trial in another order.
@@ -14,8 +14,8 @@ import numpy as np
 import xarray as xr
 
 from lapsus import Model, rng, simulate
-from lapsus.analysis.dynamical_distance import dynamical_distances
-from lapsus.analysis.procrustes import procrustes_distance
+from lapsus.mechanism.dynamical_distance import dynamical_distances
+from lapsus.mechanism.procrustes import procrustes_distance
 from lapsus.statistics.swaps import nearest_item
 
 CONDITIONS, TRIALS = 256, 32

@@ -32,9 +32,10 @@ from lapsus.evaluation.against_target import evaluate
 from lapsus.evaluation.delays import evaluate_delays, norm_ratio
 from lapsus.evaluation.sample_sizes import FULL
 from lapsus.files import holds, read_json, to_plain, write_text
+from lapsus.mechanism.asking import analyse, swaps_most_at
+from lapsus.mechanism.registry import Mechanism, by_default
 from lapsus.paper.recorded import COLUMNS, statistic_digest
 from lapsus.paper.roles import LABELS, finished_runs, role_of
-from lapsus.study.mechanism import QUESTIONS, Mechanism, analyse, swaps_most_at, table_row
 from lapsus.tasks.durations import varying
 from lapsus.training.experiment import Experiment, read_experiment, set_of
 from lapsus.training.model import weights_digest
@@ -42,7 +43,7 @@ from lapsus.zoo.shipped import load_shipped, shipped
 
 # Of the sources, not of what is installed.
 FOLDER = Path(__file__).resolve().parents[1] / "src" / "lapsus" / "paper" / "studies"
-PARTS = ("evaluation", "delays", "alignment", "prediction", *QUESTIONS)
+PARTS = ("evaluation", "delays", "alignment", "prediction", *by_default())
 TABLES = (*PARTS, "distances")
 NUMBERS = ("excess", "swap_curve_mad", "swap_curve_max", "swap_likelihood_mad", "median_error", "away")
 # What is kept of other delays (steps), each with these numbers.
@@ -171,7 +172,7 @@ def part_of(network: Network, model: Model, part: str) -> dict:
             found = to_plain(getattr(asked, part))
         return alignment_row(found) if part == "alignment" else prediction_row(found)
     asked = analyse(model, only=(part,), threads=1)
-    found = table_row(Mechanism(**{part: getattr(asked, part)}, probe_distance=swaps_most_at(model)))
+    found = Mechanism(**{part: getattr(asked, part)}, probe_distance=swaps_most_at(model)).row()
     return _asked_columns(found)
 
 
@@ -219,10 +220,10 @@ def add_members(found: list[Network], parts: list[str], answers: dict[str, dict]
             row |= {key: network.facts.get(key) for key in ("core_minutes", "core_minutes_in_all")}
         have = str(row.get("measured", "")).split()
         given = (answers or {}).get(weights, {})
-        wanted = [part for part in parts if part not in have or (given and part in QUESTIONS)]
+        wanted = [part for part in parts if part not in have or (given and part in by_default())]
         row |= given
         for part in wanted:
-            if not (given and part in QUESTIONS):
+            if not (given and part in by_default()):
                 row |= part_of(network, model, part)
         if wanted:
             row["measured"] = " ".join(part for part in PARTS if part in have or part in wanted)

@@ -12,13 +12,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from lapsus.analysis import alignment, trialwise
-from lapsus.analysis.activity import activity_dataset, memory, two_items
-from lapsus.analysis.ring_fit import fit_ring
-from lapsus.analysis.synthetic import synthetic_population
-from lapsus.report.mechanism import answers
+from lapsus.mechanism import analyse, plane_alignment, single_trials
+from lapsus.mechanism.activity import activity_dataset, memory, two_items
+from lapsus.mechanism.rings import fit_ring
+from lapsus.mechanism.synthetic import synthetic_population
 from lapsus.statistics.intervals import rate_interval
-from lapsus.study import analyse
 
 
 def load_recording() -> tuple[np.ndarray, pd.DataFrame, np.ndarray, np.ndarray]:
@@ -36,27 +34,29 @@ def main(output: Path) -> None:
 
     shown = data.isel(time=np.flatnonzero(data["epoch"].to_numpy() != "prestimulus"))
     for name, options in (("as published", {}), ("distractor's colour removed", {"adjust": True})):
-        before, after = alignment.pre_and_post_cue(alignment.plane_alignment(shown, **options))
+        before, after = plane_alignment.pre_and_post_cue(plane_alignment.plane_alignment(shown, **options))
         print(f"Plane alignment, {name}: {before[0]:.2f} before the cue, {after[0]:.2f} after")
-    before, after = alignment.pre_and_post_cue(alignment.panichello_alignment(shown))
+    before, after = plane_alignment.pre_and_post_cue(plane_alignment.panichello_alignment(shown))
     print(f"Plane alignment, four colour bins: {before[0]:.2f} before the cue, {after[0]:.2f} after")
     late = shown.isel(time=[-1])
-    null = alignment.shuffle_null(late, repeats=99).to_numpy()
-    observed = alignment.plane_alignment(late).to_numpy()
+    null = plane_alignment.shuffle_null(late, repeats=99).to_numpy()
+    observed = plane_alignment.plane_alignment(late).to_numpy()
     print(
         f"At the response: {observed.item():.2f}; shuffled colours {null.mean():.2f}, p ="
         f" {(1 + (null >= observed).sum()) / 100:.2f}"
     )
-    resampled = alignment.bootstrap_alignment(late, repeats=99).to_numpy()
+    resampled = plane_alignment.bootstrap_alignment(late, repeats=99).to_numpy()
     print(f"  95 % interval {np.quantile(resampled, 0.025):.2f} to {np.quantile(resampled, 0.975):.2f}")
-    fit = alignment.sigmoid_against_flat(shown["time"].to_numpy(), alignment.plane_alignment(shown).to_numpy())
+    fit = plane_alignment.sigmoid_against_flat(
+        shown["time"].to_numpy(), plane_alignment.plane_alignment(shown).to_numpy()
+    )
     print(
         f"Sigmoid against flat: rise {fit.y_scale:.2f} at t = {fit.x_offset:.1f}, MSE {fit.flat_mse:.4f} flat,"
         f" {fit.sigmoid_mse:.4f} sigmoid"
     )
 
     found = analyse(data)
-    print("\nWhat a recording can answer:", *answers(found), sep="\n  ")
+    print("\nWhat a recording can answer:", *found.sentences(), sep="\n  ")
 
     # A ring: in place of a fixed colour, trials whose first item is close to one; correct ones alone.
     items = two_items(data)
@@ -64,7 +64,7 @@ def main(output: Path) -> None:
     ring = fit_ring(memory(data.isel(trial=near, time=[-1]))[:, 0], items.report[near, 1])
     print(f"\nRing: {near.sum()} trials, held-out share of the other colour's variance {ring.explained:.2f}")
 
-    test = trialwise.alignment_predicts_swaps(trialwise.trial_alignment(data))
+    test = single_trials.alignment_predicts_swaps(single_trials.trial_alignment(data))
     print(
         f"Alignment before the cue and swaps: odds ratio {test.odds_ratio:.2f} [{test.low:.2f}, {test.high:.2f}], p ="
         f" {test.p:.3f}"
@@ -75,16 +75,17 @@ def main(output: Path) -> None:
     matplotlib.use("agg")
     from matplotlib import pyplot as plt
 
+    from lapsus.mechanism import planes
+    from lapsus.mechanism.decoding import decoding_panel
+    from lapsus.mechanism.error_type import weights_panel
     from lapsus.paper import fig3
-    from lapsus.plots.mechanism import decoding_panel, kind_panel
     from lapsus.plots.style import style
-    from lapsus.study import planes
 
     with style():
         fig, axes = plt.subplots(1, 3, figsize=(6.9, 2.1), layout="constrained")
         fig3.alignment_over_time(axes[0], planes.with_bootstrap(shown, repeats=200))
         decoding_panel(axes[1], found.decoding)
-        kind_panel(axes[2], found.kind)
+        weights_panel(axes[2], found.error_type)
         fig.savefig(output, dpi=200)
     print(f"\nFigure in {output}")
 

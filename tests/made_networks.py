@@ -4,9 +4,9 @@ import numpy as np
 import torch
 from torch import nn
 
-from lapsus.analysis.swap_axis import Reports
 from lapsus.behaviour import BNS, ConstantSwap
 from lapsus.circular import embed, wrap
+from lapsus.mechanism.swap_axis import Reports
 from lapsus.networks.readout import orthonormal_rows
 from lapsus.tasks import IndexCued
 from lapsus.training.model import Model
@@ -90,8 +90,8 @@ def made(network: nn.Module, **task) -> Model:
 
 def nearest_counts(monkeypatch) -> None:
     """Responses of the networks above walk over the whole plane: the nearest item counts, and nothing is a guess."""
-    monkeypatch.setattr("lapsus.analysis.outcomes.scatter_of", lambda *_: 0.02)
-    monkeypatch.setattr("lapsus.analysis.outcomes.guess_of", lambda *_: 0.0)
+    monkeypatch.setattr("lapsus.mechanism.outcomes.scatter_of", lambda *_: 0.02)
+    monkeypatch.setattr("lapsus.mechanism.outcomes.guess_of", lambda *_: 0.0)
 
 
 class ForgetsUntilCue(_Written):

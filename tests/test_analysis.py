@@ -5,13 +5,14 @@ import pandas as pd
 import pytest
 import xarray as xr
 
-from lapsus.analysis import alignment, rings, trialwise
-from lapsus.analysis.activity import activity_dataset, behaviour, items, memory
-from lapsus.analysis.kind import kind_of_swaps, periodic_spline
-from lapsus.analysis.swap_axis import pairwise_cosine, roc_area, roc_curve
-from lapsus.analysis.synthetic import EPOCHS, planes, synthetic_population
 from lapsus.circular import embed, wrap
 from lapsus.errors import LapsusError
+from lapsus.mechanism import plane_alignment as alignment, ring_normals as rings, single_trials as trialwise
+from lapsus.mechanism.activity import activity_dataset, behaviour, items, memory
+from lapsus.mechanism.colour_code import periodic_spline
+from lapsus.mechanism.discriminants import pairwise_cosine, roc_area, roc_curve
+from lapsus.mechanism.error_type import classify_swaps
+from lapsus.mechanism.synthetic import EPOCHS, planes, synthetic_population
 from lapsus.paper.verdicts import criteria, judge
 
 TIME = np.array([-6, -5, -3, 0, 1])
@@ -226,7 +227,7 @@ def test_sigmoid_falls_where_curves_fall():
 
 def test_the_kind_does_not_depend_on_rotation_gain_or_order_of_units():
     data = synthetic_population("misselection", trials=800, noise=0.3, seed=2)
-    first, second = (kind_of_swaps(one, every=40, repeats=40) for one in (data, rotated(data)))
+    first, second = (classify_swaps(one, every=40, repeats=40) for one in (data, rotated(data)))
     assert first.decision == second.decision == "misselection"
     # The ridge and the floor of the noise do depend on the scale, so the numbers agree only closely.
     for name, weight in first.weights.items():
@@ -242,7 +243,7 @@ def test_swaps_in_name_only_are_no_kind():
         data = synthetic_population("misselection", **options).isel(time=slice(18, 34, 3))
         found = items(data)
         response = np.where(rng.random(300) < 0.2, found.distractor, found.target)
-        kind = kind_of_swaps(data.assign(response=("trial", response)), every=40, repeats=40)
+        kind = classify_swaps(data.assign(response=("trial", response)), every=40, repeats=40)
         said.append(kind.decision)
     assert sum(one not in ("no mark", "cannot tell") for one in said) <= 1 and said.count("no mark") > 10
 

@@ -6,21 +6,21 @@ import numpy as np
 import pytest
 from made_networks import cells
 
-from lapsus.analysis import commitment as commitment_analysis
-from lapsus.analysis.activity import NO_SWAPS, NO_SWAPS_IN_DATA, items, require_trials
-from lapsus.analysis.decoding import decoding
-from lapsus.analysis.kind import kind_of_swaps
-from lapsus.analysis.swap_axis import swap_axis
-from lapsus.analysis.synthetic import MECHANISMS, synthetic_population
-from lapsus.analysis.transplants import transplant_curves
 from lapsus.circular import wrap
 from lapsus.errors import LapsusError
+from lapsus.mechanism import commitment as commitment_analysis, summary
+from lapsus.mechanism.activity import NO_SWAPS, NO_SWAPS_IN_DATA, items, require_trials
+from lapsus.mechanism.decoding import decoding
+from lapsus.mechanism.error_type import classify_swaps
+from lapsus.mechanism.swap_axis import swap_axis
+from lapsus.mechanism.synthetic import MECHANISMS, synthetic_population
+from lapsus.mechanism.transplants import transplant_curves
 
 pytestmark = pytest.mark.filterwarnings("ignore:The torch reference runs")
 
 
 def _mechanism(**parts):
-    from lapsus.study.mechanism import Mechanism
+    from lapsus.mechanism.registry import Mechanism
 
     return Mechanism(**parts)
 
@@ -34,25 +34,23 @@ def _curve(shares):
 
 
 def test_words_say_when_and_do_not_overstate():
-    from lapsus.report.mechanism import answers, carried, decided
-
-    late = decided(_mechanism(commitment=_curve([0, 0, 0, 0.7, 1])))
+    late = _mechanism(commitment=_curve([0, 0, 0, 0.7, 1])).sentence("commitment")
     assert "after the cue" in late and "throws the dice" in late
-    early = decided(_mechanism(commitment=_curve([0.5, 0.6, 0.6, 0.8, 1])))
+    early = _mechanism(commitment=_curve([0.5, 0.6, 0.6, 0.8, 1])).sentence("commitment")
     assert "decided before the cue" in early and "dice" not in early
-    assert "cannot be said: no swap trials" in carried(_mechanism(left_out={"transplant": "no swap trials"}))
-    assert len(answers(_mechanism(left_out={}))) == 5
+    assert "cannot be said: no swap trials" in _mechanism(left_out={"transplant": "no swap trials"}).sentence(
+        "transplant"
+    )
+    assert len(_mechanism(left_out={"transplant": "no swap trials", "dynamics": "it is not known"}).sentences()) == 2
 
 
 @pytest.mark.parametrize("name", [*MECHANISMS, "cannot tell"])
 def test_words_name_the_kind_that_was_built_in(name):
-    from lapsus.report.mechanism import kind
-
     if name == "cannot tell":
         data = synthetic_population("misselection", trials=1000, after=0.0, cue_code=0.0)
     else:
         data = synthetic_population(name, trials=1000)
-    text = kind(_mechanism(kind=kind_of_swaps(data, every=30, repeats=60)))
+    text = _mechanism(error_type=classify_swaps(data, every=30, repeats=60)).sentence("error_type")
     said = {"cannot tell": "cannot be told", "late switch": "its swaps are late switches"}
     assert said.get(name, f"its swaps are {name}s") in text
     # Only of a late switch is it said that the cue was read, with its number; never that it was mistaken.
@@ -63,17 +61,16 @@ def test_words_name_the_kind_that_was_built_in(name):
 def test_words_do_not_call_a_colour_an_axis():
     from types import SimpleNamespace
 
-    from lapsus.report.mechanism import axis
-    from lapsus.study.geometry import Geometry
+    from lapsus.mechanism.swap_axis import Geometry
 
     def of(found, **parts):
         return _mechanism(swap_axis=Geometry(swap_axis(*found), [], np.zeros((1, 2)), np.zeros(1)), **parts)
 
-    assert "finds the colour" in axis(of(cells(0.0, 2.0)))
-    assert "one axis for all places" in axis(of(cells(2.0, 1.0)))
+    assert "finds the colour" in of(cells(0.0, 2.0)).sentence("swap_axis")
+    assert "one axis for all places" in of(cells(2.0, 1.0)).sentence("swap_axis")
     # A decoder that may use the colour tells swaps in the same memory: that is said, and by what.
     read = SimpleNamespace(at_response=0.98)
-    assert "(area 0.98) by the colour that is reported" in axis(of(cells(0.0, 2.0), decoding=read))
+    assert "(area 0.98) by the colour that is reported" in of(cells(0.0, 2.0), decoding=read).sentence("swap_axis")
 
 
 @pytest.mark.slow
@@ -81,34 +78,38 @@ def test_a_recording_is_asked_what_it_can_answer():
     import json
 
     from lapsus.evaluation.sample_sizes import QUICK
-    from lapsus.report.mechanism import answers
-    from lapsus.study import analyse
+    from lapsus.mechanism import analyse
 
     found = analyse(synthetic_population("misselection", trials=600), sizes=QUICK)
-    assert found.kind.decision == "misselection" and set(found.left_out) >= {"commitment", "transplant", "dynamics"}
+    assert found.error_type.decision == "misselection" and set(found.left_out) >= {
+        "commitment",
+        "transplant",
+        "dynamics",
+    }
     read = found.decoding
     assert (
         read.auc[-1] > 0.95 and abs(read.auc[read.times < -6].mean() - 0.5) < 0.1 and abs(read.null.mean() - 0.5) < 0.1
     )
-    assert "decoded" in answers(found)[0] and set(json.loads(json.dumps(found.to_dict()))) >= {"kind", "left_out"}
+    assert "decoded" in found.sentence("decoding")
+    assert set(json.loads(json.dumps(found.to_dict()))) >= {"error_type", "left_out"}
 
 
 @pytest.mark.slow
 def test_every_analysis_of_a_recording_is_made_or_left_out_with_a_reason():
     from lapsus.evaluation.sample_sizes import QUICK
-    from lapsus.study import analyse
-    from lapsus.study.mechanism import ALL
+    from lapsus.mechanism import analyse
+    from lapsus.mechanism.registry import QUESTIONS
 
     fixed = synthetic_population("misselection", trials=600)
     found = analyse(fixed, only=("alignment", "prediction", "pushes"), sizes=QUICK)
     assert found.alignment.trials == 600 and found.alignment.shuffled.shape[0] == 2 and found.prediction.swaps > 20
-    assert set(found.left_out) == {"pushes"} and found.kind is None and found.decoding is None
+    assert set(found.left_out) == {"pushes"} and found.error_type is None and found.decoding is None
     places = np.random.default_rng(0).uniform(-np.pi, np.pi, 600)
     moved = fixed.assign(probe_1=("trial", places), probe_2=("trial", wrap(places + 2)))
     seen = []
     found = analyse(moved, sizes=QUICK, progress=seen.append)
-    assert {name for name in ALL if getattr(found, name) is not None} | set(found.left_out) == set(ALL)
-    assert all("places" in found.left_out[name] for name in ("alignment", "prediction")) and "kind" in seen
+    assert {name for name in QUESTIONS if getattr(found, name) is not None} | set(found.left_out) == set(QUESTIONS)
+    assert all("places" in found.left_out[name] for name in ("alignment", "prediction")) and "error_type" in seen
     # With places that have a name: each distance is a curve.
     named = moved.assign(
         probe_1=("trial", 0 * places),
@@ -137,41 +138,43 @@ def _unmarked(seed=100):
 
 
 def test_nothing_is_said_that_a_held_out_decoder_contradicts():
-    from lapsus.report.mechanism import first_answer, kind
-    from lapsus.study.mechanism import table_row
 
     same, moved = (
-        _mechanism(kind=kind_of_swaps(data, every=30, repeats=60), decoding=decoding(data, every=12))
+        _mechanism(error_type=classify_swaps(data, every=30, repeats=60), decoding=decoding(data, every=12))
         for data in _unmarked()
     )
-    assert same.kind.decision == "no mark" and not same.contradicted and "look like correct ones" in kind(same)
-    assert abs(same.decoding.at_response - 0.5) < 0.1 and "no trace" in first_answer([same])
+    assert (
+        same.error_type.decision == "no mark"
+        and not same.contradicted
+        and "look like correct ones" in same.sentence("error_type")
+    )
+    assert abs(same.decoding.at_response - 0.5) < 0.1 and "no trace" in summary([same])
     # The regression on the three kinds sees nothing, the decoder does: the sentence must not be printed.
     assert moved.decoding.at_response > 0.9 and moved.decoding.before_cue < 0.6
-    assert moved.kind.decision == "no mark" and "kind" in moved.contradicted and moved.error is None
-    assert "look like correct ones" not in kind(moved) and "no trace" not in first_answer([moved])
-    assert table_row(same)["kind"] == "no mark" and table_row(moved)["kind"] == "not known"
+    assert moved.error_type.decision == "no mark" and "error_type" in moved.contradicted and moved.error is None
+    assert "look like correct ones" not in moved.sentence("error_type") and "no trace" not in summary([moved])
+    assert same.row()["error_type"] == "no mark" and moved.row()["error_type"] == "not known"
 
 
 def test_memory_before_the_cue_is_not_called_right_where_the_coming_swap_is_read_in_it():
     """The cue is misread, and a mark of that, in no direction in which colours are held, is there before it."""
-    from lapsus.report.mechanism import answers, first_answer
-    from lapsus.study import analyse
+
+    from lapsus.mechanism import analyse
 
     data = synthetic_population("misinterpretation", trials=1000)
     found, rng = items(data), np.random.default_rng(0)
     early = (data["time"] < -5).to_numpy()[None, :, None] & found.swap[:, None, None]
     mark = 2.0 * rng.standard_normal(data.sizes["unit"])
     marked = data.assign(activity=data["activity"].copy(data=data["activity"] + early * mark))
-    one = analyse(marked, only=("kind", "decoding"))
+    one = analyse(marked, only=("error_type", "decoding"))
     assert one.decoding.before_cue > 0.9 and one.error == "misinterpretation"
-    assert "area of 1.00 before the cue" in answers(one)[0]
-    said = first_answer([one])
+    assert "area of 1.00 before the cue" in one.sentence("decoding")
+    said = summary([one])
     assert "colours are in their places" in said and "Memory before the cue" not in said
 
 
 def test_the_first_answer_names_when_what_and_which():
-    from lapsus.report.mechanism import asked, first_answer, unasked
+    from lapsus.mechanism.registry import without_answer
 
     late, early = (_curve(shares) for shares in ([0, 0, 0, 0.7, 1], [0.5, 0.6, 0.6, 0.8, 1]))
     carried = transplant_curves(
@@ -181,21 +184,24 @@ def test_the_first_answer_names_when_what_and_which():
         np.ones(6),
     )
     kinds = {
-        name: kind_of_swaps(synthetic_population(name, trials=1000), every=30, repeats=60)
+        name: classify_swaps(synthetic_population(name, trials=1000), every=30, repeats=60)
         for name in ("misselection", "misbinding")
     }
-    one = _mechanism(commitment=late, transplant=carried, kind=kinds["misselection"])
-    said = first_answer([one])
-    assert "decided after the cue" in said and "response that is forming" in said and "wrong colour is selected" in said
-    assert "one network" in said and list(asked(one)) == ["when", "what", "kind"] and len(unasked(one)) == 1
-    other = _mechanism(commitment=early, transplant=carried, kind=kinds["misbinding"])
-    assert "before the cue" in first_answer([other]) and "change places" in first_answer([other])
-    both = first_answer([one, other])
+    one = _mechanism(commitment=late, transplant=carried, error_type=kinds["misselection"])
+    said = summary([one])
+    assert "decided after the cue" in said and "by the forming response" in said and "wrong colour is selected" in said
+    assert "one network" in said and [name for name, _ in one.answered] == ["commitment", "transplant", "error_type"]
+    assert len(without_answer(one)) == 1
+    other = _mechanism(commitment=early, transplant=carried, error_type=kinds["misbinding"])
+    assert "before the cue" in summary([other]) and "change places" in summary([other])
+    both = summary([one, other])
     assert "misselection, misbinding" in both and "when, relative to the cue" in both and "2 networks" in both
-    none = _mechanism(left_out={"commitment": "no swap trials: every outcome is the same", "kind": "no swap trials"})
-    assert first_answer([none]) == "This network makes no swaps to explain."
+    none = _mechanism(
+        left_out={"commitment": "no swap trials: every outcome is the same", "error_type": "no swap trials"}
+    )
+    assert summary([none]) == "This network makes no swaps to explain."
     none = _mechanism(left_out={"commitment": NO_SWAPS_IN_DATA})
-    assert first_answer([none]) == "This network makes no swaps to explain."
+    assert summary([none]) == "This network makes no swaps to explain."
     with pytest.raises(LapsusError, match=f"^{NO_SWAPS}$"):
         require_trials(0, 20, "swap trials")
 
@@ -204,15 +210,15 @@ def test_the_first_answer_names_when_what_and_which():
 def test_networks_that_cannot_tell_do_not_agree():
     from types import SimpleNamespace
 
-    from lapsus.study.checks import _agreement
+    from lapsus.report.check_list import _agreement
 
     def checks(*kinds):
         made = []
         for name in kinds:
             options = {"after": 0.0, "cue_code": 0.0} if name == "cannot tell" else {}
             data = synthetic_population("misselection" if options else name, trials=600, **options)
-            made.append(SimpleNamespace(mechanism=_mechanism(kind=kind_of_swaps(data, every=40, repeats=40))))
-        return {check.name: check.status for check in _agreement(made)}["Networks agree on the kind of error"]
+            made.append(SimpleNamespace(mechanism=_mechanism(error_type=classify_swaps(data, every=40, repeats=40))))
+        return {check.name: check.status for check in _agreement(made)}["Networks agree on the type of error"]
 
     assert checks("cannot tell", "cannot tell") == "not checked" == checks("cannot tell", "misselection")
     assert checks("misselection", "misselection") == "passed"
@@ -227,23 +233,23 @@ def test_analyse_command_prints_what_it_promises(tmp_path):
 
     from lapsus.cli import app
     from lapsus.evaluation.sample_sizes import QUICK
-    from lapsus.study.mechanism import analyse
+    from lapsus.mechanism.asking import analyse
     from lapsus.zoo import load
 
-    only = ("commitment", "transplant", "swap_axis", "kind", "dynamics")
+    only = ("commitment", "transplant", "swap_axis", "error_type", "dynamics")
     sizes = replace(QUICK, donors=48, single_trials=800)
     found = analyse(load("index-swap-10"), only=only, sizes=sizes).to_dict()
     assert set(found["commitment"]) >= {"times", "share", "low", "high", "half_time", "by_epoch"}
     assert set(found["transplant"]) >= {"times", "swap", "correct", "x_from_swap", "m_from_swap"}
     assert set(found["swap_axis"]) >= {"auc", "shared", "shared_null"}
-    assert set(found["kind"]) >= {"decision", "weights", "onset"}
+    assert set(found["error_type"]) >= {"decision", "weights", "onset"}
     assert set(found["dynamics"]) >= {"fixed_points", "manifold_dimension", "time_constants"}
     path = tmp_path / "recording.nc"
     synthetic_population(trials=400).to_netcdf(path, engine="h5netcdf")
     result = CliRunner().invoke(app, ["analyse", str(path), "--json", "-o", str(tmp_path / "out")])
     assert result.exit_code == 0, result.output
-    assert json.loads(result.stdout)["kind"]["decision"] == "misselection"
-    assert (tmp_path / "out" / "recording-when.png").exists() and (tmp_path / "out" / "mechanism.csv").exists()
+    assert json.loads(result.stdout)["error_type"]["decision"] == "misselection"
+    assert (tmp_path / "out" / "recording-decoding.png").exists() and (tmp_path / "out" / "mechanism.csv").exists()
 
 
 def test_analyse_goes_on_where_it_was_cut(tmp_path, monkeypatch):
@@ -285,16 +291,22 @@ def test_analyse_goes_on_where_it_was_cut(tmp_path, monkeypatch):
 
 def test_trials_part_where_a_held_out_decoder_can_tell_them_too():
     """The regression's onset alone may follow the odds of a display, which are there before the cue."""
-    from types import SimpleNamespace
+    from dataclasses import replace
 
-    from lapsus.report.mechanism import _parting
+    from lapsus.mechanism.decoding import Decoding
+    from lapsus.mechanism.error_type import _parting_sentence
 
     times = np.arange(-20.0, 41.0)
-    read = SimpleNamespace(times=times, auc=np.where(times < 12, 0.5, 0.95))
-    early, late = SimpleNamespace(onset=-6.0), SimpleNamespace(onset=15.0)
-    assert _parting(SimpleNamespace(kind=late, decoding=read)) == " They part from correct trials at step 15."
-    said = _parting(SimpleNamespace(kind=early, decoding=read))
-    assert "held-out decoder" in said and "step 12" in said and "-6" not in said
-    blind = SimpleNamespace(times=times, auc=np.full(len(times), 0.5))
-    assert _parting(SimpleNamespace(kind=early, decoding=blind)) == ""
-    assert "step -6" in _parting(SimpleNamespace(kind=early, decoding=None))
+    read = Decoding(times, np.where(times < 12, 0.5, 0.95), np.full(61, 0.5), -5.0, 50, 500, 0)
+    found = classify_swaps(synthetic_population("late switch", trials=600), every=60, repeats=20)
+    early, late = replace(found, onset=-6.0), replace(found, onset=15.0)
+
+    def said(answer, decoded):
+        return _parting_sentence(_mechanism(error_type=answer, decoding=decoded))
+
+    assert said(late, read) == " They part from correct trials at 0.75 s (15 steps)."
+    assert (
+        "held-out decoder" in said(early, read) and "(12 steps)" in said(early, read) and "-6" not in said(early, read)
+    )
+    assert said(early, replace(read, auc=np.full(61, 0.5))) == ""
+    assert "(-6 steps)" in said(early, None)

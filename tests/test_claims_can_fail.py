@@ -12,15 +12,15 @@ from made_networks import AlignedSwaps, ForgetsUntilCue, ResponseWalks, made, ne
 from synthetic_networks import SyntheticNetworks
 
 from lapsus import rng
-from lapsus.analysis.activity import activity_dataset
-from lapsus.analysis.synthetic import synthetic_population
 from lapsus.circular import embed
 from lapsus.errors import LapsusError
 from lapsus.evaluation.sample_sizes import QUICK_FIGURES
+from lapsus.mechanism import cue_grid as on_cues
+from lapsus.mechanism.activity import activity_dataset
+from lapsus.mechanism.synthetic import synthetic_population
 from lapsus.paper import appendix, claim_statistics, claims
 from lapsus.paper.roles import Networks
 from lapsus.paper.verdicts import criteria
-from lapsus.study import cues as on_cues
 from lapsus.zoo import load
 
 pytestmark = pytest.mark.filterwarnings("ignore:The torch reference runs")

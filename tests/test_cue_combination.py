@@ -18,8 +18,8 @@ from lapsus.behaviour.causal_inference import posterior
 from lapsus.diffusion import linear_schedule
 from lapsus.evaluation.sample_sizes import QUICK_FIGURES
 from lapsus.fitting.causal_inference import PARAMETERS, fit_causal_inference
+from lapsus.mechanism.cue_grid import modes_at_cues
 from lapsus.statistics.ks import bimodal, both_modes, ks_distance, ks_noise, ks_over_cues, mode_mass
-from lapsus.study.cues import modes_at_cues
 
 
 def _normal(x, mean, sd):

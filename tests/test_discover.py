@@ -17,12 +17,12 @@ from lapsus.errors import LapsusError
 from lapsus.evaluation.sample_sizes import QUICK
 from lapsus.fitting import fit as fit_trials
 from lapsus.fitting.network_target import fitted_behaviour
+from lapsus.mechanism.registry import Mechanism
 from lapsus.pipeline.folder import STAGES
 from lapsus.pipeline.stages import Interrupted, _default_folder
 from lapsus.report import words
+from lapsus.report.check_list import fit_checks, in_order, match_checks, network_checks
 from lapsus.report.words import Facts
-from lapsus.study.checks import fit_checks, in_order, match_checks, network_checks
-from lapsus.study.mechanism import Mechanism
 from lapsus.trials import Trials, read_trials
 from lapsus.trials.observer import make_observer, observer_f, observer_path
 

@@ -16,17 +16,17 @@ matplotlib.use("agg")
 
 from matplotlib import pyplot as plt
 
-from lapsus.analysis.activity import items
 from lapsus.circular import distance
 from lapsus.cli import app
 from lapsus.errors import LapsusError
 from lapsus.evaluation.sample_sizes import QUICK_FIGURES
+from lapsus.mechanism import designs
+from lapsus.mechanism.activity import items
 from lapsus.paper import claims, fig2, fig3, fig4, prediction, schematics
 from lapsus.paper.reproduce import _CLAIMS, _FIGURES, FIGURES, reproduce
 from lapsus.paper.roles import LABELS, Networks, role_of
 from lapsus.paper.verdicts import criteria
 from lapsus.plots.style import WHEEL, style
-from lapsus.study import designs
 
 
 @pytest.fixture(autouse=True)
@@ -173,7 +173,7 @@ def test_no_swap_trials_are_a_note_in_the_panel():
 
 @pytest.mark.slow
 def test_a_recording_is_drawn_over_the_networks():
-    from lapsus.analysis.synthetic import synthetic_population
+    from lapsus.mechanism.synthetic import synthetic_population
 
     fig = fig3.figure(SyntheticNetworks(("index-constant-10",)), synthetic_population(trials=600))
     assert any(

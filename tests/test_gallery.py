@@ -15,8 +15,8 @@ def test_a_row_a_network_with_its_picture_and_numbers():
     page = gallery_page(names, QUICK, 1, looked_at.append)
     assert looked_at == names[:3]  # cue combination has no items
     assert page.count('class="row"') == page.count("<img ") == 3
-    assert "never swaps" not in page.split("feature-optimal-40")[0] and "no swaps to commit to" in page
-    assert "half of the outcome fixed at step" in page and "Made by lapsus" in page and "http:" not in page
+    assert "never swaps" not in page.split("feature-optimal-40")[0] and "this network never swaps" in page
+    assert "half of the outcome fixed " in page and "Made by lapsus" in page and "http:" not in page
     assert page.index("Networks of the paper") < page.index("hold their memory")
 
 

@@ -13,9 +13,9 @@ from sweep_members import write_sweep
 from torture.child import run as fork
 from torture.made import cli
 
-from lapsus.analysis.activity import activity_dataset
 from lapsus.errors import LapsusError
 from lapsus.files import write_json
+from lapsus.mechanism.activity import activity_dataset
 from lapsus.sweep import Sweep, plan_sweep, read_sweep
 from lapsus.sweep.collected import collect
 from lapsus.sweep.holders import live
@@ -267,8 +267,8 @@ def recording():
     ],
 )
 def test_a_recording_that_is_none_is_a_sentence(recording, tmp_path, change):
-    from lapsus.analysis.activity import check_activity
     from lapsus.files import write_netcdf
+    from lapsus.mechanism.activity import check_activity
 
     check_activity(recording)
     write_netcdf(tmp_path / "a.nc", change(recording))

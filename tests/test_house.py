@@ -83,7 +83,7 @@ def test_imports_of_the_tree_as_it_is_go_down(monkeypatch):
     "where, line, message",
     [
         ("errors.py", "from lapsus import cli\n", "lapsus.errors -> lapsus.cli"),
-        ("rng.py", "def late():\n    from lapsus.study import planes\n", "lapsus.rng -> lapsus.study"),
+        ("rng.py", "def late():\n    from lapsus.mechanism import planes\n", "lapsus.rng -> lapsus.mechanism"),
         ("attic.py", "", "attic"),
     ],
 )
@@ -171,17 +171,17 @@ def test_no_module_imports_itself_by_a_detour():
         TopologicalSorter(imports).prepare()
 
 
-def test_only_study_joins_a_network_with_analysis():
-    """Above it, no function both simulates and calls an analysis: it takes what study found."""
+def test_only_mechanism_joins_a_network_with_a_statistic():
+    """Above it, no function both simulates and calls a statistic of activity: it takes what a question found."""
     joined = []
-    for room in layers()[layers().index("study") + 1 :]:
+    for room in layers()[layers().index("mechanism") + 1 :]:
         for path in sorted((PACKAGE / room).rglob("*.py")):
             tree = tree_of(path)
             imported = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
             analyses = {
                 name.asname or name.name
                 for node in imported
-                if (node.module or "").startswith("lapsus.analysis")
+                if (node.module or "").startswith("lapsus.mechanism")
                 for name in node.names
             }
             for function in (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)):

@@ -8,7 +8,7 @@ import pytest
 
 from lapsus.circular import wrap
 from lapsus.evaluation.match import compare
-from lapsus.study.checks import match_checks
+from lapsus.report.check_list import match_checks
 from lapsus.trials.observer import observer_f
 
 

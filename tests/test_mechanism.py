@@ -7,25 +7,40 @@ import xarray as xr
 from made_networks import MemoryDecides, ResponseWalks, cells, made, nearest_counts
 from scipy import stats
 
-from lapsus.analysis import commitment as commitment_analysis, dynamics as dynamics_analysis
-from lapsus.analysis.activity import items
-from lapsus.analysis.decoding import decoding
-from lapsus.analysis.kind import READABLE, kind_of_swaps, prediction_model, share_misread
-from lapsus.analysis.outcomes import guess_of, outcomes, responsibilities
-from lapsus.analysis.ring_fit import fit_ring, fit_ring_pair
-from lapsus.analysis.swap_axis import discriminant_scores, random_cosine, roc_area, swap_axis
-from lapsus.analysis.synthetic import MECHANISMS, synthetic_population
-from lapsus.analysis.transplants import push_effects
 from lapsus.circular import embed, wrap
 from lapsus.errors import LapsusError
+from lapsus.mechanism import commitment as commitment_analysis
+from lapsus.mechanism.activity import items
+from lapsus.mechanism.colour_code import prediction_model
+from lapsus.mechanism.commitment import commitment
+from lapsus.mechanism.decoding import decoding
+from lapsus.mechanism.discriminants import discriminant_scores, random_cosine, roc_area
+from lapsus.mechanism.dynamics import divergence
+from lapsus.mechanism.error_type import READABLE, classify_swaps, share_misread
+from lapsus.mechanism.outcomes import guess_of, outcomes, responsibilities
+from lapsus.mechanism.pushes import push_effects
+from lapsus.mechanism.registry import Mechanism
+from lapsus.mechanism.rings import fit_ring, fit_ring_pair
+from lapsus.mechanism.slow_points import (
+    Step,
+    distinct_points,
+    find_slow_points,
+    jacobian,
+    manifold_dimension,
+    slow_modes,
+    time_constants,
+)
+from lapsus.mechanism.swap_axis import swap_axis
+from lapsus.mechanism.synthetic import MECHANISMS, synthetic_population
+from lapsus.mechanism.transplants import transplants
 from lapsus.networks import DendriticTree, PointNeurons, TwoLayer
-from lapsus.report.mechanism import kind as said_of_kind
-from lapsus.study.commitment import commitment
-from lapsus.study.dynamics import Step, find_slow_points, jacobian
-from lapsus.study.mechanism import Mechanism
-from lapsus.study.transplants import transplants
 
 pytestmark = pytest.mark.filterwarnings("ignore:The torch reference runs")
+
+
+def _said(found):
+    return found.sentence("error_type")
+
 
 # --- Which trials are swaps ---
 
@@ -212,7 +227,7 @@ def test_rings_are_fitted_directly():
 
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_each_kind_is_recognised(name):
-    found = kind_of_swaps(synthetic_population(name, trials=1000, seed=1), every=12, repeats=100)
+    found = classify_swaps(synthetic_population(name, trials=1000, seed=1), every=12, repeats=100)
     assert found.decision == name
     looks_like = "misinterpretation" if name == "late switch" else name
     for kind, (value, low, high) in found.weights.items():
@@ -236,10 +251,10 @@ def test_a_cue_that_memory_does_not_hold_decides_nothing():
     empty = (data["time"] >= -5) & (data["time"] < 18)
     noise = 0.5 * np.random.default_rng(3).standard_normal(data["activity"].shape)
     blank = data.assign(activity=data["activity"].where(~empty, data["activity"].copy(data=noise)))
-    found = kind_of_swaps(blank, every=30, repeats=60)
+    found = classify_swaps(blank, every=30, repeats=60)
     assert found.misread_error > READABLE and found.cue_read is None and found.late and found.decision == "cannot tell"
-    assert "whether it was read as it was given cannot be said" in said_of_kind(Mechanism(kind=found))
-    weak = kind_of_swaps(synthetic_population("late switch", trials=1500, noise=2.0), every=60, repeats=60)
+    assert "whether it was read as it was given cannot be said" in _said(Mechanism(error_type=found))
+    weak = classify_swaps(synthetic_population("late switch", trials=1500, noise=2.0), every=60, repeats=60)
     assert 0.02 < weak.misread_error < READABLE and abs(weak.misread[0]) < 0.15 and weak.decision == "late switch"
 
 
@@ -253,21 +268,17 @@ def _mixed(one, other, share, **options):
 
 @pytest.mark.slow
 def test_swaps_of_two_kinds_are_not_called_one():
-    both = kind_of_swaps(_mixed("misbinding", "late switch", 0.4), every=30, repeats=60)
+    both = classify_swaps(_mixed("misbinding", "late switch", 0.4), every=30, repeats=60)
     assert (
-        both.decision == "cannot tell"
-        and both.partly_misbound
-        and "more than one" in said_of_kind(Mechanism(kind=both))
+        both.decision == "cannot tell" and both.partly_misbound and "more than one" in _said(Mechanism(error_type=both))
     )
-    some = kind_of_swaps(_mixed("misinterpretation", "late switch", 0.35), every=30, repeats=60)
-    said = said_of_kind(Mechanism(kind=some))
+    some = classify_swaps(_mixed("misinterpretation", "late switch", 0.35), every=30, repeats=60)
+    said = _said(Mechanism(error_type=some))
     assert some.decision == "late switch" and some.begun and some.misread[0] == pytest.approx(0.35, abs=0.12)
     assert "most of its swaps are late switches" in said and "part of the way is there when the cue ends" in said
-    none = kind_of_swaps(_mixed("late switch", "late switch", 0.5), every=30, repeats=60)
+    none = classify_swaps(_mixed("late switch", "late switch", 0.5), every=30, repeats=60)
     assert (
-        none.decision == "late switch"
-        and not none.begun
-        and "part of the way" not in said_of_kind(Mechanism(kind=none))
+        none.decision == "late switch" and not none.begun and "part of the way" not in _said(Mechanism(error_type=none))
     )
 
 
@@ -275,7 +286,7 @@ def test_a_cue_held_at_its_offset_speaks_against_a_misread_one():
     """Memory that holds the cue that was given for five steps and then that of the other one: no misinterpretation."""
     given, other = (synthetic_population(name, trials=1200, seed=5) for name in ("late switch", "misinterpretation"))
     shown = given["activity"].where((given["time"] < 5), other["activity"])
-    found = kind_of_swaps(given.assign(activity=shown), every=30, repeats=60)
+    found = classify_swaps(given.assign(activity=shown), every=30, repeats=60)
     assert found.decision == "late switch" and found.at_offset[2] < 0.2
 
 
@@ -283,7 +294,7 @@ def test_the_clock_of_a_recording_does_not_matter():
     """Cue offset comes from the epochs: a clock that begins at 0 gives the same answer."""
     data = synthetic_population("late switch", trials=800)
     moved = data.assign_coords(time=data["time"] + 100)
-    first, second = (kind_of_swaps(one, every=30, repeats=40) for one in (data, moved))
+    first, second = (classify_swaps(one, every=30, repeats=40) for one in (data, moved))
     assert first.decision == second.decision == "late switch" and first.at_offset == second.at_offset
 
 
@@ -296,12 +307,12 @@ def test_the_share_of_misread_cues_is_corrected_for_the_decoder():
 
 def test_kinds_that_predict_the_same_cannot_be_told_apart():
     """Roles are held alike at both places and the cue leaves no trace: exchanging colours is exchanging cues."""
-    found = kind_of_swaps(
+    found = classify_swaps(
         synthetic_population("misselection", trials=1000, after=0.0, cue_code=0.0), every=30, repeats=100
     )
     assert found.decision == "cannot tell"
     assert (found.needed is None or found.needed > found.swaps) and found.total[1] > 0.8
-    clear = kind_of_swaps(synthetic_population("misselection", trials=1000), every=30, repeats=100)
+    clear = classify_swaps(synthetic_population("misselection", trials=1000), every=30, repeats=100)
     assert clear.needed < clear.swaps and clear.apart > 3 * found.apart
 
 
@@ -310,13 +321,13 @@ def test_swaps_that_leave_no_mark_are_called_that():
     found = items(data)
     swap = np.random.default_rng(0).random(1200) < 0.2
     response = np.where(swap, found.distractor, found.target) + 0.1 * np.random.default_rng(1).standard_normal(1200)
-    kind = kind_of_swaps(data.assign(response=("trial", wrap(response))), every=30, repeats=100)
+    kind = classify_swaps(data.assign(response=("trial", wrap(response))), every=30, repeats=100)
     assert kind.decision == "no mark" and np.isnan(kind.onset) and abs(kind.total[0]) < 0.1
 
 
 def test_kind_needs_swaps():
     with pytest.raises(LapsusError, match="no swap trials"):
-        kind_of_swaps(synthetic_population(trials=400, swap_probability=0.0))
+        classify_swaps(synthetic_population(trials=400, swap_probability=0.0))
 
 
 # --- What dynamics ---
@@ -331,14 +342,14 @@ def test_bistable_switch_has_three_fixed_points():
     step = lambda r: 0.9 * r + 0.1 * torch.tanh(gain * r)
     points, speed = find_slow_points(step, _starts())
     found = points[:, speed < 1e-8].T.numpy()
-    kept = found[dynamics_analysis.distinct_points(found, 1e-3)]
+    kept = found[distinct_points(found, 1e-3)]
     np.testing.assert_allclose(np.sort(kept[:, 0]), [-0.957504, 0, 0.957504], atol=1e-5)
     at = jacobian(step, torch.tensor(kept.T)).numpy()
     middle = np.abs(kept[:, 0]).argmin()
     # At 0 the first direction grows by 0.9 + 0.1 × 2 a step; the others decay by 0.9.
-    assert np.isinf(dynamics_analysis.time_constants(at)[middle, 0])
-    np.testing.assert_allclose(dynamics_analysis.time_constants(at)[middle, 1:], -1 / np.log(0.9), rtol=1e-6)
-    assert dynamics_analysis.manifold_dimension(found) == 0
+    assert np.isinf(time_constants(at)[middle, 0])
+    np.testing.assert_allclose(time_constants(at)[middle, 1:], -1 / np.log(0.9), rtol=1e-6)
+    assert manifold_dimension(found) == 0
 
 
 def test_line_attractor_has_one_slow_direction():
@@ -346,8 +357,8 @@ def test_line_attractor_has_one_slow_direction():
     step = lambda r: decay * r
     points, speed = find_slow_points(step, _starts())
     assert (speed < 1e-8).all() and points[1:].abs().max() < 1e-6
-    assert dynamics_analysis.manifold_dimension(points.T.numpy()) == pytest.approx(1, abs=0.15)
-    assert (dynamics_analysis.slow_modes(jacobian(step, points).numpy(), 15) == 1).all()
+    assert manifold_dimension(points.T.numpy()) == pytest.approx(1, abs=0.15)
+    assert (slow_modes(jacobian(step, points).numpy(), 15) == 1).all()
 
 
 def test_ring_attractor_is_a_ring():
@@ -358,8 +369,8 @@ def test_ring_attractor_is_a_ring():
     points, speed = find_slow_points(step, _starts(400))
     on = points[:, (speed < 1e-8) & (points[:2].norm(dim=0) > 0.5)]
     np.testing.assert_allclose(on[:2].norm(dim=0), 1, atol=1e-5)
-    assert dynamics_analysis.manifold_dimension(on.T.numpy()) == pytest.approx(1, abs=0.15)
-    constants = dynamics_analysis.time_constants(jacobian(step, on).numpy())
+    assert manifold_dimension(on.T.numpy()) == pytest.approx(1, abs=0.15)
+    constants = time_constants(jacobian(step, on).numpy())
     assert (constants[:, 0] > 1e5).all()
     np.testing.assert_allclose(constants[:, 1], -1 / np.log(0.9), rtol=1e-3)
 
@@ -369,7 +380,7 @@ def test_divergence_of_linear_maps_is_known():
     steps, trials = 10, 4
     J = np.tile(np.diag([1.1, 0.5, 0.5]), (trials, steps, 1, 1))
     read = np.tile([1.0, 0.0, 0.0], (trials, 1))
-    found = dynamics_analysis.divergence(J, np.ones(steps), read, np.arange(steps + 1))
+    found = divergence(J, np.ones(steps), read, np.arange(steps + 1))
     np.testing.assert_allclose(found.growth[:-1], np.log(1.1))
     np.testing.assert_allclose(found.exponent[:-1], np.log(1.1))
     added = 1.1 ** (2 * np.arange(steps - 1, -1, -1))
@@ -424,11 +435,11 @@ def test_the_kind_does_not_take_the_display_for_a_mark_of_the_coming_swap(monkey
     toward = code.exchanged(found.report) - code.nominal(found.report)
     held = data["activity"] + 0.8 * (close[:, None] * toward)[:, None] * (data["time"] < -5).to_numpy()[:, None]
     data = data.assign(response=("trial", response), activity=data["activity"].copy(data=held))
-    kind = kind_of_swaps(data, every=12, repeats=100)
+    kind = classify_swaps(data, every=12, repeats=100)
     before = kind.times < -5
     lean = (kind.over_time["misbinding"] - kind.over_time_correct["misbinding"])[before]
     assert np.isnan(kind.onset) and np.abs(lean).max() < 0.06 and kind.decision == "no mark"
     # With the conjunctions left in, the same trials would be taken for misbound ones.
-    monkeypatch.setattr("lapsus.analysis.kind.without_conjunctions", lambda m, given, known: m)
-    kind = kind_of_swaps(data, every=12, repeats=100)
+    monkeypatch.setattr("lapsus.mechanism.error_type.without_conjunctions", lambda m, given, known: m)
+    kind = classify_swaps(data, every=12, repeats=100)
     assert (kind.over_time["misbinding"] - kind.over_time_correct["misbinding"])[before][-1] > 0.2

@@ -8,8 +8,8 @@ import pytest
 from scipy.spatial import procrustes
 
 from lapsus import LapsusError
-from lapsus.analysis.dynamical_distance import dynamical_distances
-from lapsus.analysis.procrustes import compare_groups, distance_matrix, procrustes_distance, shuffled_distance
+from lapsus.mechanism.dynamical_distance import dynamical_distances
+from lapsus.mechanism.procrustes import compare_groups, distance_matrix, procrustes_distance, shuffled_distance
 
 RNG = np.random.default_rng(0)
 

@@ -18,7 +18,7 @@ from lapsus.pipeline.reports import write_report
 from lapsus.plots.panels import _dark
 from lapsus.report.discovery import _data, _paragraphs
 from lapsus.report.parts import script_json, shortened
-from lapsus.report.terms import TERMS, by_first_use
+from lapsus.report.terms import by_first_use, glossary
 from lapsus.training import Experiment, train
 from lapsus.trials import Trials
 from lapsus.zoo import Run
@@ -169,9 +169,9 @@ def test_a_summary_breaks_between_sentences_and_not_within_columns():
 
 
 def test_a_word_is_defined_where_it_is_first_used():
-    said = {"found": "Half is fixed at step 20.", "kind": "x carries it, its swaps are misselections.", "end": "x, m"}
+    said = {"found": "Half is fixed at step 20.", "type": "x carries it, its swaps are misselections.", "end": "x, m"}
     names = {place: [term.name for term in terms] for place, terms in by_first_use(said).items()}
-    assert names == {"found": [], "kind": ["misselection", "x and m"], "end": []}
+    assert names == {"found": [], "type": ["x and m", "misselection"], "end": []}
 
 
 @pytest.mark.slow
@@ -179,7 +179,7 @@ def test_every_word_of_the_page_is_defined_once(page):
     defined = re.findall(r"<dt>([^<]+)</dt>", page)
     assert sorted(defined) == sorted(set(defined))
     words = _words_of(page)
-    for term in TERMS:
+    for term in glossary():
         assert (term.name in defined) == term.used_in(words), term.name
 
 

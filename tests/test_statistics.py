@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from lapsus.analysis import modes
 from lapsus.circular import embed, wrap
+from lapsus.mechanism import modes
 from lapsus.statistics import intervals, swaps
 
 

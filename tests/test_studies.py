@@ -18,10 +18,10 @@ from lapsus.circular import distance
 from lapsus.evaluation.sample_sizes import QUICK_FIGURES, Sizes
 from lapsus.evaluation.simulation import simulate
 from lapsus.files import remove
+from lapsus.mechanism.asking import analyse
 from lapsus.paper import claims
 from lapsus.paper.recorded import recorded, statistic_digest
 from lapsus.paper.roles import Networks, finished_runs
-from lapsus.study.mechanism import analyse
 from lapsus.sweep import Sweep, plan_sweep, read_sweep
 from lapsus.sweep.collected import collect, sweep_claims
 from lapsus.sweep.member import run_member

@@ -9,8 +9,8 @@ import torch
 from lapsus import circular, rng
 from lapsus.behaviour import BNS, ConstantSwap, NoSwap, SmoothSwap
 from lapsus.evaluation.verdict import LIMITS, verdict
-from lapsus.study.checks import network_checks
-from lapsus.study.mechanism import Mechanism
+from lapsus.mechanism.registry import Mechanism
+from lapsus.report.check_list import network_checks
 from lapsus.tasks import FeatureCued
 from lapsus.zoo.shipped import shipped
 

@@ -12,13 +12,13 @@ import sys
 import numpy as np
 import torch
 
-from lapsus.analysis.activity import cue_onset, memory, two_items
-from lapsus.analysis.kind import error_equations
-from lapsus.analysis.outcomes import outcomes
 from lapsus.evaluation.simulation import simulate
+from lapsus.mechanism.activity import cue_onset, memory, two_items
+from lapsus.mechanism.asking import swaps_most_at
+from lapsus.mechanism.error_type import error_equations
+from lapsus.mechanism.outcomes import outcomes
+from lapsus.mechanism.replay import probe_conditions
 from lapsus.statistics.intervals import limits
-from lapsus.study.mechanism import swaps_most_at
-from lapsus.study.replay import probe_conditions
 from lapsus.tasks import FeatureCued
 from lapsus.zoo import load
 

@@ -19,7 +19,7 @@ from ensemble_figures import DEGREES, alignment_figure, claims_figure, plain
 from scipy import stats
 from tables import STUDIES, markdown, put, threshold, verdict
 
-from lapsus.analysis.procrustes import compare_groups
+from lapsus.mechanism.procrustes import compare_groups
 from lapsus.paper.recorded import recorded
 from lapsus.paper.roles import LABELS
 from lapsus.paper.verdicts import by_seed, criteria, judge_networks

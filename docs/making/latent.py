@@ -8,9 +8,9 @@ matplotlib.use("agg")
 
 from matplotlib import pyplot as plt
 
-from lapsus.plots.mechanism import commitment_panel
+from lapsus.mechanism import analyse
+from lapsus.mechanism.commitment import commitment_panel
 from lapsus.plots.style import TEXT_WIDTH, style
-from lapsus.study import analyse
 from lapsus.zoo import load
 
 PANELS = {

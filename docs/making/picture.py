@@ -7,11 +7,11 @@ import numpy as np
 from matplotlib import pyplot as plt
 
 from lapsus.evaluation import evaluate
+from lapsus.mechanism import analyse
+from lapsus.mechanism.commitment import commitment_panel
+from lapsus.mechanism.example_trials import example_trials
 from lapsus.plots.axes import cloud
-from lapsus.plots.mechanism import commitment_panel
 from lapsus.plots.style import BLUE, PAGE_POINTS, VERMILION, legend_above, style
-from lapsus.study import analyse
-from lapsus.study.shown import shown_trials
 from lapsus.zoo import load
 
 NETWORK = "feature-smooth-2"
@@ -26,7 +26,7 @@ def main(path: Path) -> None:
     matplotlib.rcParams["svg.hashsalt"] = "lapsus"
     with style(PAGE_POINTS):
         figure, axes = plt.subplots(1, 3, figsize=(8, 2.9), layout="constrained", width_ratios=(1, 1.3, 1.3))
-        cloud(axes[0], shown_trials(model, found.probe_distance)["cloud_near"], limit=3.6)
+        cloud(axes[0], example_trials(model, found.probe_distance)["cloud_near"], limit=3.6)
         axes[0].spines[:].set_visible(False)
         axes[0].set_title("Responses to one display:\ncued colour ○, the other □")
         x = np.degrees([point["distance"] for point in curve])

@@ -14,8 +14,8 @@ from ensembles import DOCS, PAGE, table
 from matplotlib import pyplot as plt
 from tables import markdown, put
 
-from lapsus.analysis.synthetic import MECHANISMS
 from lapsus.files import write_figure
+from lapsus.mechanism.synthetic import MECHANISMS
 from lapsus.plots.style import TEXT_WIDTH, letter, style
 
 NONE = ("cannot tell", "no answer")

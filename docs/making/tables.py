@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from lapsus.analysis.synthetic import MECHANISMS
+from lapsus.mechanism.synthetic import MECHANISMS
 from lapsus.paper.claims import CLAIMS
 from lapsus.paper.recorded import recorded
 from lapsus.paper.verdicts import Claim, count, criteria, judge_networks, not_computed

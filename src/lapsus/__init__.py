@@ -3,7 +3,7 @@
 fit(trials)            a behaviour model from a trial table
 train, Run, load       networks that answer like the behaviour model
 simulate, evaluate     their activity, and how close they come
-analysis, paper        the mechanism
+mechanism, paper       the mechanism
 """
 
 import ast

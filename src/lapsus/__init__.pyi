@@ -2,7 +2,6 @@
 name when it is first asked for."""
 
 from lapsus import (
-    analysis as analysis,
     behaviour as behaviour,
     circular as circular,
     diffusion as diffusion,
@@ -10,6 +9,7 @@ from lapsus import (
     engine as engine,
     evaluation as evaluation,
     fitting as fitting,
+    mechanism as mechanism,
     networks as networks,
     paper as paper,
     pipeline as pipeline,
@@ -17,7 +17,6 @@ from lapsus import (
     report as report,
     rng as rng,
     statistics as statistics,
-    study as study,
     sweep as sweep,
     tasks as tasks,
     training as training,
@@ -42,11 +41,11 @@ from lapsus.evaluation.verdict import Verdict as Verdict, verdict as verdict
 from lapsus.fitting import Fit as Fit, fit as fit
 from lapsus.fitting.causal_inference import fit_causal_inference as fit_causal_inference
 from lapsus.fitting.examine import Examination as Examination, examine as examine
+from lapsus.mechanism import analyse as analyse
 from lapsus.networks import DendriticTree as DendriticTree, PointNeurons as PointNeurons, TwoLayer as TwoLayer
 from lapsus.pipeline import Discovery as Discovery, discover as discover
 from lapsus.pipeline.reports import write_report as write_report
 from lapsus.protocols import Behaviour as Behaviour, Network as Network, Objective as Objective, Task as Task
-from lapsus.study import analyse as analyse
 from lapsus.tasks import (
     AttendedIndexCued as AttendedIndexCued,
     CueCombination as CueCombination,

@@ -136,8 +136,8 @@ def _no_hashes(folder: Path) -> None:
 
 
 def _activity(folder: Path) -> object:
-    from lapsus.analysis.activity import items
     from lapsus.files import read_netcdf
+    from lapsus.mechanism.activity import items
 
     dataset = read_netcdf(folder / "activity.nc")
     items(dataset)

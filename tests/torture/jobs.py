@@ -394,10 +394,10 @@ def _analyse(folder: Path):
         from unittest import mock
 
         from lapsus.evaluation.sample_sizes import QUICK
-        from lapsus.study import mechanism
+        from lapsus.mechanism import asking
 
-        quick = mechanism.analyse.__kwdefaults__ | {"sizes": QUICK}
-        with mock.patch.object(mechanism.analyse, "__kwdefaults__", quick):
+        quick = asking.analyse.__kwdefaults__ | {"sizes": QUICK}
+        with mock.patch.object(asking.analyse, "__kwdefaults__", quick):
             cli("analyse", folder / "run", "-o", folder / "answers")()
 
     return work

@@ -25,7 +25,7 @@ def command(
     ] = False,
     output: Annotated[
         Path | None,
-        typer.Option("-o", "--output", help="Folder for mechanism.csv, NAME.json and the five pictures of each."),
+        typer.Option("-o", "--output", help="Folder for mechanism.csv, NAME.json and a picture of each answer."),
     ] = None,
     again: Annotated[
         bool, typer.Option("--again", help="Ask networks anew whose answers are in the folder already.")
@@ -41,8 +41,8 @@ def command(
 
     from lapsus.errors import LapsusError
     from lapsus.files import make_folder, write_text
+    from lapsus.mechanism.asking import swapping_networks
     from lapsus.report.analyses import TABLE, answers_of, check_asked
-    from lapsus.study.mechanism import swapping_networks
 
     names = [*(source or ()), *(swapping_networks() if swapping else ())]
     if not names:

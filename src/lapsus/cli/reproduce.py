@@ -158,8 +158,8 @@ def _stopped(done: list[str], wanted: list[str], folder: Path | None, values: Pa
 
 
 def _open(path: Path) -> "xr.Dataset":
-    from lapsus.analysis.activity import check_activity
     from lapsus.files import read_netcdf
+    from lapsus.mechanism.activity import check_activity
 
     dataset = read_netcdf(path)
     check_activity(dataset)

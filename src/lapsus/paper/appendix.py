@@ -8,19 +8,19 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from lapsus.analysis.activity import NO_SWAPS
-from lapsus.analysis.alignment import SigmoidFit, sigmoid, sigmoid_against_flat, sigmoid_bootstrap
-from lapsus.analysis.rings import cyclic_alignment
 from lapsus.behaviour import BNS
 from lapsus.errors import LapsusError
+from lapsus.mechanism import responses
+from lapsus.mechanism.activity import NO_SWAPS
+from lapsus.mechanism.designs import pair
+from lapsus.mechanism.plane_alignment import SigmoidFit, sigmoid, sigmoid_against_flat, sigmoid_bootstrap
+from lapsus.mechanism.ring_normals import cyclic_alignment
 from lapsus.paper.fig2 import cloud
 from lapsus.paper.fig3 import FEATURE_NETWORKS, alignment_by_distance, feature_alignment
 from lapsus.paper.fig4 import normals
 from lapsus.paper.roles import LABELS, Networks
 from lapsus.plots.style import COLUMN_WIDTH, GREY, TEXT_WIDTH, colour_of, mark_epochs, panel, style, wheel
 from lapsus.statistics.intervals import limits
-from lapsus.study import responses
-from lapsus.study.designs import pair
 
 __all__ = [
     "averaging_by_condition",

@@ -6,17 +6,17 @@ import numpy as np
 import xarray as xr
 from scipy import stats
 
-from lapsus.analysis.activity import NO_SWAPS, cue_onset
-from lapsus.analysis.alignment import pre_and_post_cue
-from lapsus.analysis.swap_axis import random_cosine
 from lapsus.circular import distance
 from lapsus.errors import LapsusError
+from lapsus.mechanism import responses
+from lapsus.mechanism.activity import NO_SWAPS, cue_onset
+from lapsus.mechanism.commitment import commitment
+from lapsus.mechanism.discriminants import random_cosine
+from lapsus.mechanism.plane_alignment import pre_and_post_cue
+from lapsus.mechanism.pushes import pushes
 from lapsus.paper import appendix, fig2, fig3, fig4, prediction
 from lapsus.paper.roles import Networks
 from lapsus.statistics.intervals import Interval, limits, rate_interval, resampled_interval
-from lapsus.study import responses
-from lapsus.study.commitment import commitment
-from lapsus.study.transplants import pushes
 
 
 def _quantiles(value: float, drawn: np.ndarray) -> Interval:

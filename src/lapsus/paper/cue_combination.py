@@ -16,11 +16,11 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Circle, Rectangle
 
 from lapsus.behaviour import CausalInference
+from lapsus.mechanism import cue_grid as study
 from lapsus.paper.roles import Networks
 from lapsus.paper.schematics import arrow, blank
 from lapsus.plots.style import GREEN, ORANGE, PURPLE, SKY, TEXT_WIDTH, VERMILION, letter, panel, style
 from lapsus.statistics.intervals import Interval, rate_interval, resampled_interval
-from lapsus.study import cues as study
 from lapsus.tasks import CueCombination
 
 __all__ = [

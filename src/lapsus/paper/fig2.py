@@ -10,12 +10,12 @@ from matplotlib.figure import Figure
 
 from lapsus.errors import LapsusError
 from lapsus.fitting import fit
+from lapsus.mechanism import responses
+from lapsus.mechanism.designs import MARGIN, pair
 from lapsus.paper.roles import LABELS, Networks
 from lapsus.plots.axes import cloud
 from lapsus.plots.style import TEXT_WIDTH, colour_of, letter, note, panel, style, wheel_key
 from lapsus.statistics.intervals import proportion_interval
-from lapsus.study import responses
-from lapsus.study.designs import MARGIN, pair
 
 __all__ = ["ablations", "figure", "fitted_swap_function", "swap_curves", "swap_function", "tables"]
 

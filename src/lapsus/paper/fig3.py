@@ -9,12 +9,12 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from lapsus.analysis.activity import cue_onset
 from lapsus.errors import LapsusError
+from lapsus.mechanism import planes
+from lapsus.mechanism.activity import cue_onset
 from lapsus.paper.roles import LABELS, Networks
 from lapsus.plots.style import COLOURS, TEXT_WIDTH, colour_of, letter, mark_epochs, note, panel, style, wheel, wheel_key
 from lapsus.statistics.intervals import limits
-from lapsus.study import planes
 
 __all__ = [
     "alignment_by_distance",

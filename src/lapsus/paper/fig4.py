@@ -8,17 +8,22 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from lapsus.analysis.activity import NO_SWAPS
-from lapsus.analysis.kind import Kind
-from lapsus.analysis.rings import RingProjection, random_alignment
-from lapsus.analysis.swap_axis import pairwise_cosine, roc_area, roc_curve
 from lapsus.errors import LapsusError
+from lapsus.mechanism.activity import NO_SWAPS
+from lapsus.mechanism.discriminants import pairwise_cosine, roc_area, roc_curve
+from lapsus.mechanism.error_type import ErrorType, classify_trials, weights_panel
+from lapsus.mechanism.ring_normals import (
+    FIXED,
+    Normals,
+    RingProjection,
+    axis_areas as areas_along_axis,
+    normals as ring_normals,
+    projected_rings,
+    random_alignment,
+)
 from lapsus.paper.roles import LABELS, Networks
 from lapsus.paper.schematics import error_schematic
-from lapsus.plots.mechanism import kind_panel
 from lapsus.plots.style import CORRECT, GREY, SWAP, TEXT_WIDTH, letter, note, panel, style, wheel, wheel_key
-from lapsus.study.mechanism import kind_of_trials
-from lapsus.study.rings import FIXED, Normals, axis_areas as areas_along_axis, normals as ring_normals, projected_rings
 
 __all__ = [
     "axis_areas",
@@ -40,9 +45,9 @@ CONFIGURATIONS = {"close, 45°": (0.0, np.pi / 4), "far, 180°": (0.0, np.pi)}
 
 
 @lru_cache(maxsize=4)
-def kinds(networks: Networks) -> Kind:
+def kinds(networks: Networks) -> ErrorType:
     """Weights of the three errors' predictions in single trials, each of its own condition."""
-    return kind_of_trials(networks.of(DECODED), networks.sizes.decoded_trials)
+    return classify_trials(networks.of(DECODED), networks.sizes.decoded_trials)
 
 
 @lru_cache(maxsize=8)
@@ -180,7 +185,7 @@ def roc_panel(ax: Axes, scores: np.ndarray, swap: np.ndarray, areas: np.ndarray)
 def _kinds(ax: Axes, networks: Networks) -> Axes:
     found = kinds(networks)
     ax.set_title(f"{found.decision} (predictions {found.angle:.0f}° apart, {found.swaps:,} swaps)", fontsize=6, pad=9)
-    return kind_panel(ax, found)
+    return weights_panel(ax, found)
 
 
 def _histogram(ax: Axes, networks: Networks) -> Axes:

@@ -8,9 +8,9 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from lapsus.analysis.alignment import pre_and_post_cue
 from lapsus.errors import LapsusError
 from lapsus.evaluation.delays import DELAYS, evaluate_delays, growth, norm_course
+from lapsus.mechanism.plane_alignment import pre_and_post_cue
 from lapsus.paper.fig3 import FEATURE_NETWORKS, INDEX_NETWORKS, feature_alignment, index_alignment
 from lapsus.paper.roles import LABELS, Networks
 from lapsus.plots.style import TEXT_WIDTH, colour_of, letter, note, panel, style

@@ -7,11 +7,11 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from lapsus.analysis.trialwise import AlignmentTest, swap_rate_by_alignment
 from lapsus.errors import LapsusError
+from lapsus.mechanism import single_trials
+from lapsus.mechanism.single_trials import AlignmentTest, swap_rate_by_alignment
 from lapsus.paper.roles import LABELS, Networks
 from lapsus.plots.style import TEXT_WIDTH, panel, style
-from lapsus.study import planes
 
 __all__ = ["alignment_and_swaps", "figure", "prediction_panel", "tables"]
 
@@ -23,8 +23,8 @@ def alignment_and_swaps(networks: Networks, role: str) -> tuple[pd.DataFrame, Al
     """Trial-wise alignment of simulated trials, and the regression of swaps on it."""
     sizes = networks.sizes
     if role.startswith("index"):
-        return planes.alignment_and_swaps(networks.of(role), None, 1, 8 * sizes.prediction_trials)
-    return planes.alignment_and_swaps(
+        return single_trials.alignment_and_swaps(networks.of(role), None, 1, 8 * sizes.prediction_trials)
+    return single_trials.alignment_and_swaps(
         networks.of(role), sizes.degrees, sizes.prediction_rotations, sizes.prediction_trials
     )
 

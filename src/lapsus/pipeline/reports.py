@@ -9,10 +9,10 @@ from lapsus.evaluation.sample_sizes import FULL, Sizes
 from lapsus.files import understood, write_text
 from lapsus.pipeline.folder import Folder
 from lapsus.pipeline.result import Discovery
+from lapsus.report.findings import study_network
 from lapsus.report.networks import networks_page
 from lapsus.report.page import page_place
 from lapsus.report.parts import shortened
-from lapsus.study.findings import study_network
 from lapsus.zoo import open_network
 
 __all__ = ["write_report"]

@@ -24,12 +24,12 @@ from lapsus.files import (
 )
 from lapsus.fitting import Fit
 from lapsus.fitting.network_target import fitted_behaviour
+from lapsus.mechanism.registry import Mechanism, by_default
 from lapsus.pipeline.folder import STAGES, Folder
 from lapsus.report import DiscoveryContent, discovery_page
-from lapsus.report.words import Facts, five_sentences
-from lapsus.study.checks import EARLIER_VERSION, Truth, fit_checks, in_order, match_checks, network_checks
-from lapsus.study.findings import NetworkFindings, seconds_trained
-from lapsus.study.mechanism import QUESTIONS, Mechanism
+from lapsus.report.check_list import EARLIER_VERSION, Truth, fit_checks, in_order, match_checks, network_checks
+from lapsus.report.findings import NetworkFindings, seconds_trained
+from lapsus.report.words import Facts, discovery_sentences
 from lapsus.training import Model
 from lapsus.trials import Trials
 from lapsus.trials.observer import observer_f
@@ -180,7 +180,7 @@ class Discovery:
 
     @cached_property
     def mechanisms(self) -> list[Mechanism]:
-        """Answers of each network to the five questions (lapsus.study.mechanism)."""
+        """Answers of each network (lapsus.mechanism)."""
         with understood(self.path / "analysis.json"):
             return [_mechanism(one) for one in self._part("analysis.json", "analyse")["mechanisms"]]
 
@@ -195,7 +195,7 @@ class Discovery:
 
     @property
     def sentences(self) -> list[str]:
-        """What was found, in five sentences."""
+        """What was found, one sentence each."""
         with understood(self.path / "discovery.json"):
             return self.facts["sentences"]
 
@@ -245,7 +245,7 @@ class Discovery:
             + match_checks(networks, facts.set_size, facts.cueing == "index" and fit["model"] in ("probe", "both"))
             + network_checks(networks)
         )
-        sentences = five_sentences(fit, networks, facts)
+        sentences = discovery_sentences(fit, networks, facts)
         match = self.matches[0]
         summary = {
             "seconds": round(sum(self.done.values()), 1),
@@ -255,10 +255,7 @@ class Discovery:
             "where": match.where,
             "sentences": sentences,
             "checks": checks,
-            "mechanism": [
-                {name: getattr(network.mechanism, name) for name in ("decided", "carrier", "error")}
-                for network in networks
-            ],
+            "mechanism": [network.mechanism.verdicts for network in networks],
             "start": facts.start,
             "cueing": facts.cueing,
             "truth": facts.truth,
@@ -299,19 +296,24 @@ class Discovery:
 # Version 0.1 averaged over the whole of delay 2 and took the third principal component for the axis of swaps; these
 # parts are not read any more.
 _REPLACED = {"rings", "decoders"}
+# Names that development versions of 0.2 used.
+_RENAMED, _DROPPED = {"kind": "error_type"}, ("points", "stable")
 
 
 def _mechanism(plain: dict) -> Mechanism:
     """A mechanism as this version or an earlier one wrote it; what an earlier one did not ask is left out, and says
     so."""
     if not _REPLACED & set(plain):
-        return from_plain(Mechanism, plain)
+        kept = {_RENAMED.get(name, name): part for name, part in plain.items()}
+        for name in _DROPPED:
+            (kept.get("dynamics") or {}).pop(name, None)
+        return Mechanism.from_stored(kept)
     kept = {name: part for name, part in plain.items() if name not in _REPLACED}
-    left_out = dict.fromkeys(QUESTIONS, EARLIER_VERSION)
+    left_out = dict.fromkeys(by_default(), EARLIER_VERSION)
     for name in ("alignment", "prediction"):
         if set(kept.get(name) or ()) == {"reason"}:
             left_out[name] = kept.pop(name)["reason"]
-    return from_plain(Mechanism, kept | {"left_out": left_out})
+    return Mechanism.from_stored(kept | {"left_out": left_out})
 
 
 def _truth(fit: Fit) -> Truth:

@@ -4,7 +4,6 @@ import math
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,6 @@ import pandas as pd
 import torch
 from tqdm import tqdm
 
-from lapsus.analysis.activity import NO_SWAPS_IN_DATA
 from lapsus.behaviour import BNS
 from lapsus.behaviour.measures import swap_probability
 from lapsus.errors import LapsusError
@@ -25,6 +23,10 @@ from lapsus.files import holds, locked, short, subfolder, write_arrays, write_js
 from lapsus.fitting import Fit, fit as fit_trials
 from lapsus.fitting.examine import LEAST_TRIALS, examine
 from lapsus.fitting.network_target import fitted_behaviour
+from lapsus.mechanism.activity import NO_SWAPS_IN_DATA
+from lapsus.mechanism.asking import analyse
+from lapsus.mechanism.example_trials import example_trials
+from lapsus.mechanism.registry import QUESTIONS
 from lapsus.pipeline.folder import STAGES, Folder, fingerprint
 from lapsus.pipeline.result import Discovery
 from lapsus.pipeline.target import (
@@ -40,9 +42,7 @@ from lapsus.pipeline.target import (
     updates_within,
 )
 from lapsus.pipeline.training import Interrupted, match_network, side_by_side, threads_each, train_networks
-from lapsus.study.findings import LEAST_APART
-from lapsus.study.mechanism import ALL, analyse
-from lapsus.study.shown import shown_trials
+from lapsus.report.findings import LEAST_APART
 from lapsus.trials import Trials, read_trials
 from lapsus.trials.observer import NAME, observer_path
 from lapsus.zoo import Run
@@ -50,10 +50,6 @@ from lapsus.zoo import Run
 __all__ = ["Interrupted", "discover"]
 
 _MOST_NETWORKS = 1000
-
-
-# What can be asked of a network whose target has no swaps.
-_WITHOUT_SWAPS = ("dynamics", "alignment")
 
 
 def discover(
@@ -371,13 +367,11 @@ class _Work:
             apart = _most_swaps(self.discovery.fitted, found)
             seed, sizes = self.settings["seed"], self.sizes
             swaps = self.discovery.fit.name != "none"
-            asked = ALL if swaps else _WITHOUT_SWAPS
+            asked = [name for name, question in QUESTIONS.items() if swaps or not question.needs_swaps]
             mechanism = analyse(model, only=asked, probe_distance=apart, seed=seed, sizes=sizes)
-            if not swaps:
-                left_out = {name: NO_SWAPS_IN_DATA for name in ALL if name not in _WITHOUT_SWAPS}
-                mechanism = replace(mechanism, left_out=mechanism.left_out | left_out)
-            write_arrays(place / f"network-{number}.npz", shown_trials(model, mechanism.probe_distance, seed, sizes))
-            mechanisms.append(mechanism.without_points)
+            mechanism.left_out.update({name: NO_SWAPS_IN_DATA for name in QUESTIONS if name not in asked})
+            write_arrays(place / f"network-{number}.npz", example_trials(model, mechanism.probe_distance, seed, sizes))
+            mechanisms.append(mechanism.stored())
         write_json(self.folder / "analysis.json", {"mechanisms": mechanisms})
         return ["analysis.json", *(f"analysis/network-{number}.npz" for number in range(1, len(mechanisms) + 1))]
 

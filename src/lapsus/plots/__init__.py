@@ -3,8 +3,6 @@
 from lapsus.plots import (
     axes as axes,
     fits as fits,
-    gallery as gallery,
-    mechanism as mechanism,
     numbers as numbers,
     panels as panels,
     style as style,

@@ -4,10 +4,10 @@ import base64
 import io
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
-from matplotlib import colormaps, pyplot as plt
+from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -15,27 +15,19 @@ from lapsus.evaluation.match import Match
 from lapsus.fitting.result import Fit
 from lapsus.plots.axes import cloud
 from lapsus.plots.fits import predictive
-from lapsus.plots.mechanism import FIGURES
 from lapsus.plots.numbers import numbers_of
-from lapsus.plots.style import BLUE, GREY, ORANGE, PAGE_POINTS, VERMILION, legend_above, mark_epochs, style, wheel_key
+from lapsus.plots.style import BLUE, GREY, PAGE_POINTS, VERMILION, legend_above, style, wheel_key
 from lapsus.plots.swap_functions import model_comparison, swap_probability
-from lapsus.study.findings import NetworkFindings
-from lapsus.study.mechanism import Mechanism
-from lapsus.study.planes import Planes
 from lapsus.trials import Trials
 
 __all__ = [
     "Picture",
-    "alignment",
-    "alignment_over_time",
     "behaviour_fit",
     "clouds",
-    "comparison",
     "data_overview",
     "learning",
     "match",
     "picture",
-    "question",
     "swap_curve",
     "swap_target",
 ]
@@ -277,104 +269,4 @@ def learning(metrics: list[dict]) -> Picture | None:
         figure,
         f"Excess loss over the exact denoiser against minutes of training; the last value is about {smooth[-1]:.3f}.",
         "Excess of the denoising loss over that of the exact Bayes denoiser (0 is perfect) as training went on.",
-    )
-
-
-# --- The mechanism ---
-
-
-def alignment_over_time(ax: Axes, found: Planes, *, spread: bool = False) -> None:
-    """|cos| of the two items' planes, one line a probe distance (with its s.d. over rotations), and what shuffled
-    colours give."""
-    shades = colormaps["viridis"](np.linspace(0.1, 0.8, len(found.curve)))
-    for shade, degrees, mean, sd in zip(shades, found.degrees, found.curve, found.sd):
-        if spread:
-            ax.fill_between(found.times, mean - sd, mean + sd, color=shade, alpha=0.18, lw=0)
-        ax.plot(found.times, mean, color=shade, label=f"{degrees}°")
-    mark_epochs(ax, found.onset)
-    if len(found.shuffled):
-        ax.fill_between(found.times, *found.shuffled, color=GREY, alpha=0.2, lw=0, label="shuffled")
-    else:
-        ax.axhline(0.5, color=GREY, lw=0.5, ls=(0, (3, 2)))
-    ax.set(ylim=(0, 1.02), yticks=[0, 0.5, 1], xlabel="time from cue offset (steps)", ylabel="plane alignment |cos|")
-
-
-def alignment(numbers: Planes, arrays: dict[str, np.ndarray]) -> Picture:
-    """The planes of the two items over time, with their legend and caption."""
-    if not len(numbers.times):  # version 0.1 kept the curves among the arrays
-        time, mean, sd = (arrays[f"alignment_{name}"] for name in ("time", "mean", "sd"))
-        numbers = replace(numbers, times=time, curve=mean, sd=sd)
-    with style(PAGE_POINTS):
-        figure, ax = plt.subplots(figsize=(4.2, 2.6), layout="constrained")
-        alignment_over_time(ax, numbers, spread=True)
-        ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), title="locations\napart", title_fontsize="small")
-    return picture(
-        figure,
-        f"Alignment of the two colour planes over the trial: mean {numbers.mean_before:.2f} before the cue,"
-        f" {numbers.mean_after:.2f} after it.",
-        "Alignment of the planes that hold the two items' colours (1 parallel, 0 perpendicular; grey: 95 % of curves"
-        " whose colours were shuffled)"
-        + (f"; mean ± s.d. over {numbers.rotations} rotations of the places." if numbers.rotations > 1 else "."),
-    )
-
-
-_CAPTIONS = {
-    "when": (
-        "Share of the outcome (swap or not, within a condition) that noise up to each time has fixed, with its 95 %"
-        " band over conditions; beside it, how well a decoder of held-out trials reads the coming swap from memory."
-    ),
-    "what": (
-        "Left: p(swap) from states put together from a swap and a correct trial of the same condition, with fresh noise"
-        " from there on; what x and m take with them of the difference. Then: p(swap) after pushes of the same length"
-        " along named directions and along random ones, and by how much each changes the log odds more than those."
-    ),
-    "axis": (
-        "Left: how well held-out swaps are told from correct trials that report the same colour. Among these, swaps are"
-        " trials in which another item was cued, so that right after the cue the axis reads the cue and only later the"
-        " outcome. Then: cosine of the swap axis between places and between opposite colours (grey: random directions);"
-        " the two rings as they were fitted at one place, up being their common normal."
-    ),
-    "kind": (
-        "Weight of what each kind of error predicts in held-out activity: swap trials (thick), correct trials (thin);"
-        " right, at the response, swap minus correct trials with 95 % intervals."
-    ),
-    "dynamics": (
-        "Left: time constants at the slow points of delay 1, and under the cue. Right: how much one step of delay 2,"
-        " and all steps up to the response, stretch differences (above 0: neighbouring trials part), and the commitment"
-        " that linear response to noise expects beside the measured one."
-    ),
-}
-
-
-def question(name: str, found: Mechanism) -> Picture:
-    """The figure of one of the five questions (lapsus.plots.mechanism.FIGURES)."""
-    return picture(FIGURES[name](found), _CAPTIONS[name])
-
-
-def comparison(networks: list[NetworkFindings]) -> Picture:
-    """Several networks side by side: when half of the outcome is fixed, and what carries it."""
-    rows = range(len(networks))
-    with style(PAGE_POINTS):
-        figure, axes = plt.subplots(1, 2, figsize=(6.4, 0.9 + 0.35 * len(networks)), layout="constrained", sharey=True)
-        for k, network in zip(rows, networks):
-            when, what = network.mechanism.commitment, network.mechanism.transplant
-            if when is not None:
-                axes[0].plot([when.half_low, when.half_high], [k, k], color=VERMILION, lw=1.2)
-                axes[0].plot(when.half_time, k, "o", color=VERMILION, ms=4)
-            for part, colour, label in (("carried_by_x", ORANGE, "x"), ("carried_by_m", BLUE, "m")):
-                if what is not None:
-                    value, low, high = getattr(what, part)
-                    axes[1].plot([low, high], [k, k], color=colour, lw=1.2)
-                    axes[1].plot(value, k, "o", color=colour, ms=4, label=label if k == 0 else None)
-        axes[0].axvline(0, color=GREY, lw=0.6, ls=(0, (3, 2)))
-        axes[0].set(xlabel="half decided (steps from cue offset)", yticks=rows, ylim=(len(networks) - 0.5, -0.5))
-        axes[0].set_yticklabels([f"network {k + 1}" for k in rows])
-        axes[1].set(xlabel="share carried", xlim=(-0.15, 1.15))
-        if axes[1].get_legend_handles_labels()[0]:
-            legend_above(axes[1])
-    return picture(
-        figure,
-        "For each network, when half of the outcome is fixed and which share the forming response x and memory m carry,"
-        " with 95 % intervals.",
-        "Networks side by side: when half of the outcome is fixed, and what carries it (95 % intervals within each).",
     )

@@ -1,5 +1,5 @@
-"""The five questions asked of a network or a recording, in words and as a row of a table, and kept in a file: what was
-answered is not asked again."""
+"""Answers of a network or a recording in words and as a row of a table, kept in a file: what was answered is not asked
+again."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -9,7 +9,6 @@ from typing import Any
 import xarray as xr
 
 from lapsus import __version__
-from lapsus.analysis.activity import check_activity
 from lapsus.evaluation.sample_sizes import FULL, Sizes
 from lapsus.files import (
     Damaged,
@@ -24,9 +23,10 @@ from lapsus.files import (
     write_figure,
     write_json,
 )
-from lapsus.plots.mechanism import FIGURES
-from lapsus.report.mechanism import answers, planes, predicted
-from lapsus.study.mechanism import Mechanism, analyse, table_row
+from lapsus.mechanism.activity import check_activity
+from lapsus.mechanism.asking import analyse
+from lapsus.mechanism.drawing import figure_of
+from lapsus.mechanism.registry import QUESTIONS, Mechanism
 from lapsus.training.model import Model, weights_digest
 from lapsus.zoo import load
 
@@ -56,7 +56,7 @@ def _place(source: str, folder: Path, delay: int | None) -> Path:
 
 def _check_place(path: Path) -> None:
     check_file(path, "a file of answers", lambda file: begins(file, _ANSWERS_BEGIN))
-    for part in FIGURES:
+    for part in QUESTIONS:
         check_file(_picture(path, part), "a picture of ours", is_figure)
 
 
@@ -98,21 +98,12 @@ def answers_of(
         found = analyse(model, seed=seed, threads=threads, sizes=sizes, progress=progress)
     else:
         found = analyse(opened, seed=seed, sizes=sizes)
-    result = found.to_dict() | _beside(found, process_time() - begun) | {"made_of": made_of}
+    row = to_plain(found.row() | {"seconds": process_time() - begun})
+    result = found.to_dict() | {"said": found.sentences(), "row": row, "made_of": made_of}
     if path is not None:
         _draw(found, path)  # first: with the answers there, nothing is made again
         write_json(path, asked | result)
     return result | asked
-
-
-def _beside(found: Mechanism, seconds: float) -> dict[str, Any]:
-    """What is kept beside the answers: in words, and as a row of the table, with the processor time that they took."""
-    besides = [("alignment", planes), ("prediction", predicted)]
-    asked = [say for name, say in besides if getattr(found, name) is not None or name in found.left_out]
-    return {
-        "said": answers(found) + [say(found) for say in asked],
-        "row": to_plain(table_row(found) | {"seconds": seconds}),
-    }
 
 
 def _opened(source: str, trust: bool) -> Model | xr.Dataset:
@@ -153,7 +144,7 @@ def _draw(found: Mechanism, path: Path) -> None:
     matplotlib.use("agg")
     from matplotlib import pyplot as plt
 
-    for part, draw in FIGURES.items():
-        figure = draw(found)
-        write_figure(_picture(path, part), figure, dpi=150)
+    for name in found.answers:
+        figure = figure_of(name, found)
+        write_figure(_picture(path, name), figure, dpi=150)
         plt.close(figure)

@@ -12,12 +12,21 @@ import numpy as np
 from lapsus import __version__
 from lapsus.circular import distance
 from lapsus.fitting import Fit
+from lapsus.mechanism.registry import summary as mechanism_summary
 from lapsus.plots import panels
-from lapsus.report.mechanism import first_answer
+from lapsus.report.findings import Check, NetworkFindings
 from lapsus.report.page import SECTIONS, render
-from lapsus.report.parts import COLUMNS, mechanism_table, network_part, number, shortened, sure, table, versions
+from lapsus.report.parts import (
+    mechanism_columns,
+    mechanism_table,
+    network_part,
+    number,
+    shortened,
+    sure,
+    table,
+    versions,
+)
 from lapsus.report.words import REFERENCES, Facts, methods
-from lapsus.study.findings import Check, NetworkFindings
 from lapsus.trials import Trials
 
 __all__ = ["DiscoveryContent", "discovery_page"]
@@ -56,14 +65,14 @@ def discovery_page(content: DiscoveryContent) -> str:
             "sections": list(SECTIONS.items()),
             # The rest is the mechanism, which the answer says in words and its section in numbers.
             "sentences": content.sentences[:3],
-            "answer": first_answer([n.mechanism for n in networks]),
+            "answer": mechanism_summary([n.mechanism for n in networks]),
             "verdict": _verdict(networks),
             "data": _data(trials, summary, content.notes),
             "fit": {"picture": panels.behaviour_fit(fit, content.truth), "words": _paragraphs(summary["summary"])},
             "networks": [network_part(which, network) for which, network in enumerate(networks, 1)],
             "match_table": _match_table(networks, trials.degrees),
             "mechanism_table": mechanism_table(networks),
-            "mechanism_columns": COLUMNS,
+            "mechanism_columns": mechanism_columns(),
             "overview": None,
             "checks": content.checks,
             "sure": sure(content.checks),

@@ -11,22 +11,18 @@ import pandas as pd
 from matplotlib.ticker import MaxNLocator
 
 from lapsus import __version__
+from lapsus.mechanism.registry import QUESTIONS
 from lapsus.report.page import MARK, render
 
 __all__ = ["ensemble_page"]
 
-# Shown first and open, under these names; all others are folded, a measure each.
+# Shown first and open, under these names, with those that questions name; all others are folded by measure.
 _HEADLINES = {
     "evaluation.excess": "Excess over the Bayes denoiser",
     "evaluation.swap_curve_mad": "Swap curve, mean deviation from its target",
     "evaluation.swap_curve_max": "Swap curve, largest deviation from its target",
     "evaluation.median_error": "Median error (°)",
     "evaluation.away": "Share of responses far from every item",
-    "mechanism.alignment.mean_before": "Plane alignment |cos| before the cue",
-    "mechanism.alignment.mean_after": "Plane alignment |cos| after the cue",
-    "questions.commitment.half_time": "Half of the outcome is fixed (steps from cue offset)",
-    "questions.swap_axis.auc": "Swap axis, held-out area under the ROC curve",
-    "mechanism.prediction.odds_ratio": "Alignment predicts swaps (odds ratio)",
 }
 # Angles are kept in radians and shown in degrees.
 _DEGREES = {"evaluation.median_error": 180 / np.pi}
@@ -35,6 +31,16 @@ _DOTS = 200
 # Settings in the table of differences; the file has all.
 _COMPARED = 12
 _LEFT, _RIGHT, _ROW, _TOP = 250, 690, 26, 8
+
+
+def _headlines() -> dict[str, str]:
+    """Column of a sweep's table → its name on the page."""
+    asked = {
+        f"{'questions' if question.default else 'mechanism'}.{name}.{key}": text
+        for name, question in QUESTIONS.items()
+        for key, text in question.statistics.items()
+    }
+    return _HEADLINES | asked
 
 
 def ensemble_page(
@@ -56,7 +62,7 @@ def ensemble_page(
     done = asked[asked["done"]]
     statistics = statistics[~statistics["setting"].isin(starts["setting"])]
     pictures = [_picture(done, rows, str(name), links) for name, rows in statistics.groupby("statistic", sort=False)]
-    headlines = [picture for picture in pictures if picture["key"] in _HEADLINES]
+    headlines = [picture for picture in pictures if picture["key"] in _headlines()]
     folded: dict[str, list] = {}
     for picture in pictures:
         if picture not in headlines:
@@ -78,7 +84,7 @@ def ensemble_page(
             {
                 "name": name,
                 "link": links[name],
-                "statistics": ", ".join(_HEADLINES.get(one, one) for one in found[:8]),
+                "statistics": ", ".join(_headlines().get(one, one) for one in found[:8]),
                 "more": max(0, len(found) - 8),
             }
             for name, found in sorted(apart.items(), key=lambda item: -len(item[1]))
@@ -96,9 +102,9 @@ def _differences(differences: pd.DataFrame | None) -> dict[str, Any] | None:
     settings = list(dict.fromkeys(differences["setting"]))
     compared = {}
     for name, group in differences[differences["setting"].isin(settings[:_COMPARED])].groupby("statistic", sort=False):
-        if name in _HEADLINES:
+        if name in _headlines():
             scale = _DEGREES.get(name, 1.0)
-            compared[_HEADLINES[name]] = [
+            compared[_headlines()[name]] = [
                 {key: row[key] for key in ("setting", "from", "seeds")} | {"apart": _apart(row, scale)}
                 for row in group.to_dict("records")
             ]
@@ -170,7 +176,7 @@ def _picture(done: pd.DataFrame, rows: pd.DataFrame, name: str, links: dict[str,
     ticks = [{"x": place(value), "text": _text(value)} for value in round_values]
     return {
         "key": name,
-        "name": _HEADLINES.get(name, name),
+        "name": _headlines().get(name, name),
         "rows": shown,
         "height": _TOP + _ROW * len(shown) + 24,
         "ticks": ticks,

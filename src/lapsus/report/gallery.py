@@ -5,13 +5,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from matplotlib import pyplot as plt
+
 from lapsus import __version__
 from lapsus.evaluation.sample_sizes import FULL, Sizes
 from lapsus.evaluation.verdict import verdict
-from lapsus.plots.gallery import gallery_row
+from lapsus.mechanism.asking import analyse
+from lapsus.mechanism.registry import QUESTIONS, Mechanism
+from lapsus.plots.panels import Picture, picture, swap_curve
+from lapsus.plots.style import PAGE_POINTS, legend_above, note, style
 from lapsus.report.page import MARK, render
 from lapsus.report.parts import number
-from lapsus.study.mechanism import analyse
 from lapsus.training.experiment import set_of
 from lapsus.zoo import open_network
 
@@ -29,6 +33,7 @@ def gallery_page(
     """The page of the named networks (those of delayed estimation: others have no items to swap). `say` is called with
     each name as it is looked at."""
     groups: dict[str, list[dict[str, Any]]] = {}
+    shown = {name: question for name, question in QUESTIONS.items() if question.gallery is not None}
     for name in names:
         network = open_network(name)
         evaluation = network.evaluation
@@ -36,7 +41,7 @@ def gallery_page(
             continue
         say(name)
         swaps = max(point["target"] for point in evaluation["swap_curve"]) > 0
-        asked = ("alignment", "commitment") if swaps else ("alignment",)
+        asked = [name for name, question in shown.items() if swaps or not question.needs_swaps]
         found = analyse(network, only=asked, sizes=sizes, threads=threads)
         objective = network.experiment.stage[-1].objective["kind"]
         groups.setdefault(_SETS[set_of(name)], []).append(
@@ -45,7 +50,7 @@ def gallery_page(
                 "description": network.experiment.description,
                 "verdict": verdict(evaluation, objective).kind,
                 "numbers": _numbers(evaluation, objective),
-                "picture": gallery_row(name, evaluation, found),
+                "picture": _row(name, evaluation, found),
             }
         )
     count = sum(map(len, groups.values()))
@@ -53,6 +58,7 @@ def gallery_page(
         {
             "title": "Networks that ship with lapsus",
             "subtitle": f"{count} trained networks of delayed estimation, a row each.",
+            "explained": " ".join(question.caption for question in shown.values()),
             "groups": groups,
             "mark": f"{MARK} {__version__}",
         },
@@ -64,3 +70,23 @@ def _numbers(evaluation: dict, objective: str) -> str:
     excess = f"excess {number(evaluation['excess'])}, " if objective == "diffusion" else ""
     curve, error = number(evaluation["swap_curve_mad"]), number(math.degrees(evaluation["median_error"]), ".1f")
     return f"{excess}swap curve within {curve}, median error {error}°"
+
+
+def _row(name: str, evaluation: dict, found: Mechanism) -> Picture:
+    """Swap curve beside its target, and the first panel of each question that the gallery shows."""
+    shown = {key: question for key, question in QUESTIONS.items() if question.gallery is not None}
+    words = ["swap curve"]
+    with style(PAGE_POINTS):
+        figure, axes = plt.subplots(1, 1 + len(shown), figsize=(2.7 * (1 + len(shown)), 2.4), layout="constrained")
+        swap_curve(axes[0], evaluation)
+        legend_above(axes[0])
+        for ax, (key, question) in zip(axes[1:], shown.items()):
+            answer = found.answers.get(key)
+            if answer is None:
+                why = found.left_out.get(key, "this network never swaps")
+                words.append(f"{question.title} {why}")
+                note(ax, why)
+            else:
+                question.panels(answer, found)[0].draw(ax)
+                words.append(question.gallery(answer) if question.gallery else "")
+    return picture(figure, f"{name}: {'; '.join(words)}.")

@@ -20,8 +20,8 @@ import numpy as np
 
 from lapsus.errors import LapsusError
 from lapsus.files import to_plain
+from lapsus.mechanism.example_trials import glimpse
 from lapsus.report.page import render
-from lapsus.study.shown import glimpse
 from lapsus.zoo import Run
 
 __all__ = ["Watch", "serve"]

@@ -4,13 +4,22 @@ import numpy as np
 
 from lapsus import __version__
 from lapsus.evaluation.verdict import verdict
-from lapsus.plots import panels
-from lapsus.report.mechanism import first_answer
+from lapsus.mechanism.registry import summary
+from lapsus.report.check_list import in_order, network_checks
+from lapsus.report.findings import NetworkFindings
 from lapsus.report.page import SECTIONS, render
-from lapsus.report.parts import COLUMNS, mechanism_table, network_part, number, shortened, sure, table, versions
+from lapsus.report.parts import (
+    comparison,
+    mechanism_columns,
+    mechanism_table,
+    network_part,
+    number,
+    shortened,
+    sure,
+    table,
+    versions,
+)
 from lapsus.report.words import REFERENCES, networks_methods
-from lapsus.study.checks import in_order, network_checks
-from lapsus.study.findings import NetworkFindings
 
 __all__ = ["networks_page"]
 
@@ -51,15 +60,15 @@ def networks_page(networks: list[NetworkFindings]) -> str:
             ],
             # Of one network the answer says all.
             "sentences": [_sentence(network) for network in networks] if len(networks) > 1 else [],
-            "answer": first_answer([n.mechanism for n in networks]),
+            "answer": summary([n.mechanism for n in networks]),
             "verdict": _verdict(networks),
             "data": None,
             "fit": None,
             "networks": [network_part(which, network) for which, network in enumerate(networks, 1)],
             "match_table": table("Against the target, on fresh conditions", ["measure", *short], body),
             "mechanism_table": mechanism_table(networks),
-            "mechanism_columns": COLUMNS,
-            "overview": panels.comparison(networks) if len(networks) > 1 else None,
+            "mechanism_columns": mechanism_columns(),
+            "overview": comparison(networks) if len(networks) > 1 else None,
             "checks": checks,
             "sure": sure(checks),
             "methods": networks_methods(len(networks), __version__),
@@ -92,11 +101,5 @@ def _verdict(networks: list[NetworkFindings]) -> dict[str, object]:
 
 
 def _sentence(network: NetworkFindings) -> str:
-    mechanism, parts = network.mechanism, []
-    if mechanism.commitment is not None:
-        parts.append(f"half of the outcome is fixed at step {mechanism.commitment.half_time:.0f} from cue offset")
-    if mechanism.carrier is not None:
-        parts.append({"x": "x carries it", "m": "m carries it", "neither": "x or m alone do not"}[mechanism.carrier])
-    unsure = "cannot tell" if mechanism.kind is not None and not mechanism.contradicted else "not known"
-    parts.append(f"kind: {mechanism.error or unsure}")
-    return f"{shortened(network.name, 60)}: {', '.join(parts)}."
+    words = [f"{name}: {word or 'not known'}" for name, word in network.mechanism.verdicts.items()]
+    return f"{shortened(network.name, 60)}: {', '.join(words)}."

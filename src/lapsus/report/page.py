@@ -15,7 +15,6 @@ __all__ = ["MARK", "SECTIONS", "page_place", "render"]
 # Every page of ours says so in its footer; what does not is not replaced.
 MARK = "Made by lapsus"
 _FOOTER = re.compile(rf"<footer>(<p>)?{MARK}".encode())
-PLANES = "Planes, rings and single trials"
 SECTIONS = {
     "found": "What was found",
     "data": "The data",
@@ -35,12 +34,7 @@ def render(context: dict[str, Any], template: str = "page.html") -> str:
         loader=FileSystemLoader(here), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     css, script = (Markup((here / name).read_text()) for name in ("page.css", "page.js"))
-    own = {
-        "css": css,
-        "script": script,
-        "planes": PLANES,
-        "terms": by_first_use(_texts(context)) if "networks" in context else {},
-    }
+    own = {"css": css, "script": script, "terms": by_first_use(_texts(context)) if "networks" in context else {}}
     return environment.get_template(template).render(context | own)
 
 
@@ -55,9 +49,8 @@ def _texts(context: dict[str, Any]) -> dict[str, str]:
     }
     for which, network in enumerate(networks, 1):
         for asked in network["questions"]:
-            texts[f"{asked['title']} {which}"] = [asked["text"], asked["picture"].caption]
-        rings = [network["rings"]["axes"]] if network["rings"] else []
-        texts[f"planes {which}"] = [PLANES, *network["planes_text"], *rings]
+            texts[f"{asked['title']} {which}"] = [asked["definition"], asked["text"], asked["picture"].caption]
+        texts[f"rings {which}"] = [network["rings"]["axes"]] if network["rings"] else []
     texts["sure"] = [check.text for check in context["checks"]]
     return {place: " ".join(said) for place, said in texts.items()}
 

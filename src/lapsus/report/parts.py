@@ -9,18 +9,21 @@ from typing import Any
 
 import numpy as np
 from markupsafe import Markup
+from matplotlib import pyplot as plt
 from matplotlib.colors import to_hex
 
 from lapsus import __version__
+from lapsus.mechanism.clock import Clock
+from lapsus.mechanism.drawing import figure_of
+from lapsus.mechanism.registry import QUESTIONS, Mechanism, without_answer
 from lapsus.plots import panels
-from lapsus.plots.style import wheel
-from lapsus.report.mechanism import TITLES, asked, planes, predicted, unasked
-from lapsus.study.findings import Check, NetworkFindings
-from lapsus.study.mechanism import table_row
+from lapsus.plots.style import PAGE_POINTS, legend_above, style, wheel
+from lapsus.report.findings import Check, NetworkFindings
 from lapsus.training.experiment import Experiment, to_toml
 
 __all__ = [
-    "COLUMNS",
+    "comparison",
+    "mechanism_columns",
     "mechanism_table",
     "network_part",
     "number",
@@ -87,14 +90,21 @@ def network_part(which: int, network: NetworkFindings) -> dict[str, Any]:
         "rings": _turning(network) if "rings_path" in arrays else None,
         "config": _config(network.experiment),
         "match_pictures": against,
-        "questions": [
-            {"title": TITLES[name], "text": text, "picture": panels.question(name, mechanism)}
-            for name, text in asked(mechanism).items()
-        ],
-        "unasked": unasked(mechanism),
-        "planes": panels.alignment(mechanism.alignment, arrays) if mechanism.alignment is not None else None,
-        "planes_text": [planes(mechanism), predicted(mechanism)],
+        "questions": [_question(name, mechanism) for name, _ in mechanism.answered],
+        "without_answer": without_answer(mechanism),
         "training_pictures": [learned] if learned else [],
+    }
+
+
+def _question(name: str, found: Mechanism) -> dict[str, Any]:
+    """One question with its answer: what is measured, in words, and as a figure."""
+    question = QUESTIONS[name]
+    return {
+        "title": question.title,
+        "definition": question.definition,
+        "in_recording": question.in_recording,
+        "text": found.sentence(name),
+        "picture": panels.picture(figure_of(name, found), question.caption),
     }
 
 
@@ -109,7 +119,7 @@ def _turning(network: NetworkFindings) -> dict[str, Any]:
     path, time, epoch = arrays["rings_path"], arrays["rings_time"], arrays["rings_epoch"]
     data = {
         "points": base64.b64encode(np.ascontiguousarray(path, "<i2").tobytes()).decode(),
-        "time": time.tolist(),
+        "time": [Clock().text(t) for t in time],
         "epoch": epoch.tolist(),
         "colour": [to_hex(c) for c in wheel(arrays["rings_path_free"])],
         "fixed": arrays["rings_path_fixed_cued"].astype(int).tolist(),
@@ -119,7 +129,7 @@ def _turning(network: NetworkFindings) -> dict[str, Any]:
         "data": script_json(data),
         "shown": len(path),
         "steps": path.shape[1],
-        "last_time": f"step {time[-1]}, {epoch[-1]}",
+        "last_time": f"{Clock().text(time[-1])}, {epoch[-1]}",
         "axes": (
             "the plane of the ring at the response and, upwards, the normal between the rings of correct and of swap"
             " trials, both fitted to other trials (a swap reports another colour, so the normal holds that, too)"
@@ -138,29 +148,51 @@ def _config(experiment: Experiment) -> str:
     return "\n".join(line if len(line) <= 160 else line[:150] + " … ]" for line in to_toml(described).splitlines())
 
 
-def _share(value: float | None) -> str:
-    return "–" if value is None or not np.isfinite(value) else f"{100 * value:.0f} %".replace("-0 %", "0 %")
-
-
 def mechanism_table(networks: list[NetworkFindings]) -> dict[str, Any]:
-    """One row a network: the numbers of the mechanism."""
-    body = []
-    for which, network in enumerate(networks, 1):
-        row = table_row(network.mechanism)
-        half = "–"
-        if "half_time" in row:
-            half = f"{row['half_time']:.1f} [{row['half_low']:.1f}, {row['half_high']:.1f}]"
-        shares = [_share(row.get(name)) for name in ("fixed_at_cue_onset", "carried_by_x", "carried_by_m")]
-        areas = [number(row.get(name), ".2f") for name in ("axis_auc", "colour_confound", "decoding_auc")]
-        body.append([f"network {which}", half, *shares, *areas, row.get("kind", "–"), row.get("swaps", "–")])
-    head = ["network", "half decided", "before cue", "by x", "by m", "axis", "colour", "decoder", "kind", "swaps"]
-    label = "The mechanism in numbers; what each column is stands below"
-    return table(label, head, body)
+    """One row per network: the numbers of the mechanism."""
+    body = [
+        [
+            f"network {which}",
+            *(
+                column.text(answer, network.mechanism) if (answer := network.mechanism.answers.get(name)) else "–"
+                for name, question in QUESTIONS.items()
+                for column in question.columns
+            ),
+        ]
+        for which, network in enumerate(networks, 1)
+    ]
+    columns = [column for question in QUESTIONS.values() for column in question.columns]
+    label = "The mechanism in numbers; the columns are explained below"
+    return table(label, ["network", *(column.head for column in columns)], body)
 
 
-COLUMNS = (
-    "Half decided: the step from cue offset at which half of the outcome is fixed, with its 95 % interval; before cue:"
-    " the share of it that is fixed at cue onset; by x, by m: the share that each takes along when it is transplanted;"
-    " axis, colour, decoder: held-out areas under the ROC curve at the response of the swap axis (the reported colour"
-    " held fixed), of what the reported colour alone gives, and of a decoder of the swap; kind of error; swap trials."
-)
+def mechanism_columns() -> str:
+    """What each column of that table is."""
+    columns = [column for question in QUESTIONS.values() for column in question.columns]
+    text = "; ".join(f"{column.head}: {column.definition}" for column in columns)
+    return f"{text[:1].upper()}{text[1:]}."
+
+
+def comparison(networks: list[NetworkFindings]) -> panels.Picture:
+    """Several networks side by side, one panel for each question that can be compared."""
+    compared = {name: question for name, question in QUESTIONS.items() if question.compare is not None}
+    with style(PAGE_POINTS):
+        figure, axes = plt.subplots(
+            1,
+            len(compared),
+            figsize=(3.2 * len(compared), 0.9 + 0.35 * len(networks)),
+            layout="constrained",
+            sharey=True,
+            squeeze=False,
+        )
+        for ax, (name, question) in zip(axes[0], compared.items()):
+            label, draw = question.compare or ("", lambda *_: None)
+            for height, network in enumerate(networks):
+                if name in network.mechanism.answers:
+                    draw(ax, network.mechanism.answers[name], height)
+            ax.set(xlabel=label, yticks=range(len(networks)), ylim=(len(networks) - 0.5, -0.5))
+            if ax.get_legend_handles_labels()[0]:
+                legend_above(ax)
+        axes[0, 0].set_yticklabels([f"network {k}" for k in range(1, len(networks) + 1)])
+    text = "; ".join(question.definition.rstrip(".") for question in compared.values())
+    return panels.picture(figure, f"Networks side by side, with 95 % intervals within each. {text}.")

@@ -1,4 +1,4 @@
-"""A discovery in words: five sentences with numbers, what to doubt, and a methods paragraph to paste."""
+"""A discovery in words: sentences with numbers, what to doubt, and a methods paragraph to paste."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -7,11 +7,11 @@ import numpy as np
 
 from lapsus.fitting.candidates import SCATTER
 from lapsus.fitting.words import MEANING
-from lapsus.report.mechanism import axis, carried, decided, kind
-from lapsus.study.checks import Truth
-from lapsus.study.findings import NetworkFindings
+from lapsus.mechanism.registry import QUESTIONS
+from lapsus.report.check_list import Truth
+from lapsus.report.findings import NetworkFindings
 
-__all__ = ["REFERENCES", "Facts", "five_sentences", "methods", "networks_methods"]
+__all__ = ["REFERENCES", "Facts", "discovery_sentences", "methods", "networks_methods"]
 
 REFERENCES = (
     (
@@ -69,18 +69,18 @@ def _scatter(fit: dict[str, Any]) -> str:
     return SCATTER.get(emission.get("kind", "") if isinstance(emission, dict) else "", SCATTER["von_mises"])
 
 
-# --- Five sentences ---
+# --- Sentences ---
 
 
-def five_sentences(fit: dict[str, Any], networks: list[NetworkFindings], facts: Facts) -> list[str]:
+def discovery_sentences(fit: dict[str, Any], networks: list[NetworkFindings], facts: Facts) -> list[str]:
     """What was found. fit: Fit.to_dict()."""
     mechanism = networks[0].mechanism
-    course, which = f"{decided(mechanism)} {carried(mechanism)}", f"{kind(mechanism)} {axis(mechanism)}"
-    if fit["model"] == "none" and mechanism.kind is not None:
-        which += " The target has no swaps: these are responses that happened to fall nearer to the other item."
+    told = [mechanism.sentence(name) for name, question in QUESTIONS.items() if question.verdict is not None]
+    if fit["model"] == "none" and any(QUESTIONS[name].needs_swaps for name in mechanism.answers):
+        told.append("The target has no swaps: these are responses that happened to fall nearer to the other item.")
     if len(networks) > 1:
-        course = f"Of the first network: {course}"
-    return [_data(fit, facts), _swap_function(fit), _network(networks, facts), course, which]
+        told[0] = f"Of the first network: {told[0]}"
+    return [_data(fit, facts), _swap_function(fit), _network(networks, facts), *told]
 
 
 def _data(fit: dict[str, Any], facts: Facts) -> str:
@@ -193,8 +193,8 @@ _MECHANISM = (
     " Mechanism: trials were replayed with shared noise up to a time and other noise after it, and the share of the"
     " outcome's variance between such groups was taken for what is decided by then; states were put together from the"
     " behavioural part of one trial and the memory of another; the axis of swaps is a discriminant of held-out trials"
-    " that report the same colour; kinds of error are weights in a regression of held-out activity at the end of the"
-    " second delay on what each kind predicts (after Alleman et al. 2024); slow points are minima of the speed in the"
+    " that report the same colour; types of error are weights in a regression of held-out activity at the end of the"
+    " second delay on what each type predicts (after Alleman et al. 2024); slow points are minima of the speed in the"
     " first delay. Planes of the two colours: Panichello & Buschman (2021)."
 )
 

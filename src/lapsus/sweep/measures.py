@@ -3,7 +3,8 @@
 from lapsus.evaluation.against_target import evaluate
 from lapsus.evaluation.sample_sizes import FULL, QUICK
 from lapsus.files import to_plain
-from lapsus.study.mechanism import QUESTIONS, analyse
+from lapsus.mechanism.asking import analyse
+from lapsus.mechanism.registry import by_default
 from lapsus.sweep.sweep_file import Analysis, Evaluation, Measure
 from lapsus.training.model import Model
 
@@ -21,13 +22,13 @@ def measure(model: Model, wanted: Measure, threads: int = 1) -> dict:
         sizes = QUICK if settings.quick else FULL
         found["mechanism"] = analyse(
             model,
-            only=("alignment", "prediction"),
+            only=by_default(False),
             sizes=sizes,
             probe_distance=settings.probe_distance,
             seed=settings.seed,
             threads=threads,
         ).to_dict()
     if wanted.questions:
-        only = QUESTIONS if wanted.questions is True else tuple(wanted.questions)
+        only = by_default() if wanted.questions is True else tuple(wanted.questions)
         found["questions"] = analyse(model, only=only, threads=threads).to_dict()
     return to_plain(found)

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from lapsus.errors import LapsusError
 from lapsus.evaluation.against_target import check_draws
 from lapsus.files import read_toml
-from lapsus.study.mechanism import QUESTIONS
+from lapsus.mechanism.registry import by_default
 
 __all__ = ["Analysis", "Evaluation", "Listed", "Measure", "Subjects", "SweepFile", "read_sweep"]
 
@@ -127,8 +127,8 @@ def read_sweep(source: str | Path | dict, folder: Path | None = None) -> SweepFi
 def _check_measure(measure: Measure, source: str) -> None:
     """Before anything is trained: what cannot be measured would be found after it."""
     for asked in measure.questions if isinstance(measure.questions, list) else []:
-        if asked not in QUESTIONS:
-            raise LapsusError(f"{source}: there is no question {asked!r}; there are {', '.join(QUESTIONS)}.")
+        if asked not in by_default():
+            raise LapsusError(f"{source}: there is no question {asked!r}; there are {', '.join(by_default())}.")
     if isinstance(how := measure.evaluation, Evaluation):
         check_draws(f"{source}: measure.evaluation", how.conditions, how.trials, how.seed, 2)
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lapsus.analysis.activity import require_trials
 from lapsus.circular import distance
+from lapsus.mechanism.activity import require_trials
 
 __all__ = ["ModeTest", "averaging", "two_modes", "unimodality"]
 

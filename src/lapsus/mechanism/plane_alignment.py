@@ -13,14 +13,16 @@ import numpy as np
 import xarray as xr
 from scipy.optimize import least_squares
 
-from lapsus.analysis.activity import cue_onset, memory, two_items
+from lapsus.circular import distance
 from lapsus.errors import LapsusError
+from lapsus.mechanism.activity import cue_onset, memory, two_items
 
 __all__ = [
     "SigmoidFit",
     "bin_means",
     "bootstrap_alignment",
     "panichello_alignment",
+    "places",
     "plane_alignment",
     "pre_and_post_cue",
     "shuffle_null",
@@ -247,6 +249,20 @@ def pre_and_post_cue(curves: xr.DataArray) -> tuple[np.ndarray, np.ndarray]:
         raise LapsusError("The recording needs 5 time bins before the cue and 5 from cue offset (time 0) on.")
     values = curves.to_numpy()
     return values[:, before].mean(1), values[:, after].mean(1)
+
+
+def places(dataset: xr.Dataset) -> str | None:
+    """The variable of a dataset that names the places of the items in each trial; None where all trials have the
+    same."""
+    if "configuration" in dataset:
+        return "configuration"
+    probe = two_items(dataset).probe
+    if probe is not None and distance(probe, probe[:1]).max() > 1e-3:
+        raise LapsusError(
+            "it takes many trials with items at the same places, named by a variable `configuration`; here places"
+            " differ from trial to trial"
+        )
+    return None
 
 
 # --- Sigmoid against flat (appendix, Table 1) ---

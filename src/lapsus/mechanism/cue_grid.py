@@ -7,12 +7,12 @@ import torch
 import xarray as xr
 
 from lapsus import rng
-from lapsus.analysis.modes import two_modes
 from lapsus.behaviour import CausalInference
 from lapsus.diffusion import reverse_sample
 from lapsus.engine import normal
 from lapsus.errors import LapsusError
 from lapsus.evaluation.against_target import respond
+from lapsus.mechanism.modes import two_modes
 from lapsus.statistics.ks import bimodal, both_modes, ks_distance, ks_over_cues, mode_mass
 from lapsus.tasks import CueCombination
 from lapsus.training.model import Model

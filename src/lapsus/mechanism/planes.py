@@ -1,39 +1,43 @@
-"""The planes that hold the two items' colours, in a network on designed trials: how they turn towards each other, and
-whether single trials in which they are better aligned are swapped more often (Fig 3)."""
+"""How are the planes of the two items' colours aligned before and after the cue (Fig 3)?"""
 
 from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
 import xarray as xr
+from markupsafe import Markup
+from matplotlib import colormaps
+from matplotlib.axes import Axes
 
-from lapsus.analysis.activity import cue_onset, two_items
-from lapsus.analysis.alignment import (
+from lapsus.evaluation.sample_sizes import FULL, Sizes
+from lapsus.evaluation.simulation import Simulated, simulate_design
+from lapsus.mechanism.activity import cue_onset, two_items
+from lapsus.mechanism.clock import Clock
+from lapsus.mechanism.designs import alignment_grid
+from lapsus.mechanism.drawing import time_axis
+from lapsus.mechanism.plane_alignment import (
     SigmoidFit,
     bin_means,
     bootstrap_alignment,
+    places,
     plane_alignment,
     pre_and_post_cue,
     shuffle_null,
     sigmoid_against_flat,
 )
-from lapsus.analysis.trialwise import AlignmentTest, alignment_predicts_swaps, trial_alignment
-from lapsus.circular import distance
-from lapsus.errors import LapsusError
-from lapsus.evaluation.sample_sizes import FULL, Sizes
-from lapsus.evaluation.simulation import Simulated, simulate_design
+from lapsus.mechanism.registry import Mechanism, Panel, Question, Term
+from lapsus.plots.style import GREY, legend_above
 from lapsus.statistics.intervals import limits
-from lapsus.study.designs import alignment_grid
 from lapsus.tasks import IndexCued
 from lapsus.training.model import Model
 
 __all__ = [
+    "QUESTION",
     "Planes",
-    "alignment_and_swaps",
     "alignment_at_places",
     "alignment_by_distance",
+    "alignment_panel",
     "network_planes",
-    "places",
     "plane_points",
     "recording_planes",
     "with_bootstrap",
@@ -60,6 +64,10 @@ class Planes:
     sd: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))
     shuffled: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))
 
+    def row(self) -> dict:
+        """Columns of a table."""
+        return {"aligned_before": self.mean_before, "aligned_after": self.mean_after}
+
 
 def network_planes(model: Model, sizes: Sizes = FULL, seed: int = 0) -> Planes:
     """Alignment of the two items' planes over time, at each probe distance (index-cued: one)."""
@@ -77,20 +85,6 @@ def recording_planes(dataset: xr.Dataset, sizes: Sizes = FULL, seed: int = 0) ->
     apart = np.degrees(np.nan_to_num(two_items(dataset).probe_distance, nan=np.pi)).round().astype(int)
     shown = {int(degrees): dataset.isel(trial=np.flatnonzero(apart == degrees)) for degrees in np.unique(apart)}
     return _planes(shown, groups, sizes.shuffles, seed)
-
-
-def places(dataset: xr.Dataset) -> str | None:
-    """The variable of a dataset that names the places of the items in each trial; None where all trials have the
-    same."""
-    if "configuration" in dataset:
-        return "configuration"
-    probe = two_items(dataset).probe
-    if probe is not None and distance(probe, probe[:1]).max() > 1e-3:
-        raise LapsusError(
-            "it takes many trials with items at the same places, named by a variable `configuration`; here places"
-            " differ from trial to trial"
-        )
-    return None
 
 
 def _planes(datasets: dict[int, xr.Dataset], groups: str | None, shuffles: int, seed: int) -> Planes:
@@ -151,22 +145,71 @@ def plane_points(simulated: Simulated, degrees: float | None, time: float, trial
     return bin_means(simulated(alignment_grid(apart, 1), trials, seed=12), time)
 
 
-def alignment_and_swaps(
-    simulated: Simulated, degrees: tuple[int, ...] | None, rotations: int, trials: int
-) -> tuple[pd.DataFrame, AlignmentTest]:
-    """Trial-wise alignment of simulated trials, and the regression of swaps on it. degrees None: fixed places."""
-    if degrees is None:
-        table = trial_alignment(simulated(alignment_grid(), trials, seed=41))
-    else:
-        parts = []
-        for k, apart in enumerate(degrees):
-            dataset = simulated(alignment_grid(np.radians(apart), rotations), trials, seed=42 + k)
-            part = trial_alignment(dataset, groups="configuration")
-            parts.append(part.assign(group=part["group"] + k * rotations))
-        table = pd.concat(parts, ignore_index=True)
-    return table, alignment_predicts_swaps(table)
-
-
 def _from_stimulus(dataset: xr.Dataset) -> xr.Dataset:
     """Without the steps before anything is shown: there is no plane yet."""
     return dataset.isel(time=np.flatnonzero(~np.isin(dataset["epoch"].to_numpy(), ("initial", "prestimulus"))))
+
+
+# --- Words and panels ---
+
+
+def _sentence(found: Planes, _: Mechanism) -> str:
+    text = f"Planes: the planes of the two items' colours have |cos| {found.mean_before:.2f} before the cue and"
+    text += f" {found.mean_after:.2f} after it"
+    if len(found.degrees) > 1:
+        text += f" ({found.before[0]:.2f} for items {found.degrees[0]}° apart and {found.before[-1]:.2f} for"
+        text += f" {found.degrees[-1]}°, before it)"
+    return text + "."
+
+
+def alignment_panel(ax: Axes, found: Planes, clock: Clock = Clock(), *, spread: bool = True) -> Axes:  # noqa: B008
+    """|cos| of the two items' planes, one line per probe distance (with its s.d. over rotations), and what shuffled
+    colours give."""
+    times = clock.shown(found.times)
+    shades = colormaps["viridis"](np.linspace(0.1, 0.8, len(found.curve)))
+    for shade, degrees, mean, sd in zip(shades, found.degrees, found.curve, found.sd):
+        if spread:
+            ax.fill_between(times, mean - sd, mean + sd, color=shade, alpha=0.18, lw=0)
+        ax.plot(times, mean, color=shade, label=f"{degrees}°")
+    if len(found.shuffled):
+        ax.fill_between(times, *found.shuffled, color=GREY, alpha=0.2, lw=0, label="shuffled")
+    else:
+        ax.axhline(0.5, color=GREY, lw=0.5, ls=(0, (3, 2)))
+    ax.set_yticks([0, 0.5, 1])
+    legend_above(ax, columns=3)
+    return time_axis(ax, clock, "plane alignment |cos|", found.onset, bottom=0)
+
+
+QUESTION = Question(
+    name="alignment",
+    title="How are the two items' planes aligned?",
+    definition="|cos| of the angle between the planes in which the colours of the two items are held.",
+    in_recording="The same planes are fitted to a recording whose items have the same places in many trials.",
+    answer=Planes,
+    ask=lambda network: network_planes(network.model, network.sizes, network.seed),
+    read=lambda recording: recording_planes(recording.dataset, recording.sizes, recording.seed),
+    sentence=_sentence,
+    panels=lambda answer, found: [Panel(lambda ax: alignment_panel(ax, answer, found.clock))],
+    caption=(
+        "Alignment of the planes that hold the two items' colours (1 parallel, 0 perpendicular; grey: 95 % of curves"
+        " whose colours were shuffled), mean ± s.d. over rotations of the places."
+    ),
+    unknown="How the planes of the two colours are aligned cannot be said",
+    default=False,
+    needs_swaps=False,
+    terms=(
+        Term(
+            "plane alignment",
+            "each item's colour moves activity within a plane; |cos| is 1 where the two planes are parallel, 0 where"
+            " they are perpendicular, about 0.5 where they have nothing to do with each other.",
+            "A decoder of one item's colour works for the other one where planes are aligned, and fails elsewhere.",
+            Markup('<path d="M6 40l30-10 24 8-30 10zM6 20l30-10 24 8-30 10z"/><path d="M72 6v36l16-8V-2z"/>'),
+            r"\bplanes\b|\|cos\|",
+        ),
+    ),
+    statistics={
+        "mean_before": "Plane alignment |cos| before the cue",
+        "mean_after": "Plane alignment |cos| after the cue",
+    },
+    gallery=lambda found: f"planes aligned {found.mean_before:.2f} before the cue, {found.mean_after:.2f} after",
+)

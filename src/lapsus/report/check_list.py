@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from lapsus.analysis.activity import without_swaps
 from lapsus.evaluation.match import SCATTER_RATIO, TOLERANCE, Match
 from lapsus.evaluation.verdict import DISCOVERY_EXCESS, limits_of
 from lapsus.fitting.examine import FEW_SWAPS
-from lapsus.study.findings import Check, NetworkFindings
+from lapsus.mechanism.activity import without_swaps
+from lapsus.mechanism.registry import QUESTIONS
+from lapsus.report.findings import Check, NetworkFindings
 
 __all__ = ["EARLIER_VERSION", "Truth", "fit_checks", "in_order", "match_checks", "network_checks"]
 
@@ -102,24 +103,11 @@ def _mechanism_checks(network: NetworkFindings, which: str) -> list[Check]:
         )
         for why, parts in reasons.items()
     ]
-    read = mechanism.decoding
-    if read is not None:
-        text = f"Area of a held-out decoder of the coming swap {read.before_cue:.2f} before the cue and"
-        text += (
-            f" {read.at_response:.2f} at the response{which} (shuffled {read.null.mean():.2f}; {read.swaps:,} swaps)"
-        )
-        against = mechanism.contradicted
-        text += "".join(f"; this contradicts the answer to {name}, which is not given" for name in against) + "."
-        found.append(_check("A held-out decoder agrees", not against, text))
+    for name, answer in mechanism.answered:
+        if (check := QUESTIONS[name].check) is not None:
+            title, passed, text = check(answer, mechanism)
+            found.append(_check(title, passed, f"{text.removesuffix('.')}{which}."))
     return found
-
-
-# What networks may agree on: the answer's name, and how it is said.
-AGREE = {
-    "decided": ("when swaps are decided", {"before": "before the cue", "after": "after the cue"}),
-    "carrier": ("what carries swaps", {"x": "the forming response", "m": "memory", "neither": "neither alone"}),
-    "error": ("the kind of error", {}),
-}
 
 
 def _agreement(networks: list[NetworkFindings]) -> list[Check]:
@@ -128,12 +116,13 @@ def _agreement(networks: list[NetworkFindings]) -> list[Check]:
         text = "One network was trained, so nothing is known of how much networks differ; three networks would say."
         return [_check("Networks agree", None, text)]
     found = []
-    for name, (what, said) in AGREE.items():
-        given = [getattr(network.mechanism, name) for network in networks]
+    mechanisms = [network.mechanism for network in networks]
+    for verdict in (question.verdict for question in QUESTIONS.values() if question.verdict is not None):
+        given = [verdict.of(mechanism) for mechanism in mechanisms]
         known = [answer for answer in given if answer is not None]
-        text = f"Networks say: {', '.join('undecided' if one is None else said.get(one, one) for one in given)}."
         passed = False if len(set(known)) > 1 else True if len(known) == len(given) else None
-        found.append(_check(f"Networks agree on {what}", passed, text))
+        text = f"Networks say: {', '.join(verdict.words(mechanisms))}."
+        found.append(_check(f"Networks agree on {verdict.about}", passed, text))
     return found
 
 

@@ -3,8 +3,8 @@
 Colours and cue are taken off by the linear model of correct trials, and so are products of the two colours' waves, so
 that what is left is what differs between trials that were shown the same: where some displays are swapped more often
 than others, a code of the display would else pass for a sign of the coming swap. The decoder is a linear discriminant
-of what is left, in units of the noise, and of the places of a trial along the lines to the kinds of error. An answer
-that it contradicts is not given (`lapsus.study.mechanism.Mechanism.contradicted`).
+of what is left, in units of the noise, and of the places of a trial along the lines to the types of error. An answer
+that it contradicts is not given (`lapsus.mechanism.registry.Mechanism.contradicted`).
 """
 
 from collections.abc import Iterator
@@ -12,14 +12,23 @@ from dataclasses import dataclass
 
 import numpy as np
 import xarray as xr
+from matplotlib.axes import Axes
+from numpy.typing import ArrayLike
 
-from lapsus.analysis.activity import NO_SWAPS, cue_onset, memory, two_items
-from lapsus.analysis.kind import prediction_model, whitener, without_conjunctions
-from lapsus.analysis.outcomes import outcomes
-from lapsus.analysis.swap_axis import discriminant, roc_area
 from lapsus.errors import LapsusError
+from lapsus.mechanism.activity import NO_SWAPS, cue_onset, memory, two_items
+from lapsus.mechanism.clock import Clock
+from lapsus.mechanism.colour_code import prediction_model, whitener, without_conjunctions
+from lapsus.mechanism.discriminants import discriminant, roc_area
+from lapsus.mechanism.drawing import legend, time_axis
+from lapsus.mechanism.outcomes import outcomes
+from lapsus.mechanism.registry import Column, Mechanism, Panel, Question
+from lapsus.plots.style import BLUE, GREY
 
-__all__ = ["Decoding", "decoding"]
+__all__ = ["QUESTION", "Decoding", "decoding", "decoding_panel"]
+
+# Area from which on a decoder is said to tell two types of trials apart.
+TELLS = 0.6
 
 
 @dataclass(frozen=True)
@@ -50,6 +59,18 @@ class Decoding:
     def at_response(self) -> float:
         """Area at the last time."""
         return float(self.auc[-1])
+
+    def tells(self, area: ArrayLike) -> np.ndarray:
+        """Whether areas [...] tell swaps from correct trials."""
+        return np.asarray(area) >= TELLS
+
+    def surely_tells(self, area: float) -> bool:
+        """Whether an area does so by two standard errors."""
+        return area > TELLS + 2 * self.error
+
+    def row(self) -> dict:
+        """Columns of a table."""
+        return {"decoding_before_cue": self.before_cue, "decoding_auc": self.at_response}
 
 
 def decoding(dataset: xr.Dataset, *, folds: int = 5, every: int = 2, seed: int = 0) -> Decoding:
@@ -103,3 +124,52 @@ def _features(m: np.ndarray, given: tuple[np.ndarray, ...], known: np.ndarray) -
             line = (error[:, t] - nominal[:, t]) @ white
             places.append((rest * line).sum(1) / np.maximum(np.linalg.norm(line, axis=1), 1e-9))
         yield np.concatenate([rest, np.stack(places, 1)], 1)
+
+
+# --- Words and panels ---
+
+
+def _sentence(read: Decoding, _: Mechanism) -> str:
+    return (
+        f"Decoder: the coming swap is decoded from held-out trials with an area of {read.before_cue:.2f} before the cue"
+        f" and {read.at_response:.2f} at the response (0.5 is chance; {read.swaps:,} swaps)."
+    )
+
+
+def _check(read: Decoding, found: Mechanism) -> tuple[str, bool, str]:
+    against = found.contradicted
+    text = (
+        f"Area of a held-out decoder of the coming swap {read.before_cue:.2f} before the cue and"
+        f" {read.at_response:.2f} at the response (shuffled {read.null.mean():.2f}; {read.swaps:,} swaps)"
+    )
+    text += "".join(f"; this contradicts the answer to {name}, which is not given" for name in against) + "."
+    return "A held-out decoder agrees", not against, text
+
+
+def decoding_panel(ax: Axes, read: Decoding, clock: Clock = Clock()) -> Axes:  # noqa: B008
+    """Held-out decoding of the coming swap: for a recording, all that can be said about when."""
+    times = clock.shown(read.times)
+    ax.axhline(0.5, color=GREY, lw=0.6, ls=(0, (3, 2)))
+    ax.plot(times, read.null, color=GREY, lw=0.7, label="labels shuffled")
+    ax.plot(times, read.auc, color=BLUE, label="coming swap")
+    legend(ax)
+    return time_axis(ax, clock, "read from memory\n(area, held out)", read.onset, top=1.05, bottom=0.3)
+
+
+QUESTION = Question(
+    name="decoding",
+    title="When can the coming swap be read?",
+    definition="How well a decoder of held-out trials reads the coming swap from memory at each time.",
+    in_recording="The same decoder is made of a recording.",
+    answer=Decoding,
+    ask=lambda network: decoding(network.single_trials),
+    read=lambda recording: decoding(recording.dataset, every=recording.every, seed=recording.seed),
+    sentence=_sentence,
+    panels=lambda read, found: [Panel(lambda ax: decoding_panel(ax, read, found.clock))],
+    caption="How well a decoder of held-out trials reads the coming swap from memory (0.5 is chance).",
+    unknown="When the coming swap can be read cannot be said",
+    columns=(
+        Column("decoder", lambda read, _: f"{read.at_response:.2f}", "the area of a held-out decoder at the response"),
+    ),
+    check=_check,
+)

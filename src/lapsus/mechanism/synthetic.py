@@ -12,16 +12,16 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from lapsus.analysis.activity import activity_dataset
-from lapsus.analysis.kind import KINDS
 from lapsus.circular import embed, wrap
 from lapsus.errors import LapsusError
+from lapsus.mechanism.activity import activity_dataset
+from lapsus.mechanism.error_type import ERROR_TYPES
 
 __all__ = ["EPOCHS", "MECHANISMS", "planes", "synthetic_population"]
 
 # Steps of each epoch, as in the paper's task.
 EPOCHS = {"prestimulus": 3, "stimulus": 5, "delay": 15, "cue": 5, "denoise": 40}
-MECHANISMS = (*KINDS, "late switch")
+MECHANISMS = (*ERROR_TYPES, "late switch")
 # Steps after the cue at which a late switch begins, and how many it takes.
 SWITCH, SWITCHING = 18, 5
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lapsus.analysis.activity import require_trials
 from lapsus.circular import embed
+from lapsus.mechanism.activity import require_trials
 
 __all__ = ["Ring", "RingPair", "colour_explained", "fit_ring", "fit_ring_pair", "plane_cosine"]
 

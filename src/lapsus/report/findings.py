@@ -8,8 +8,9 @@ from typing import Any
 from lapsus.evaluation.against_target import evaluate
 from lapsus.evaluation.match import Match
 from lapsus.evaluation.sample_sizes import FULL, Sizes
-from lapsus.study.mechanism import ALL, Mechanism, analyse
-from lapsus.study.shown import Arrays, shown_trials
+from lapsus.mechanism.asking import analyse
+from lapsus.mechanism.example_trials import Arrays, example_trials
+from lapsus.mechanism.registry import QUESTIONS, Mechanism
 from lapsus.training import Experiment
 from lapsus.zoo import Run, Shipped
 
@@ -67,8 +68,8 @@ def study_network(
     curve = evaluation["swap_curve"]
     apart = max(curve, key=lambda point: point["target"])["distance"] if curve else math.pi / 4
     apart = max(apart, LEAST_APART)
-    mechanism = analyse(model, only=ALL, probe_distance=apart, seed=seed, sizes=sizes, progress=progress)
-    arrays = shown_trials(model, mechanism.probe_distance, seed, sizes)
+    mechanism = analyse(model, only=tuple(QUESTIONS), probe_distance=apart, seed=seed, sizes=sizes, progress=progress)
+    arrays = example_trials(model, mechanism.probe_distance, seed, sizes)
     return NetworkFindings(
         network.name,
         network.experiment,

@@ -8,15 +8,15 @@ import torch
 from torch import Tensor
 
 from lapsus import rng
-from lapsus.analysis.outcomes import Outcomes, outcomes
 from lapsus.circular import angle
 from lapsus.engine import Timeline, normal, rollout_and_read_out
 from lapsus.errors import LapsusError
+from lapsus.mechanism.outcomes import Outcomes, outcomes
 from lapsus.protocols import HasLatent
 from lapsus.tasks import FeatureCued
 from lapsus.training.model import Model
 
-__all__ = ["Replay", "probe_conditions", "step_times"]
+__all__ = ["Replay", "conditions_at_one_pair", "decision_steps", "memory_axes", "probe_conditions", "step_times"]
 
 # Trials simulated at a time: 8,192 of 68 steps are about 70 MB.
 _TRIALS = 8192
@@ -26,6 +26,12 @@ def step_times(model: Model) -> np.ndarray:
     """The time of each state r_0 … r_S in steps from cue offset, [S + 1]."""
     steps = list(model.task.epochs.values())
     return np.arange(sum(steps) + 1) - sum(steps[:-1])
+
+
+def memory_axes(model: Model) -> Tensor:
+    """An orthonormal basis of memory, the activity outside the readout, [unit - dim, unit]."""
+    readout = model.network.readout
+    return torch.linalg.svd(readout, full_matrices=True)[2][len(readout) :]
 
 
 def probe_conditions(model: Model, count: int, seed: int, probe_distance: float | None = None) -> dict[str, Tensor]:
@@ -40,6 +46,24 @@ def probe_conditions(model: Model, count: int, seed: int, probe_distance: float 
         second = torch.remainder(first + sign * probe_distance + np.pi, 2 * np.pi) - np.pi
         conditions["probe"] = torch.stack([first, second], 1)
     return conditions
+
+
+def conditions_at_one_pair(model: Model, count: int, apart: float, seed: int) -> dict[str, Tensor]:
+    """Conditions with items at one pair of locations, both cued equally often."""
+    conditions = probe_conditions(model, count, seed)
+    if isinstance(model.task, FeatureCued):
+        conditions["probe"] = torch.tensor([[-apart / 2, apart / 2]]).expand(count, 2).clone()
+    return conditions
+
+
+def decision_steps(model: Model, every: int = 4) -> tuple[list[int], dict[str, int]]:
+    """Steps at which commitment is measured, and the step at which each epoch ends (the initial state is step 0)."""
+    ends, step = {"initial": 0}, 0
+    for name, length in model.task.epochs.items():
+        step += length
+        ends[name] = step
+    offset = list(ends.values())[-2]
+    return sorted({*ends.values(), *range(offset, step, every), (ends["delay"] + offset) // 2}), ends
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +88,11 @@ class Replay:
             conditions = self.model.task.with_latent(conditions, rng.generator(seed, "latent cause"))
             return Replay.of(self.model, conditions)
         return Replay(self.model, conditions, self.drives.repeat_interleave(times, 1), self.biases)
+
+    def only(self, rows: np.ndarray) -> "Replay":
+        """Some of the conditions, in that order."""
+        conditions = {name: values[rows] for name, values in self.conditions.items()}
+        return Replay(self.model, conditions, self.drives[:, rows], self.biases)
 
     @property
     def count(self) -> int:

@@ -7,23 +7,23 @@ import numpy as np
 import torch
 
 from lapsus import rng
-from lapsus.analysis.activity import memory, two_items
-from lapsus.analysis.outcomes import outcomes
-from lapsus.analysis.ring_fit import fit_ring_pair
 from lapsus.errors import LapsusError
 from lapsus.evaluation.against_target import respond
 from lapsus.evaluation.sample_sizes import FULL, Sizes
 from lapsus.evaluation.simulation import simulate_design
-from lapsus.study.designs import pair, ring_design
+from lapsus.mechanism.activity import memory, two_items
+from lapsus.mechanism.designs import pair, ring_design
+from lapsus.mechanism.outcomes import outcomes
+from lapsus.mechanism.rings import fit_ring_pair
 from lapsus.training.model import Model
 
-__all__ = ["Arrays", "Glimpse", "glimpse", "shown_trials"]
+__all__ = ["Arrays", "Glimpse", "example_trials", "glimpse"]
 
 FIXED = -np.pi / 2
 Arrays = dict[str, np.ndarray]
 
 
-def shown_trials(model: Model, probe_distance: float, seed: int = 0, sizes: Sizes = FULL) -> Arrays:
+def example_trials(model: Model, probe_distance: float, seed: int = 0, sizes: Sizes = FULL) -> Arrays:
     """Arrays by name: `cloud_…` and `rings_…` (below); items are `probe_distance` (radians) apart."""
     return _clouds(model, probe_distance, sizes) | _rings(model, probe_distance, seed, sizes)
 

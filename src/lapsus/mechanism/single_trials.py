@@ -1,5 +1,4 @@
-"""What the paper predicts and does not test: are swaps more likely on trials whose two colours are more aligned before
-the cue?
+"""Does alignment on single trials predict swaps? What the paper predicts and does not test.
 
 A single trial has no plane. But if colours are held as m = A_1 u_1 + A_2 u_2, u = [cos, sin] of a colour, a held-out
 decoder of item 1 reads d_1 = u_1 on average and u_1 + K u_2 on a trial in which plane 2 leans into plane 1 by K more
@@ -14,13 +13,28 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 import xarray as xr
+from matplotlib.axes import Axes
 
-from lapsus.analysis.activity import cue_onset, memory, require_trials, two_items
 from lapsus.circular import distance, embed
 from lapsus.errors import LapsusError
+from lapsus.evaluation.sample_sizes import Sizes
+from lapsus.evaluation.simulation import Simulated
+from lapsus.mechanism.activity import NO_SWAPS, cue_onset, memory, require_trials, two_items
+from lapsus.mechanism.designs import alignment_grid
+from lapsus.mechanism.drawing import interval
+from lapsus.mechanism.plane_alignment import places
+from lapsus.mechanism.registry import Mechanism, Panel, Question
+from lapsus.plots.style import GREY, PURPLE
 from lapsus.statistics.intervals import Z95, proportion_interval
 
-__all__ = ["AlignmentTest", "alignment_predicts_swaps", "swap_rate_by_alignment", "trial_alignment"]
+__all__ = [
+    "QUESTION",
+    "AlignmentTest",
+    "alignment_and_swaps",
+    "alignment_predicts_swaps",
+    "swap_rate_by_alignment",
+    "trial_alignment",
+]
 
 
 def trial_alignment(dataset: xr.Dataset, *, groups: str | None = None) -> pd.DataFrame:
@@ -84,6 +98,10 @@ class AlignmentTest:
     p: float
     swaps: int
     trials: int
+
+    def row(self) -> dict:
+        """Columns of a table."""
+        return {"alignment_odds_ratio": self.odds_ratio, "alignment_p": self.p}
 
 
 def alignment_predicts_swaps(table: pd.DataFrame, *, repeats: int = 1000, seed: int = 0) -> AlignmentTest:
@@ -191,3 +209,59 @@ def swap_rate_by_alignment(table: pd.DataFrame) -> pd.DataFrame:
                 )
             )
     return pd.DataFrame(rows, columns=["probe_distance", "alignment", "rate", "low", "high", "trials"])
+
+
+def alignment_and_swaps(
+    simulated: Simulated, degrees: tuple[int, ...] | None, rotations: int, trials: int
+) -> tuple[pd.DataFrame, AlignmentTest]:
+    """Trial-wise alignment of simulated trials, and the regression of swaps on it. degrees None: fixed places."""
+    if degrees is None:
+        table = trial_alignment(simulated(alignment_grid(), trials, seed=41))
+    else:
+        parts = []
+        for k, apart in enumerate(degrees):
+            dataset = simulated(alignment_grid(np.radians(apart), rotations), trials, seed=42 + k)
+            part = trial_alignment(dataset, groups="configuration")
+            parts.append(part.assign(group=part["group"] + k * rotations))
+        table = pd.concat(parts, ignore_index=True)
+    return table, alignment_predicts_swaps(table)
+
+
+def _predicted(dataset: xr.Dataset, sizes: Sizes, groups: str | None = None) -> AlignmentTest:
+    if not two_items(dataset).swap.any():
+        raise LapsusError(NO_SWAPS)
+    return alignment_predicts_swaps(trial_alignment(dataset, groups=groups), repeats=sizes.repeats)
+
+
+def _sentence(found: AlignmentTest, _: Mechanism) -> str:
+    return (
+        "Single trials: one s.d. more alignment of the two colours before the cue multiplies the odds of a swap by"
+        f" {interval((found.odds_ratio, found.low, found.high))} (permutation p = {found.p:.3f}; {found.swaps:,} swaps"
+        f" in {found.trials:,} trials)."
+    )
+
+
+def _panel(ax: Axes, found: AlignmentTest) -> None:
+    """The odds ratio with its interval, beside no effect."""
+    ax.axvline(1, color=GREY, lw=0.6, ls=(0, (3, 2)))
+    ax.plot([found.low, found.high], [0, 0], color=PURPLE, lw=1.4)
+    ax.plot([found.odds_ratio], [0], "o", color=PURPLE, ms=5, label="odds ratio")
+    ax.set(yticks=[], ylim=(-1, 1), xscale="log", xlabel="odds ratio of a swap per s.d. of alignment")
+    ax.set_title(f"permutation p = {found.p:.3f}", fontsize="small")
+
+
+QUESTION = Question(
+    name="prediction",
+    title="Does alignment on single trials predict swaps?",
+    definition="The odds ratio of a swap for one s.d. more alignment of the two colours before the cue.",
+    in_recording="The same regression is made of a recording whose items have the same places in many trials.",
+    answer=AlignmentTest,
+    ask=lambda network: _predicted(network.single_trials, network.sizes),
+    read=lambda recording: _predicted(recording.dataset, recording.sizes, places(recording.dataset)),
+    sentence=_sentence,
+    panels=lambda answer, _: [Panel(lambda ax: _panel(ax, answer))],
+    caption="Odds ratio of a swap for one s.d. more alignment before the cue, with its 95 % interval.",
+    unknown="Whether single trials with better aligned colours are swapped more often cannot be said",
+    default=False,
+    statistics={"odds_ratio": "Alignment predicts swaps (odds ratio)"},
+)

@@ -3,13 +3,13 @@
 import numpy as np
 import pandas as pd
 
-from lapsus.analysis.activity import behaviour, items
-from lapsus.analysis.modes import averaging, two_modes
 from lapsus.circular import embed, wrap
 from lapsus.evaluation.simulation import Simulated
+from lapsus.mechanism.activity import behaviour, items
+from lapsus.mechanism.designs import MARGIN
+from lapsus.mechanism.modes import averaging, two_modes
 from lapsus.statistics.intervals import Interval, rate_interval
 from lapsus.statistics.swaps import rate_by_distance, swap_curve
-from lapsus.study.designs import MARGIN
 
 __all__ = [
     "averaging_by_condition",

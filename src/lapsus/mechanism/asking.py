@@ -1,0 +1,100 @@
+"""Ask a network or a recording: `analyse`. A question without an answer leaves its reason instead of numbers."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import xarray as xr
+
+from lapsus.errors import LapsusError
+from lapsus.evaluation.sample_sizes import FULL, Sizes
+from lapsus.mechanism.clock import clock_of
+from lapsus.mechanism.registry import QUESTIONS, AskedNetwork, Mechanism, Question, Recording, by_default
+from lapsus.tasks import IndexCued
+from lapsus.training.model import Model
+from lapsus.zoo import Run, Shipped, load
+from lapsus.zoo.shipped import shipped
+
+__all__ = ["analyse", "swapping_networks", "swaps_most_at"]
+
+
+def swaps_most_at(model: Model) -> float:
+    """The probe distance at which the network's target swaps most: the smallest the task draws, unless items have fixed
+    places."""
+    return float(getattr(model.task, "probe_margin", np.pi)) or np.pi / 4
+
+
+def analyse(
+    source: "Model | Run | Shipped | str | Path | xr.Dataset",
+    *,
+    only: Sequence[str] | None = None,
+    sizes: Sizes = FULL,
+    probe_distance: float | None = None,
+    seed: int = 0,
+    threads: int | None = None,
+    progress: Callable[[str], None] = lambda name: None,
+) -> Mechanism:
+    """Ask a network (a model, a run or its folder, the name of one that ships; or a recording in the activity form) how
+    it makes swaps.
+
+    only: the questions to ask, of lapsus.mechanism.QUESTIONS; by default those about swaps, and of a recording all.
+    probe_distance (radians; networks): how far apart items are, by default where the target swaps most. threads: of the
+    kernel, which a recording does without. progress: called with the name of each question as it begins.
+
+    >>> quick = lapsus.evaluation.sample_sizes.QUICK
+    >>> found = lapsus.analyse("index-swap-10", only=("commitment",), sizes=quick)
+    >>> bool(found.commitment.half_time > 0)  # steps from cue offset: after the cue
+    True
+    """
+    if isinstance(source, xr.Dataset):
+        if probe_distance is not None:
+            raise LapsusError("`probe_distance` is for networks; a recording has the places that it was made with.")
+        recording, clock = Recording(source, sizes, seed), clock_of(source)
+        read: Callable[[Question], object] = lambda question: _read(question, recording)
+        return Mechanism(clock=clock, **_answers(read, tuple(QUESTIONS) if only is None else only, progress))
+    model = load(source)
+    apart = swaps_most_at(model) if probe_distance is None or isinstance(model.task, IndexCued) else probe_distance
+    network = AskedNetwork(model, sizes, apart, seed, threads)
+    asked = by_default() if only is None else only
+    found = _answers(lambda question: question.ask(network), asked, progress, network.answers)
+    return Mechanism(probe_distance=apart, **found)
+
+
+def _read(question: Question, recording: Recording) -> object:
+    if isinstance(question.read, str):
+        raise LapsusError(question.read)
+    return question.read(recording)
+
+
+def _answers(
+    ask: Callable[[Question], object],
+    only: Sequence[str],
+    progress: Callable[[str], None],
+    answers: dict[str, object] | None = None,
+) -> dict:
+    """Answers by name, put into `answers` as they come, and as `left_out` why there are no others."""
+    unknown = [name for name in only if name not in QUESTIONS]
+    if unknown:
+        raise LapsusError(f"There is no question {unknown[0]!r}; there are {', '.join(QUESTIONS)}.")
+    answers = {} if answers is None else answers
+    left_out = {}
+    for name, question in QUESTIONS.items():
+        if name in only:
+            progress(name)
+            try:
+                answers[name] = ask(question)
+            except LapsusError as reason:
+                left_out[name] = str(reason).rstrip(".")
+    return answers | {"left_out": left_out}
+
+
+def swapping_networks() -> list[str]:
+    """Names of the shipped networks that were trained to swap: delayed estimation, diffusion, a target with swaps."""
+    found = []
+    for name, facts in shipped().items():
+        config = facts["config"]
+        behaviour = config.get("behaviour", {})
+        swaps = behaviour.get("kind") == "attended-swap" or (behaviour.get("swap") or {}).get("kind", "none") != "none"
+        if swaps and config["stage"][-1]["objective"]["kind"] == "diffusion":
+            found.append(name)
+    return found
