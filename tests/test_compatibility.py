@@ -13,7 +13,7 @@ from lapsus import Discovery, evaluate, load
 from lapsus.errors import LapsusError
 from lapsus.files import read_netcdf
 from lapsus.fitting import Fit
-from lapsus.pipeline.folder import FORMAT
+from lapsus.pipeline.result import FORMAT
 from lapsus.study.mechanism import QUESTIONS
 from lapsus.training import train
 from lapsus.zoo import Run

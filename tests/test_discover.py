@@ -17,7 +17,7 @@ from lapsus.errors import LapsusError
 from lapsus.evaluation.sample_sizes import QUICK
 from lapsus.fitting import fit as fit_trials
 from lapsus.fitting.network_target import fitted_behaviour
-from lapsus.pipeline.folder import STAGES
+from lapsus.pipeline.result import STAGES
 from lapsus.pipeline.stages import Interrupted, _default_folder
 from lapsus.report import words
 from lapsus.report.words import Facts
@@ -168,7 +168,7 @@ def test_training_is_left_early_when_the_network_matches_with_a_margin_and_gets_
     found = Discovery(tmp_path / "found")
     (run,) = found.runs
     # Rounds of 4, 2, 2 and 2 updates; the excess falls by less than a twentieth in the third.
-    assert [look["update"] for look in found.looks(run)] == [4, 6, 8]
+    assert [look["update"] for look in found.round_checks(run)] == [4, 6, 8]
     assert run.update == (8 if margin else 10) and found.settled(run) == margin
 
 

@@ -25,8 +25,7 @@ from lapsus.files import holds, locked, short, subfolder, write_arrays, write_js
 from lapsus.fitting import Fit, fit as fit_trials
 from lapsus.fitting.examine import LEAST_TRIALS, examine
 from lapsus.fitting.network_target import fitted_behaviour
-from lapsus.pipeline.folder import STAGES, Folder, fingerprint
-from lapsus.pipeline.result import Discovery
+from lapsus.pipeline.result import STAGES, Discovery, fingerprint
 from lapsus.pipeline.target import (
     LEAST_GUESS,
     ROUND_NAME,
@@ -115,40 +114,38 @@ def discover(
     place = Path(output) if output is not None else _default_folder(source)
     if start_from is not None and not holds(place, "discovery"):  # else it has what it needs of it, or looks for it
         asked_start(start_from, cueing, trust)
-    folder = Folder.open(place, fingerprint(used, settings), settings)
+    folder = Discovery.open(place, fingerprint(used, settings), settings, trust)
     if not folder.done:
         for note in notes:
             say(f"      {note}")
         if set_size is None and (better := _better_size(table, int(used.set_size[0]))):
             say(f"      {better}")
     with locked(folder.path, "is being worked on"):
-        return _stages(folder, used, notes, say, sizes, trust)
+        return _stages(folder, used, notes, say, sizes)
 
 
 def _stages(
-    folder: Folder, used: Trials, notes: list[str], say: Callable[[str], None], sizes: Sizes, trust: bool
+    discovery: Discovery, used: Trials, notes: list[str], say: Callable[[str], None], sizes: Sizes
 ) -> Discovery:
     """Every stage that is not done, in turn."""
-    for stage in folder.mend():
+    for stage in discovery.repair():
         say(f"      A file of the stage “{STAGES[stage]}” is damaged or gone: it is done again.")
-    discovery = Discovery(folder.path, trust)
-    discovery._folder = folder
-    for place in discovery.mend():
+    for place in discovery.repair_networks():
         say(f"      {short(place)} is damaged or gone: it is trained again.")
     work = _Work(discovery, used, notes, say, sizes)
     for number, stage in enumerate(STAGES, 1):
-        if stage in folder.done and (stage != "report" or _reported(discovery)):
+        if stage in discovery.done and (stage != "report" or _reported(discovery)):
             continue
         work.announce(number, stage)
         began = time.monotonic()
         names = getattr(work, stage)() or ()
-        folder.finish(stage, time.monotonic() - began, names)
+        discovery.finish(stage, time.monotonic() - began, names)
         if stage == "report":
             write_json(
-                folder / "discovery.json",
-                folder.json("discovery.json") | {"seconds": round(sum(discovery.done.values()), 1)},
+                discovery / "discovery.json",
+                discovery.json("discovery.json") | {"seconds": round(sum(discovery.done.values()), 1)},
             )
-    return Discovery(folder.path, trust)
+    return Discovery(discovery.path, discovery.trust)
 
 
 def _reported(discovery: Discovery) -> bool:
@@ -248,7 +245,7 @@ class _Work:
         self, discovery: Discovery, trials: Trials, notes: list[str], say: Callable[[str], None], sizes: Sizes
     ):
         self.discovery, self.used, self.notes, self.say, self.sizes = discovery, trials, notes, say, sizes
-        self.folder = discovery._folder
+        self.folder = discovery
         self.settings = discovery.settings
 
     def announce(self, number: int, stage: str) -> None:
@@ -261,7 +258,7 @@ class _Work:
     def trials(self) -> list[str]:
         write_text(self.folder / "trials.csv", self.used.table.to_csv(index=False))
         write_json(self.folder / "notes.json", self.notes)
-        return ["trials.csv", "notes.json"]
+        return ["notes.json"]  # nothing reads trials.csv
 
     def fit(self) -> list[str]:
         found = fit_trials(self.used, seed=self.settings["seed"])
@@ -301,7 +298,7 @@ class _Work:
             described = describe(updates_within(describe(1000), share))
             path = subfolder(self.folder.path, "networks") / name
             if not holds(path, "run"):
-                Run.create(path, described, trust)
+                Run.create(path, described)
             names.append(name)
         start = family[0]
         write_json(
@@ -347,10 +344,10 @@ class _Work:
         model, seed = run.model(), self.settings["seed"]
         conditions = model.task.sample(self.sizes.look_conditions, rng.generator(seed, "look"))
         found = excess(model, conditions, self.sizes.look_trials, seed)["excess"]
-        margin, looks = bool(self._match(model).with_margin), self.discovery.looks(run)
-        level = bool(looks) and found > 0.95 * min(look["excess"] for look in looks)
-        looks = [*looks, {"update": run.update, "excess": found, "margin": margin, "settled": margin and level}]
-        write_json(self.folder / "networks" / f"{run.path.name}.json", {"looks": looks})
+        margin, checks = bool(self._match(model).with_margin), self.discovery.round_checks(run)
+        level = bool(checks) and found > 0.95 * min(check["excess"] for check in checks)
+        checks = [*checks, {"update": run.update, "excess": found, "margin": margin, "settled": margin and level}]
+        write_json(self.folder / "networks" / f"{run.path.name}.json", {"checks": checks})
 
     def _match(self, model: Model) -> Match:
         fit, fitted, settings = self.discovery.fit, self.discovery.fitted, self.settings

@@ -12,8 +12,8 @@ from lapsus.plots.gallery import gallery_row
 from lapsus.report.page import MARK, render
 from lapsus.report.parts import number
 from lapsus.study.mechanism import analyse
-from lapsus.training.experiment import set_of
 from lapsus.zoo import open_network
+from lapsus.zoo.shipped import collection_of
 
 __all__ = ["gallery_page"]
 
@@ -39,7 +39,7 @@ def gallery_page(
         asked = ("alignment", "commitment") if swaps else ("alignment",)
         found = analyse(network, only=asked, sizes=sizes, threads=threads)
         objective = network.experiment.stage[-1].objective["kind"]
-        groups.setdefault(_SETS[set_of(name)], []).append(
+        groups.setdefault(_SETS[collection_of(name)], []).append(
             {
                 "name": name,
                 "description": network.experiment.description,

@@ -12,12 +12,13 @@ from markupsafe import Markup
 from matplotlib.colors import to_hex
 
 from lapsus import __version__
+from lapsus.files import to_toml
 from lapsus.plots import panels
 from lapsus.plots.style import wheel
 from lapsus.report.mechanism import TITLES, asked, planes, predicted, unasked
 from lapsus.study.findings import Check, NetworkFindings
 from lapsus.study.mechanism import table_row
-from lapsus.training.experiment import Experiment, to_toml
+from lapsus.training.experiment import Experiment
 
 __all__ = [
     "COLUMNS",
