@@ -37,9 +37,9 @@ from lapsus.mechanism.registry import Mechanism, by_default
 from lapsus.paper.recorded import COLUMNS, statistic_digest
 from lapsus.paper.roles import LABELS, finished_runs, role_of
 from lapsus.tasks.durations import varying
-from lapsus.training.experiment import Experiment, read_experiment, set_of
+from lapsus.training.experiment import Experiment, read_experiment
 from lapsus.training.model import weights_digest
-from lapsus.zoo.shipped import load_shipped, shipped
+from lapsus.zoo.shipped import collection_of, load_shipped, shipped
 
 # Of the sources, not of what is installed.
 FOLDER = Path(__file__).resolve().parents[1] / "src" / "lapsus" / "paper" / "studies"
@@ -287,7 +287,7 @@ def _remember_claims(new: pd.DataFrame) -> None:
 
 def _recipe(recipe: str | None, names: list[str]) -> str:
     """Of the networks that make one value: the one given, with what was changed in any of them, or their set."""
-    return max(map(set_of, names)) if recipe is None else max(factor_of(recipe, name) for name in names)
+    return max(map(collection_of, names)) if recipe is None else max(factor_of(recipe, name) for name in names)
 
 
 def add_distances(found: list[Network], dynamics: bool, across: bool) -> None:

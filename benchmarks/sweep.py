@@ -20,7 +20,7 @@ from lapsus.report.ensemble import ensemble_page
 from lapsus.sweep import Sweep, plan_sweep, read_sweep
 from lapsus.sweep.collected import collect
 from lapsus.sweep.status import summary
-from lapsus.zoo.runs import Checkpoint
+from lapsus.zoo.checkpoints import Checkpoint
 
 MEMBERS_OF_A_SETTING = 10
 

@@ -31,6 +31,14 @@ def _global_state() -> dict:
     }
 
 
+@pytest.fixture(autouse=True, scope="session")
+def state_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """What the user accepted to run is recorded in a folder of the tests, also by processes that they start."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+        yield
+
+
 @pytest.fixture(autouse=True)
 def untouched_global_state():
     """No function of ours may draw from, or seed, the global generators, or leave anything else of the process

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import lapsus as lapsus_package
-from lapsus.training.experiment import to_toml
+from lapsus.files import to_toml
 
 # The lapsus that this process imports, with its kernel: a source tree beside it may have none, and other bits.
 PACKAGE = Path(lapsus_package.__file__).resolve().parents[1]

@@ -18,7 +18,7 @@ from lapsus.cli import app, words
 from lapsus.cli.evaluate import delays_of
 from lapsus.cli.words import OPTIONS
 from lapsus.errors import LapsusError
-from lapsus.training.experiment import to_toml
+from lapsus.files import to_toml
 
 TINY = {
     "name": "tiny",

@@ -14,7 +14,7 @@ from lapsus.errors import LapsusError
 from lapsus.files import read_netcdf
 from lapsus.fitting import Fit
 from lapsus.mechanism.registry import QUESTIONS
-from lapsus.pipeline.folder import FORMAT
+from lapsus.pipeline.result import FORMAT
 from lapsus.training import train
 from lapsus.zoo import Run
 from lapsus.zoo.shipped import load_shipped

@@ -18,7 +18,7 @@ from lapsus.evaluation.sample_sizes import QUICK
 from lapsus.fitting import fit as fit_trials
 from lapsus.fitting.network_target import fitted_behaviour
 from lapsus.mechanism.registry import Mechanism
-from lapsus.pipeline.folder import STAGES
+from lapsus.pipeline.result import STAGES
 from lapsus.pipeline.stages import Interrupted, _default_folder
 from lapsus.report import words
 from lapsus.report.check_list import fit_checks, in_order, match_checks, network_checks
@@ -167,7 +167,7 @@ def test_training_is_left_early_when_the_network_matches_with_a_margin(tmp_path,
     found = Discovery(tmp_path / "found")
     (run,) = found.runs
     # Rounds of 4, 2, 2 and 2 updates; nothing is checked after the last.
-    assert [look["update"] for look in found.looks(run)] == ([4] if margin else [4, 6, 8])
+    assert [look["update"] for look in found.round_checks(run)] == ([4] if margin else [4, 6, 8])
     assert run.update == (4 if margin else 10) and found.settled(run) == margin
 
 

@@ -4,7 +4,8 @@ import pytest
 from tiny_experiment import TINY
 
 from lapsus import LapsusError, read_experiment
-from lapsus.training.experiment import override, to_toml
+from lapsus.files import to_toml
+from lapsus.training.experiment import override
 
 
 def test_experiment_survives_its_own_toml(tiny):

@@ -45,7 +45,7 @@ def test_the_task_has_the_distances_of_the_data():
 def test_a_behaviour_survives_the_experiment_file(behaviour, tmp_path):
     import tomllib
 
-    from lapsus.training.experiment import to_toml
+    from lapsus.files import to_toml
 
     read = build("behaviour", tomllib.loads(to_toml({"behaviour": describe("behaviour", behaviour)}))["behaviour"])
     conditions = FeatureCuedLike(probe_distances=(0.5, 2.0), report_distances=(1.0, 3.0)).sample(
@@ -55,7 +55,7 @@ def test_a_behaviour_survives_the_experiment_file(behaviour, tmp_path):
 
 
 def test_a_plain_function_is_refused_when_an_experiment_is_written():
-    from lapsus.training.experiment import to_toml
+    from lapsus.files import to_toml
 
     plain = lambda gap: 0 * gap
     with pytest.raises(LapsusError, match=r"behaviour\.swap is a plain function"):

@@ -11,8 +11,9 @@ from tiny_experiment import TINY
 
 from lapsus import LapsusError, Run, evaluate, load, read_experiment, rng, simulate, train
 from lapsus.engine import fused
+from lapsus.files import to_toml
 from lapsus.training.build import build
-from lapsus.training.experiment import Stage, to_toml
+from lapsus.training.experiment import Stage
 from lapsus.training.loop import Training, draw, gradient, learning_rate
 from lapsus.training.model import Model
 

@@ -8,9 +8,10 @@ import torch
 from lapsus import LapsusError, Run, load, read_experiment, simulate, train
 from lapsus.evaluation.ship import ship
 from lapsus.evaluation.verdict import LIMITS
+from lapsus.files import to_toml
 from lapsus.sweep.one_by_one import jobs_of, train_all
-from lapsus.training.experiment import set_of, shipped_experiments, to_toml
-from lapsus.zoo.shipped import halfway, load_shipped, shipped, shipped_name, summary, weights_folder
+from lapsus.training.experiment import shipped_experiments
+from lapsus.zoo.shipped import collection_of, halfway, load_shipped, shipped, shipped_name, summary, weights_folder
 
 FIRST = {
     "name": "first",
@@ -146,7 +147,7 @@ def test_architecture_controls_have_the_stages_of_the_tree(name):
 def _of_the_paper(facts: dict) -> bool:
     """Trees on the delayed-estimation tasks; the controls are there to miss the limits."""
     config = facts["config"]
-    if set_of(config["name"]) != "paper":
+    if collection_of(config["name"]) != "paper":
         return False
     kind, objective = config["task"]["kind"], config["stage"][-1]["objective"]["kind"]
     return kind != "cue-combination" and config["network"]["kind"] == "dendritic" and objective != "sample-mse"

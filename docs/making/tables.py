@@ -22,7 +22,7 @@ from lapsus.paper.claims import CLAIMS
 from lapsus.paper.recorded import recorded
 from lapsus.paper.verdicts import Claim, count, criteria, judge_networks, not_computed
 from lapsus.statistics.random_effects import ensemble_mean
-from lapsus.training.experiment import set_of
+from lapsus.zoo.shipped import collection_of
 
 DOCS = Path(__file__).resolve().parents[1]
 STUDIES = DOCS.parent / "src" / "lapsus" / "paper" / "studies"
@@ -218,7 +218,7 @@ def main() -> None:
     if given.mechanism:
         rows = pd.read_csv(given.mechanism)
         for which, name in (("paper", "networks"), ("persistent", "persistent networks")):
-            own = rows[[set_of(network) == which for network in rows["network"]]]
+            own = rows[[collection_of(network) == which for network in rows["network"]]]
             if len(own):
                 put(DOCS / "mechanism.md", name, mechanism(own))
     put(DOCS / "mechanism.md", "over networks", over_networks(pd.read_csv(STUDIES / "members.csv")))

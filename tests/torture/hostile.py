@@ -188,7 +188,7 @@ def _fix_manifest(folder: Path) -> None:
 
 def _json(folder: Path) -> object:
     from lapsus.files import read_json
-    from lapsus.zoo.runs import Checkpoint
+    from lapsus.zoo.checkpoints import Checkpoint
 
     return read_json(folder / "checkpoint-00000003.json", Checkpoint)
 

@@ -183,7 +183,7 @@ def mutate_lines(data: bytes, chance: random.Random) -> bytes:
 def mutate_toml(data: bytes, chance: random.Random) -> bytes:
     import tomllib
 
-    from lapsus.training.experiment import to_toml
+    from lapsus.files import to_toml
 
     tree = tomllib.loads(data.decode())
     for _ in range(chance.choice((1, 1, 2, 4))):

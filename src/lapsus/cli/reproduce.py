@@ -80,9 +80,9 @@ def figures(
     from lapsus.paper.reproduce import FIGURES, reproduce
     from lapsus.paper.roles import Networks
     from lapsus.paper.verdicts import describe
-    from lapsus.training.experiment import check_set
+    from lapsus.zoo.shipped import check_collection
 
-    check_set(which)
+    check_collection(which)
     whole = runs is None and seed is None  # the ensemble: all seeds, also those whose weights do not ship
     sets = Networks.every_seed(which if whole else None, further or (), trust)
     if not whole:

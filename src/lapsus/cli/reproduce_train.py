@@ -37,12 +37,12 @@ def command(
     from lapsus.evaluation.ship import is_shipped, ship as export
     from lapsus.files import make_folder
     from lapsus.sweep.one_by_one import jobs_of, train_all
-    from lapsus.training.experiment import check_set
     from lapsus.training.trainer import check_options
     from lapsus.zoo import Run
+    from lapsus.zoo.shipped import check_collection, experiments_of
 
     check_options(engine, minutes=minutes, threads=threads)
-    jobs = jobs_of(name, seeds, runs, check_set(which))
+    jobs = jobs_of(name or experiments_of(check_collection(which)), seeds, runs)
     if ship is not None:
         make_folder(ship)
 

@@ -91,15 +91,17 @@ def _made(file: Path, output: Path | None, trust: bool) -> "Sweep":
     from lapsus.sweep import Sweep, plan_sweep, read_sweep
     from lapsus.sweep.rehearsal import try_settings
     from lapsus.sweep.subjects import fitted_targets
-    from lapsus.training.kinds import check_trust
+    from lapsus.training.kinds import check_trust, foreign
 
     described = read_sweep(file)
     output = output or Path("runs") / file_name(described.name)
     there = check_place(output, "sweep")
     targets = fitted_targets(described, output, lambda line: typer.echo(line, err=True))
     plan = plan_sweep(described, output, targets)
-    for setting in plan.settings.values():
-        check_trust(setting.table, file, trust, own=True)
+    asked = [setting.table for name, setting in plan.settings.items() if name not in plan.starts]
+    for name, setting in plan.settings.items():
+        own = set(foreign(setting.table)) <= set(foreign(asked))
+        check_trust(setting.table, name if name in plan.starts else file, trust or own)
     try_settings(plan, output / "members", _known_settings(output) if there else ())
     sweep = Sweep.make(output, plan)
     starts = len({plan.start(name) for name in plan.members} - {None})
@@ -273,9 +275,9 @@ def _link(sweep: "Sweep", name: str) -> str:
 
 
 @app.command("task", hidden=True)
-def task(folder: Path, submission: str, array: int, index: int) -> None:
+def task(folder: Path, submission: str, array: int, index: int, trust: Trust = False) -> None:
     """One task of a SLURM array: what the script runs that `--slurm` submits."""
     from lapsus.sweep import Sweep
     from lapsus.sweep.slurm import run_task
 
-    raise typer.Exit(run_task(Sweep(folder), submission, array, index, lambda line: typer.echo(line, err=True)))
+    raise typer.Exit(run_task(Sweep(folder, trust), submission, array, index, lambda line: typer.echo(line, err=True)))

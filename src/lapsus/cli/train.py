@@ -54,9 +54,10 @@ def command(
     trust: Trust = False,
 ) -> None:
     """Train a network as an experiment file says, in a new run folder."""
-    from lapsus.files import file_name
+    from lapsus.files import file_name, holds
     from lapsus.training import read_experiment
-    from lapsus.training.kinds import check_trust
+    from lapsus.training.experiment import experiment_table
+    from lapsus.training.kinds import accepted, check_trust
     from lapsus.training.rehearsal import rehearse
     from lapsus.training.trainer import check_options
     from lapsus.zoo import Run
@@ -72,10 +73,11 @@ def command(
         "micro_batch": micro_batch,
     }
     check_options(**options)
-    check_trust(described.model_dump(), experiment, trust, own=True)
+    own = not holds(Path(experiment).parent, "run")  # else it may be anybody's
+    check_trust(described.model_dump(), experiment, trust or own or accepted(experiment_table(experiment)))
     output = output or Path("runs") / f"{file_name(described.name)}-{described.seed}"
-    rehearse(described, first_model(described, output.parent, trust), engine, threads)
-    run = Run.create(output, described, trust)
+    rehearse(described, first_model(described, output.parent), engine, threads)
+    run = Run.create(output, described)
     go(run, **options)
 
 

@@ -11,7 +11,7 @@ from lapsus.files import read_json, write_bytes, write_json
 from lapsus.tasks.durations import varying
 from lapsus.training import read_experiment
 from lapsus.zoo import Run
-from lapsus.zoo.shipped import shipped_name, weights_folder
+from lapsus.zoo.shipped import collection_of, shipped_name, weights_folder
 
 __all__ = ["is_shipped", "ship"]
 
@@ -27,6 +27,7 @@ def ship(run: Run, folder: Path | None = None, conditions: int = 4096) -> Path:
     model, training = run.model(), run.training()
     metrics = run.metrics()
     facts = {
+        "collection": collection_of(experiment.name),
         "config": experiment.model_dump(exclude_none=True),
         "evaluation": evaluate(model, conditions),
         "trials_seen": training.trials_seen,

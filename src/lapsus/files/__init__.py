@@ -1,19 +1,20 @@
 """Everything that lapsus puts on disk goes through here, and whatever it reads of its own comes back through here.
 
 A file is written beside its place under a name of its own, flushed to disk and renamed, and the folder is flushed too:
-after a kill, a full disk or a power cut there is the old file or the new one, never half of one. A folder that replaces
-another is made the same way. No link is followed, and only ordinary files are replaced.
+after a kill, a full disk or a power cut there is the old file or the new one, never half of one. No link is
+followed, and only ordinary files are replaced.
 """
 
 from lapsus.files.folders import (
     check_file,
+    check_own_files,
     check_place,
     file_name,
     holds,
     inside,
     locked,
     make_folder,
-    new_folder,
+    own_files,
     subfolder,
 )
 from lapsus.files.netcdf import is_netcdf, read_netcdf
@@ -21,8 +22,7 @@ from lapsus.files.plain import from_plain, to_plain
 from lapsus.files.reading import (
     Damaged,
     begins,
-    check_version,
-    from_toml,
+    check_format,
     read_arrays,
     read_bytes,
     read_end,
@@ -34,16 +34,18 @@ from lapsus.files.reading import (
 )
 from lapsus.files.writing import (
     append_line,
+    clean_up,
     is_figure,
     remove,
     set_aside,
-    sweep,
+    to_toml,
     write_arrays,
     write_bytes,
     write_figure,
     write_json,
     write_netcdf,
     write_text,
+    write_toml,
 )
 
 __all__ = [
@@ -51,18 +53,19 @@ __all__ = [
     "append_line",
     "begins",
     "check_file",
+    "check_format",
+    "check_own_files",
     "check_place",
-    "check_version",
+    "clean_up",
     "file_name",
     "from_plain",
-    "from_toml",
     "holds",
     "inside",
     "is_figure",
     "is_netcdf",
     "locked",
     "make_folder",
-    "new_folder",
+    "own_files",
     "read_arrays",
     "read_bytes",
     "read_end",
@@ -74,8 +77,8 @@ __all__ = [
     "set_aside",
     "short",
     "subfolder",
-    "sweep",
     "to_plain",
+    "to_toml",
     "understood",
     "write_arrays",
     "write_bytes",
@@ -83,4 +86,5 @@ __all__ = [
     "write_json",
     "write_netcdf",
     "write_text",
+    "write_toml",
 ]

@@ -1,42 +1,46 @@
-"""Folders: whose they are, made anew beside their place, and held by one process at a time."""
+"""Folders: whose they are, which files in them are ours, and held by one process at a time."""
 
-import ctypes
-import errno
 import hashlib
 import os
 import shutil
-import socket
-import stat
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from filelock import FileLock, Timeout
+
 from lapsus.errors import LapsusError
-from lapsus.files.reading import short
-from lapsus.files.writing import ENDING, NO_LINKS, alive, beside, check_ordinary, failure, step, sweep, sync_folder
+from lapsus.files.reading import check_format, read_bytes, read_json, short, understood
+from lapsus.files.writing import (
+    ENDING,
+    beside,
+    check_ordinary,
+    clean_up,
+    failure,
+    remove,
+    step,
+    sync_folder,
+    write_json,
+)
 
 __all__ = [
     "check_file",
+    "check_own_files",
     "check_place",
     "file_name",
     "holds",
     "inside",
     "locked",
     "make_folder",
-    "new_folder",
+    "own_files",
     "subfolder",
 ]
 
-# What the file of each kind of folder is called that makes it one of ours.
-_MARKERS = {"run": "config.toml", "discovery": "stages.json", "fit": "summary.json", "sweep": "manifest.json"}
+# The file that makes a folder one of ours, by kind.
+_MARKERS = {"run": "config.toml", "discovery": "stages.json", "fit": "files.json", "sweep": "manifest.json"}
 # What may be there before it.
 _EARLY = {"sweep": ("members", "targets")}
 _LOCK = ".lock"
-# Locks that this process holds, and for how long (seconds) one whose owner is dead is waited for.
-_held: set[int] = set()
-_PATIENCE = 5.0
-_EXCHANGE, _HERE = 2, -100  # RENAME_EXCHANGE and AT_FDCWD of Linux
 
 
 def make_folder(folder: str | Path) -> Path:
@@ -78,42 +82,33 @@ def subfolder(folder: str | Path, *names: str) -> Path:
 
 
 def holds(folder: str | Path, kind: str) -> bool:
-    """Whether a folder is a `kind` (run, discovery, fit, sweep), by the file that makes it one; no, where no
-    folder can have such a name."""
+    """Whether a folder is a `kind` (run, discovery, fit, sweep), by the file that makes it one."""
     return os.path.isfile(Path(folder) / _MARKERS[kind])
 
 
-def check_place(folder: str | Path, kind: str, belongs: Callable[[Path], bool] | None = None) -> bool:
+def check_place(folder: str | Path, kind: str) -> bool:
     """Is this folder ours? True if it holds a `kind` (run, discovery, fit, sweep), False if one can be made there.
 
     A folder that holds anything else is an error, and so is one that cannot be written. What writers left unfinished
-    counts as nothing. `belongs` says of an entry whether a `kind` has such: where it is given, every entry must. Makes
-    and removes nothing.
+    counts as nothing. Makes and removes nothing.
     """
     folder = Path(folder)
     place = folder.absolute()
     try:
         there = _first_there(place)
-        held = sorted(p.name for p in place.iterdir() if not _passing(p.name)) if there == place else []
-        if belongs is not None and there == place:  # the folder as a whole is replaced
-            if folder.is_symlink():
-                raise LapsusError(f"{short(folder)} is a link; only an ordinary folder is replaced.")
-            if os.path.ismount(place) or place.samefile(Path.cwd()):
-                raise LapsusError(f"{short(folder)} cannot be replaced as a whole; name a folder within it.")
-            there = place.parent
+        held = sorted(os.listdir(place)) if there == place else []
     except (OSError, ValueError) as error:
         raise _cannot_be(folder, "a folder", error) from error
     _check_rights(folder, there)
-    if _MARKERS[kind] not in held:
-        held = [name for name in held if name not in _EARLY.get(kind, ())]
+    if _MARKERS[kind] in held:
+        return True
+    early = _EARLY.get(kind, ())
+    held = [name for name in held if not name.endswith(ENDING) and name != _LOCK and name not in early]
     if not held:
         return False
-    foreign = [name for name in held if belongs is not None and not belongs(place / name)]
-    if foreign or (belongs is None and _MARKERS[kind] not in held):
-        others = [other for other, marker in _MARKERS.items() if other != kind and marker in held]
-        what = f"holds a {others[0]}" if others else f"holds other files ({short(', '.join((foreign or held)[:3]))})"
-        raise LapsusError(f"{short(folder)} {what} and is not a {kind}; name a new or empty folder.")
-    return True
+    others = [other for other, marker in _MARKERS.items() if marker in held]
+    what = f"holds a {others[0]}" if others else f"holds other files ({short(', '.join(held[:3]))})"
+    raise LapsusError(f"{short(folder)} {what} and is not a {kind}; name a new or empty folder.")
 
 
 def check_file(path: str | Path, kind: str, ours: Callable[[Path], bool]) -> bool:
@@ -154,51 +149,94 @@ def _cannot_be(path: Path, what: str, error: Exception) -> LapsusError:
     return LapsusError(f"{short(path)} cannot be {what} here: {reason}; name another one.")
 
 
-def _passing(name: str) -> bool:
-    """Whether an entry is there for the time of a write alone."""
-    return name.endswith(ENDING) or name == _LOCK
+def check_own_files(folder: str | Path, kind: str) -> bool:
+    """Whether a folder holds files of an earlier `own_files`, which may be replaced; an error if it holds only others,
+    or if one of them was changed since. Makes nothing."""
+    if not check_place(folder, kind):
+        return False
+    for name, hashes in _listed(Path(folder)).items():
+        _check_unchanged(Path(folder), name, hashes)
+    return True
+
+
+def _listed(folder: Path) -> dict[str, set[str]]:
+    """Files that `own_files` wrote here → hashes that they may have, two where it was interrupted."""
+    path = folder / _MARKERS["fit"]
+    if not path.is_file():
+        return {}
+    table = read_json(path)
+    check_format(table.get("format"), 1, path)
+    hashes: dict[str, set[str]] = {}
+    with understood(path):
+        for files in (table["files"], table.get("before", {})):
+            for name, value in files.items():
+                hashes.setdefault(str(name), set()).add(value)
+    return hashes
+
+
+def _check_unchanged(folder: Path, name: str, hashes: set[str]) -> None:
+    path = inside(folder, name)
+    if os.path.lexists(path) and _hash(path) not in hashes:
+        raise LapsusError(
+            f"{short(path)} is not as lapsus wrote it, so it is not replaced. Move it away; or name another folder."
+        )
+
+
+def _hash(path: Path) -> str:
+    check_ordinary(path)
+    return hashlib.sha256(read_bytes(path)).hexdigest()
 
 
 @contextmanager
-def new_folder(folder: str | Path) -> Iterator[Path]:
-    """A folder to fill beside `folder`; it takes its place, all at once, when the block ends without an error."""
+def own_files(folder: str | Path) -> Iterator[Path]:
+    """A place for files that go to `folder` when the block ends without an error.
+
+    They replace those that an earlier call wrote there, as its files.json lists them by name and hash, and nothing
+    else: other files stay, also those that came while the block ran. An error leaves the folder as it was.
+    """
     folder = Path(folder)
-    parent = make_folder(folder.absolute().parent)
-    sweep(parent, folder.name)
-    temporary = beside(folder.absolute())
+    new = not folder.exists()
+    make_folder(folder)
+    clean_up(folder)
+    staged = beside(folder.absolute() / "files")
     try:
-        step("make folder", temporary)
-        temporary.mkdir()
-        yield temporary
-        for place, _, _ in os.walk(temporary):
-            sync_folder(Path(place))
-        step("rename", temporary, folder)
-        _swap(temporary, folder)
-        sync_folder(parent)
+        step("make folder", staged)
+        staged.mkdir()
+        yield staged
+        _take_place(staged, folder)
     except OSError as error:
         raise failure(folder, error) from error
     finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+        shutil.rmtree(staged, ignore_errors=True)
+        if new:
+            with suppress(OSError):
+                folder.rmdir()  # only if nothing came of it
 
 
-def _swap(new: Path, folder: Path) -> None:
-    """`new` takes the name of `folder`; what was there gets the name of `new`."""
-    if folder.is_symlink():
-        raise LapsusError(f"{short(folder)} is a link; only an ordinary folder is replaced.")
-    if not folder.exists() or not any(folder.iterdir()):
-        os.rename(new, folder)
-        return
-    exchange = None if os.name == "nt" else getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
-    if exchange is not None and exchange(_HERE, os.fsencode(new), _HERE, os.fsencode(folder), _EXCHANGE) == 0:
-        return
-    aside = beside(folder.absolute())  # where the system cannot exchange two names: a moment with neither
-    os.rename(folder, aside)
-    try:
-        os.rename(new, folder)
-    except OSError:
-        os.rename(aside, folder)
-        raise
-    shutil.rmtree(aside, ignore_errors=True)
+def _take_place(staged: Path, folder: Path) -> None:
+    paths = sorted(path for path in staged.rglob("*") if path.is_file())
+    wanted = {path.relative_to(staged).as_posix(): _hash(path) for path in paths}
+    before = _listed(folder)
+    for name in wanted:
+        _check_unchanged(folder, name, before.get(name, set()))
+    present = {name: _hash(folder / name) for name in before if (folder / name).is_file()}
+    old = {name: value for name, value in present.items() if value in before[name]}
+    list_file = folder / _MARKERS["fit"]
+    # Until all are in place, a file may be the earlier one or the new one.
+    write_json(list_file, {"format": 1, "files": wanted, "before": old})
+    for name in wanted:
+        target = inside(folder, name)
+        make_folder(target.parent)
+        step("rename", staged / name, target)
+        os.replace(staged / name, target)
+        sync_folder(target.parent)
+    for name in before.keys() - wanted.keys():
+        with suppress(LapsusError):  # somebody has changed it: it stays
+            _check_unchanged(folder, name, before[name])
+            remove(folder / name)
+        with suppress(OSError):
+            (folder / name).parent.rmdir()  # a subject's folder that is empty now
+    write_json(list_file, {"format": 1, "files": wanted})
 
 
 def file_name(text: object) -> str:
@@ -214,66 +252,17 @@ def file_name(text: object) -> str:
 
 @contextmanager
 def locked(folder: str | Path, what: str = "is written") -> Iterator[None]:
-    """Hold the folder for this process alone; another one is told who has it.
-
-    The lock is the kernel's, on a file that names its owner, so that the file of a process that died locks nothing. A
-    fork of the owner does not have it.
-    """
+    """Hold the folder for this process alone; another one gets an error. The lock of a process that died is free."""
+    path = Path(folder) / _LOCK
+    check_ordinary(path)
+    lock = FileLock(path)
     try:
-        import fcntl
-    except ImportError:  # not a Unix
-        yield
-        return
-    path, until = Path(folder) / _LOCK, time.monotonic() + _PATIENCE
-    while True:
-        try:
-            handle = os.open(path, os.O_RDWR | os.O_CREAT | NO_LINKS, 0o666)
-        except OSError as error:
-            raise failure(path, error) from error
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if not stat.S_ISREG(os.fstat(handle).st_mode):
-                raise LapsusError(f"{short(path)} is no ordinary file; move it away.")
-            if os.path.lexists(path) and os.stat(path).st_ino == os.fstat(handle).st_ino:
-                break
-            os.close(handle)  # its owner removed it between our two calls
-        except OSError as error:
-            owner = os.pread(handle, 200, 0).decode(errors="replace").strip()
-            os.close(handle)
-            if error.errno not in (errno.EAGAIN, errno.EACCES):
-                raise failure(path, error) from error
-            if not _dead(owner) or time.monotonic() > until:
-                raise LapsusError(f"{short(folder)} {what} by another process ({owner}) just now.") from error
-            time.sleep(0.02)  # a fork of it has not come to let go
-        except LapsusError:
-            os.close(handle)
-            raise
-    _held.add(handle)
+        lock.acquire(blocking=False)
+    except Timeout as error:
+        raise LapsusError(f"{short(folder)} {what} by another process just now.") from error
+    except OSError as error:
+        raise failure(path, error) from error
     try:
-        with suppress(OSError):  # the name is for people; the lock holds without it
-            os.ftruncate(handle, 0)
-            os.pwrite(handle, f"{os.getpid()} on {socket.gethostname()}\n".encode(), 0)
         yield
     finally:
-        if handle in _held:  # else this is a fork
-            _held.remove(handle)
-            with suppress(OSError):
-                path.unlink()
-            os.close(handle)
-
-
-def _dead(owner: str) -> bool:
-    """Whether the owner that a lock names is a process of this machine that is no more."""
-    number, _, where = owner.partition(" on ")
-    return number.isdecimal() and where == socket.gethostname() and not alive(int(number))
-
-
-def _let_go() -> None:
-    """In a fork, which shares the locks of its parent and would keep them when that is killed."""
-    while _held:
-        with suppress(OSError):
-            os.close(_held.pop())
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_let_go)
+        lock.release()

@@ -14,6 +14,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import tomli_w
+
 from lapsus import __version__
 from lapsus.errors import LapsusError
 from lapsus.files.plain import to_plain
@@ -26,16 +28,18 @@ if TYPE_CHECKING:
 
 __all__ = [
     "append_line",
+    "clean_up",
     "is_figure",
     "remove",
     "set_aside",
-    "sweep",
+    "to_toml",
     "write_arrays",
     "write_bytes",
     "write_figure",
     "write_json",
     "write_netcdf",
     "write_text",
+    "write_toml",
 ]
 
 # Called before every step that changes the disk, with the step's name, its path and what it is about to do. The fault
@@ -97,7 +101,7 @@ def host() -> str:
     return hashlib.blake2b(socket.gethostname().encode(), digest_size=3).hexdigest()
 
 
-def sweep(folder: str | Path, name: str = "") -> None:
+def clean_up(folder: str | Path, name: str = "") -> None:
     """Remove what writers that are no more left behind in a folder (of one file or folder, if it is named)."""
     start = _start(name)
     with suppress(OSError):
@@ -153,7 +157,7 @@ def write_bytes(path: str | Path, data: bytes, replace: bool = True) -> None:
     made = False
     try:
         check_ordinary(path)
-        sweep(path.parent, path.name)
+        clean_up(path.parent, path.name)
         step("create", temporary)
         handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | NO_LINKS, 0o666)
         made = True
@@ -199,6 +203,28 @@ def write_text(path: str | Path, text: str) -> None:
 def write_json(path: str | Path, value: Any) -> None:
     """Plain values, arrays and dataclasses as JSON; what is not finite becomes null."""
     write_text(path, json.dumps(to_plain(value), indent=1, allow_nan=False) + "\n")
+
+
+def write_toml(path: str | Path, table: dict) -> None:
+    """A table of plain values as TOML."""
+    write_text(path, to_toml(table))
+
+
+def to_toml(table: dict) -> str:
+    """A table of plain values as TOML; a value of nothing is left out."""
+    try:
+        return tomli_w.dumps(_without_none(table))
+    except TypeError as error:
+        raise LapsusError(
+            f"An experiment file cannot hold this ({error}): a function must be a dataclass with __call__, named by its"
+            " kind."
+        ) from error
+
+
+def _without_none(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_none(item) for key, item in value.items() if item is not None}
+    return [_without_none(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 
 def write_arrays(path: str | Path, arrays: "dict[str, np.ndarray]") -> None:

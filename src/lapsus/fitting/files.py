@@ -10,10 +10,10 @@ import torch
 
 from lapsus.errors import LapsusError
 from lapsus.files import (
-    check_place,
+    check_own_files,
     file_name,
     make_folder,
-    new_folder,
+    own_files,
     read_netcdf,
     understood,
     write_json,
@@ -34,23 +34,6 @@ if TYPE_CHECKING:
 
 __all__ = ["check_folder", "load_fit", "save_fit", "save_subjects"]
 
-# Our own files in a results folder; a folder that holds anything else is somebody's.
-FILES = (
-    "fit.nc",
-    "summary.json",
-    "summary.txt",
-    "methods.txt",
-    "contrasts.csv",
-    "estimates.csv",
-    "swap_function",
-    "errors",
-    "non_target_errors",
-    "predictive",
-    "comparison",
-    "parameters",
-    "subjects",
-)
-
 FORMAT = "lapsus fit 2"
 PARTS = {
     "coefficients": ("shape", "harmonic", "draw"),
@@ -61,22 +44,20 @@ PARTS = {
 }
 
 
-def _ours(path: Path) -> bool:
-    return (path / "fit.nc").exists() if path.is_dir() else path.stem in FILES or path.name in FILES
-
-
 def check_folder(folder: str | Path) -> bool:
-    """Whether the folder holds an earlier fit; an error if it holds anything else. Makes nothing."""
-    return check_place(folder, "fit", _ours)
+    """Whether the folder holds an earlier fit; an error if its files were changed, or if it holds only others. Makes
+    nothing."""
+    return check_own_files(folder, "fit")
 
 
 def save_fit(fit: "Fit", folder: str | Path, also: Callable[[Path], object] | None = None) -> Path:
-    """Write a fit as a folder, all of it or nothing; an earlier fit there is replaced when the new one is whole.
+    """Write a fit as a folder, all of it or nothing. Files of an earlier fit there are replaced when the new ones are
+    whole; other files are kept.
 
-    also: called with the folder before it takes its place, to add plots.
+    also: called with the folder in which the files are made, to add plots.
     """
     check_folder(folder)
-    with new_folder(folder) as place:
+    with own_files(folder) as place:
         _fill(fit, place)
         if also is not None:
             also(place)
@@ -86,7 +67,7 @@ def save_fit(fit: "Fit", folder: str | Path, also: Callable[[Path], object] | No
 def save_subjects(fits: "SubjectFits", folder: str | Path, also: Callable[[Path], object] | None = None) -> Path:
     """Write a fit a subject, each in a folder of its own, and a summary of all; `also` as in `save_fit`."""
     check_folder(folder)
-    with new_folder(folder) as place:
+    with own_files(folder) as place:
         for subject, fit in fits.items():
             # Different names may look the same once they are safe for a file system.
             name, number = "subject-" + file_name(subject), 1

@@ -14,7 +14,7 @@ from lapsus.mechanism.plane_alignment import pre_and_post_cue
 from lapsus.paper.fig3 import FEATURE_NETWORKS, INDEX_NETWORKS, feature_alignment, index_alignment
 from lapsus.paper.roles import LABELS, Networks
 from lapsus.plots.style import TEXT_WIDTH, colour_of, letter, note, panel, style
-from lapsus.training.experiment import SETS
+from lapsus.zoo.shipped import COLLECTIONS
 
 __all__ = ["error_by_delay", "figure", "growth_of_errors", "norms", "planes", "tables"]
 
@@ -60,7 +60,7 @@ def planes(which: str, role: str) -> pd.DataFrame:
 def _all(make: Callable[[str, str], pd.DataFrame]) -> pd.DataFrame:
     """One table of all networks that there are in both sets."""
     parts = []
-    for which in SETS:
+    for which in COLLECTIONS:
         for role in ROLES:
             if role in _set(which):
                 parts.append(make(which, role).assign(network=role, set=which))

@@ -6,8 +6,7 @@ from pathlib import Path
 
 from lapsus.errors import LapsusError
 from lapsus.evaluation.sample_sizes import FULL, Sizes
-from lapsus.files import understood, write_text
-from lapsus.pipeline.folder import Folder
+from lapsus.files import holds, understood, write_text
 from lapsus.pipeline.result import Discovery
 from lapsus.report.findings import study_network
 from lapsus.report.networks import networks_page
@@ -44,7 +43,7 @@ def write_report(
     if not names:
         raise LapsusError("A report needs at least one run folder or network that ships with lapsus.")
     one = Path(names[0])
-    if len(names) == 1 and Folder.read(one) is not None:
+    if len(names) == 1 and holds(one, "discovery"):
         if seed is not None:
             raise LapsusError(f"{shortened(one)} is a discovery, whose seed is its own; leave the seed out.")
         discovery = Discovery(one, trust)

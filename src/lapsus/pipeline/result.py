@@ -1,20 +1,35 @@
-"""What a discovery found: its parts, and the outcome as plain numbers and sentences."""
+"""A discovery is a folder: which stages are done, what they found, and the outcome as plain numbers and sentences.
 
+Every stage writes its own files and is entered in stages.json last, with the hashes of the files that later stages
+read. So a stage either is done or is done again, and nothing that is done is repeated.
+"""
+
+import hashlib
 import html
+import json
+from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from lapsus import __version__
 from lapsus.behaviour import BNS
 from lapsus.errors import LapsusError
 from lapsus.evaluation.match import Match
 from lapsus.files import (
+    Damaged,
+    check_format,
+    check_place,
+    clean_up,
     from_plain,
     holds,
     inside,
+    make_folder,
     read_arrays,
+    read_bytes,
+    read_json,
     remove,
     set_aside,
     short,
@@ -24,10 +39,9 @@ from lapsus.files import (
 )
 from lapsus.fitting import Fit
 from lapsus.fitting.network_target import fitted_behaviour
-from lapsus.mechanism.registry import Mechanism, by_default
-from lapsus.pipeline.folder import STAGES, Folder
+from lapsus.mechanism.registry import Mechanism
 from lapsus.report import DiscoveryContent, discovery_page
-from lapsus.report.check_list import EARLIER_VERSION, Truth, fit_checks, in_order, match_checks, network_checks
+from lapsus.report.check_list import Truth, fit_checks, in_order, match_checks, network_checks
 from lapsus.report.findings import NetworkFindings, seconds_trained
 from lapsus.report.words import Facts, discovery_sentences
 from lapsus.training import Model
@@ -35,7 +49,40 @@ from lapsus.trials import Trials
 from lapsus.trials.observer import observer_f
 from lapsus.zoo import Run
 
-__all__ = ["Discovery"]
+__all__ = ["STAGES", "Discovery", "fingerprint"]
+
+FORMAT = 1
+# name → what the user reads while it runs.
+STAGES = {
+    "trials": "reading the trials",
+    "fit": "fitting and comparing behaviour models",
+    "target": "choosing the target and where to start",
+    "train": "training",
+    "evaluate": "comparing the network with the fit and the data",
+    "analyse": "looking for the mechanism",
+    "report": "writing the report",
+}
+# First part of a file's name → stages to do again where it is lost. What was trained is not trained again for it.
+_FROM_FIT = ["fit", "target", "evaluate", "analyse", "report"]
+_STAGES_OF = {
+    "notes.json": ["trials", "report"],
+    "fit": _FROM_FIT,
+    "target.json": _FROM_FIT[1:],
+    "evaluation.json": _FROM_FIT[2:],
+    "analysis.json": _FROM_FIT[3:],
+    "analysis": _FROM_FIT[3:],
+}
+_SETTINGS = {"source", "example", "set_size", "cueing", "minutes", "objectives", "networks", "start_from", "seed"}
+
+
+def fingerprint(trials: Trials, settings: dict) -> str:
+    """Of the trials that are used and all settings: the same in a resumed discovery."""
+    digest = hashlib.blake2b(digest_size=12)
+    for values in (trials.response, trials.report, trials.probe):
+        digest.update(b"none" if values is None else np.ascontiguousarray(values).tobytes())
+    digest.update("\0".join(map(str, trials.subject)).encode("utf-8", "replace"))
+    digest.update(json.dumps(settings, sort_keys=True, default=str).encode())
+    return digest.hexdigest()
 
 
 class Discovery:
@@ -50,10 +97,135 @@ class Discovery:
 
     def __init__(self, path: str | Path, trust: bool = False):
         self.path, self.trust = Path(path), trust
-        table = Folder.read(self.path)
-        if table is None:
+        file = self.path / "stages.json"
+        if not file.is_file():
             raise LapsusError(f"{self.path} is not the folder of a discovery; `lapsus discover` makes one.")
-        self._folder = Folder(self.path, table)
+        try:
+            self._table = read_json(file)
+            check_format(self._table.get("format"), FORMAT, file)
+            with understood(file):
+                assert isinstance(self._table["identity"], str) and set(self._table["settings"]) >= _SETTINGS
+                assert all(type(seconds) in (int, float) for seconds in self._table["done"].values())
+                assert all(isinstance(value, str) for value in self._table["files"].values())
+        except Damaged as error:
+            raise Damaged(
+                f"{error} `lapsus discover` begins anew in another folder; networks that it trained are in"
+                f" {short(self.path)}/networks."
+            ) from error
+
+    @classmethod
+    def open(cls, path: str | Path, identity: str, settings: dict, trust: bool = False) -> "Discovery":
+        """The discovery of these trials and settings (`identity`) in a folder, made if it is not there; one of others
+        is an error."""
+        path = Path(path)
+        if check_place(path, "discovery"):
+            found = cls(path, trust)
+            if found._table["identity"] != identity:
+                changed = [k for k, v in settings.items() if str(found.settings.get(k)) != str(v)]
+                what = f"other settings ({', '.join(changed)})" if changed else "other trials"
+                raise LapsusError(f"{short(path)} holds a discovery with {what}; name another folder.")
+            clean_up(path)
+            return found
+        clean_up(make_folder(path))
+        table = {"format": FORMAT, "lapsus": __version__, "identity": identity, "settings": settings}
+        write_json(path / "stages.json", table | {"done": {}, "files": {}})
+        return cls(path, trust)
+
+    # --- Stages and their files ---
+
+    def __truediv__(self, name: str) -> Path:
+        return self.path / name
+
+    @property
+    def done(self) -> dict[str, float]:
+        """Seconds that each stage took, of those that are done."""
+        return self._table["done"]
+
+    @property
+    def settings(self) -> dict:
+        """What it was asked for: source, set size, cueing, minutes, networks, start, seed."""
+        return self._table["settings"]
+
+    def _write(self) -> None:
+        write_json(self.path / "stages.json", self._table)
+
+    def finish(self, stage: str, seconds: float, names: Iterable[str] = ()) -> None:
+        """Enter a stage as done, with the hashes of the files that later stages read."""
+        self._table["files"] |= {name: self._hash(name) for name in names}
+        self.done[stage] = round(seconds, 2)
+        self._write()
+
+    def _hash(self, name: str) -> str:
+        return hashlib.sha256(read_bytes(self.path / name)).hexdigest()
+
+    def check(self, name: str) -> Path:
+        """The path of a file of a stage that is done, after a look at its hash."""
+        known = self._table["files"].get(name)
+        if known is not None and self._hash(name) != known:
+            raise Damaged(f"{short(self.path / name)} is damaged: its contents do not match its hash.")
+        return self.path / name
+
+    def json(self, name: str, kind: type = dict) -> Any:
+        """A JSON file of the folder."""
+        return read_json(self.check(name), kind)
+
+    def _part(self, name: str, stage: str) -> Any:
+        if stage not in self.done:
+            raise LapsusError(
+                f"{self.path}: the stage “{STAGES[stage]}” is not done yet; the same `lapsus discover` continues."
+            )
+        return self.json(name)
+
+    def repair(self) -> list[str]:
+        """Stages to be done again because a file of theirs is gone or damaged, and those that read it; entered as not
+        done. A damaged file is set aside."""
+        again: list[str] = []
+        for name in list(self._table["files"]):
+            try:
+                self.check(name)
+            except LapsusError:
+                again += _STAGES_OF.get(name.split("/")[0], list(STAGES))
+                del self._table["files"][name]
+                if (self.path / name).is_file():
+                    set_aside(self.path / name)
+        return self.undo([stage for stage in STAGES if stage in again])
+
+    def undo(self, stages: Iterable[str]) -> list[str]:
+        """Enter stages as not done, on disk too; returns those that were."""
+        again = [stage for stage in stages if stage in self.done]
+        for stage in again:
+            del self.done[stage]
+        if again:
+            self._write()
+        return again
+
+    def repair_networks(self) -> list[Path]:
+        """Folders of networks whose last weights are lost, made ready to be trained again, with all stages after it to
+        be done again."""
+        found, order = [], list(STAGES)
+        for place in self.places if "target" in self.done else ():
+            there = holds(place, "run")
+            begun = "train" in self.done or not there or any(place.glob("checkpoint-*"))
+            if not (begun and self._lost(place)):
+                continue
+            found.append(place)
+            # First the stages: killed in between, the next call finds the network as it is now.
+            self.undo(order[order.index("train" if there else "target") :])
+            remove(place.with_name(f"{place.name}.json"))  # what was seen of it
+            if there:
+                Run(place, self.trust).begin_again()
+            elif place.exists():
+                set_aside(place)
+        return found
+
+    def _lost(self, place: Path) -> bool:
+        """Whether a network's folder, or every checkpoint in it, is damaged or gone; after training also its last."""
+        if not holds(place, "run"):
+            return True
+        run = Run(place, self.trust)
+        return run.lost or ("train" in self.done and run.behind)
+
+    # --- What they found ---
 
     def __repr__(self) -> str:
         state = "done" if "report" in self.done else f"{len(self.done)} of {len(STAGES)} stages done"
@@ -66,28 +238,11 @@ class Discovery:
         found = "".join(f"<li>{html.escape(sentence)}</li>" for sentence in self.sentences)
         return f"{said}<ol>{found}</ol><p>The page: {html.escape(str(self.report))}</p>"
 
-    @property
-    def done(self) -> dict[str, float]:
-        """Seconds that each stage took, of those that are done."""
-        return self._folder.done
-
-    @property
-    def settings(self) -> dict:
-        """What it was asked for: source, set size, cueing, minutes, networks, start, seed."""
-        return self._folder.settings
-
-    def _part(self, name: str, stage: str) -> Any:
-        if stage not in self.done:
-            raise LapsusError(
-                f"{self.path}: the stage “{STAGES[stage]}” is not done yet; the same `lapsus discover` goes on with it."
-            )
-        return self._folder.json(name)
-
     @cached_property
     def fit(self) -> Fit:
         """The Fit, with its model comparison."""
         self._part("fit/summary.json", "fit")
-        return Fit.load(self._folder.check("fit/fit.nc"))
+        return Fit.load(self.check("fit/fit.nc"))
 
     @property
     def trials(self) -> Trials:
@@ -118,48 +273,25 @@ class Discovery:
     def runs(self) -> list[Run]:
         """The Run of each network."""
         for place in self.places if "train" in self.done else ():
-            if self.lost(place):
+            if self._lost(place):
                 raise LapsusError(
                     f"{short(place)}: the network is damaged or gone; the same `lapsus discover` trains it again."
                 )
         return [Run(place, self.trust) for place in self.places]
 
-    def lost(self, place: Path) -> bool:
-        """Whether a network's folder, or every checkpoint in it, is damaged or gone."""
-        return not holds(place, "run") or Run(place, self.trust).lost
-
-    def mend(self) -> list[Path]:
-        """Folders of networks whose weights are lost, made ready to be trained again, with all stages after it to be
-        done again."""
-        found, order = [], list(STAGES)
-        for place in self.places if "target" in self.done else ():
-            there = holds(place, "run")
-            begun = "train" in self.done or not there or any(place.glob("checkpoint-*"))
-            if not (begun and self.lost(place)):
-                continue
-            found.append(place)
-            # First the stages: killed in between, the next call finds the network as it is now.
-            self._folder.undo(order[order.index("train" if there else "target") :])
-            remove(place.with_name(f"{place.name}.json"))  # what was seen of it
-            if there:
-                Run(place, self.trust).begin_again()
-            elif place.exists():
-                set_aside(place)
-        return found
-
-    def looks(self, run: Run) -> list[dict]:
+    def round_checks(self, run: Run) -> list[dict]:
         """What was seen of a network after each round of its training."""
         name = f"networks/{run.path.name}.json"
-        if not (self._folder / name).is_file():
+        if not (self / name).is_file():
             return []
         with understood(self.path / name):
-            return from_plain(list[dict], self._folder.json(name)["looks"])
+            return from_plain(list[dict], self.json(name)["checks"])
 
     def settled(self, run: Run) -> bool:
         """Whether a network was left early: it matched with a margin and its excess no longer fell."""
         with understood(self.path / f"networks/{run.path.name}.json"):
-            looks = self.looks(run)
-            return bool(looks and looks[-1]["settled"])
+            checks = self.round_checks(run)
+            return bool(checks and checks[-1]["settled"])
 
     @cached_property
     def models(self) -> list[Model]:
@@ -182,11 +314,11 @@ class Discovery:
     def mechanisms(self) -> list[Mechanism]:
         """Answers of each network (lapsus.mechanism)."""
         with understood(self.path / "analysis.json"):
-            return [_mechanism(one) for one in self._part("analysis.json", "analyse")["mechanisms"]]
+            return [Mechanism.from_stored(one) for one in self._part("analysis.json", "analyse")["mechanisms"]]
 
     def arrays(self, network: int = 0) -> dict[str, np.ndarray]:
         """Arrays behind the mechanism's figures."""
-        return read_arrays(self._folder.check(f"analysis/network-{network + 1}.npz"))
+        return read_arrays(self.check(f"analysis/network-{network + 1}.npz"))
 
     @cached_property
     def facts(self) -> dict:
@@ -270,7 +402,7 @@ class Discovery:
             sentences,
             checks,
             self.settings,
-            self._folder.json("notes.json", list),
+            self.json("notes.json", list),
             self.done,
             observer_f if self.settings["example"] else None,
         )
@@ -291,29 +423,6 @@ class Discovery:
             uniform_target=plan["uniform_target"],
             truth=_truth(self.fit) if settings["example"] else None,
         )
-
-
-# Version 0.1 averaged over the whole of delay 2 and took the third principal component for the axis of swaps; these
-# parts are not read any more.
-_REPLACED = {"rings", "decoders"}
-# Names that development versions of 0.2 used.
-_RENAMED, _DROPPED = {"kind": "error_type"}, ("points", "stable")
-
-
-def _mechanism(plain: dict) -> Mechanism:
-    """A mechanism as this version or an earlier one wrote it; what an earlier one did not ask is left out, and says
-    so."""
-    if not _REPLACED & set(plain):
-        kept = {_RENAMED.get(name, name): part for name, part in plain.items()}
-        for name in _DROPPED:
-            (kept.get("dynamics") or {}).pop(name, None)
-        return Mechanism.from_stored(kept)
-    kept = {name: part for name, part in plain.items() if name not in _REPLACED}
-    left_out = dict.fromkeys(by_default(), EARLIER_VERSION)
-    for name in ("alignment", "prediction"):
-        if set(kept.get(name) or ()) == {"reason"}:
-            left_out[name] = kept.pop(name)["reason"]
-    return Mechanism.from_stored(kept | {"left_out": left_out})
 
 
 def _truth(fit: Fit) -> Truth:

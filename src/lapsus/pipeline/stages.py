@@ -27,8 +27,7 @@ from lapsus.mechanism.activity import NO_SWAPS_IN_DATA
 from lapsus.mechanism.asking import analyse
 from lapsus.mechanism.example_trials import example_trials
 from lapsus.mechanism.registry import QUESTIONS
-from lapsus.pipeline.folder import STAGES, Folder, fingerprint
-from lapsus.pipeline.result import Discovery
+from lapsus.pipeline.result import STAGES, Discovery, fingerprint
 from lapsus.pipeline.target import (
     LEAST_GUESS,
     OBJECTIVES,
@@ -114,40 +113,38 @@ def discover(
     }
     if start_from is not None and not resumed:
         asked_start(start_from, cueing, trust)
-    folder = Folder.open(place, fingerprint(used, settings), settings)
+    folder = Discovery.open(place, fingerprint(used, settings), settings, trust)
     if not folder.done:
         for note in notes:
             say(f"      {note}")
         if set_size is None and (better := _better_size(table, int(used.set_size[0]))):
             say(f"      {better}")
     with locked(folder.path, "is being worked on"):
-        return _stages(folder, used, notes, say, sizes, trust)
+        return _stages(folder, used, notes, say, sizes)
 
 
 def _stages(
-    folder: Folder, used: Trials, notes: list[str], say: Callable[[str], None], sizes: Sizes, trust: bool
+    discovery: Discovery, used: Trials, notes: list[str], say: Callable[[str], None], sizes: Sizes
 ) -> Discovery:
     """Every stage that is not done, in turn."""
-    for stage in folder.mend():
+    for stage in discovery.repair():
         say(f"      A file of the stage “{STAGES[stage]}” is damaged or gone: it is done again.")
-    discovery = Discovery(folder.path, trust)
-    discovery._folder = folder
-    for place in discovery.mend():
+    for place in discovery.repair_networks():
         say(f"      {short(place)} is damaged or gone: it is trained again.")
     work = _Work(discovery, used, notes, say, sizes)
     for number, stage in enumerate(STAGES, 1):
-        if stage in folder.done and (stage != "report" or _reported(discovery)):
+        if stage in discovery.done and (stage != "report" or _reported(discovery)):
             continue
         work.announce(number, stage)
         began = time.monotonic()
         names = getattr(work, stage)() or ()
-        folder.finish(stage, time.monotonic() - began, names)
+        discovery.finish(stage, time.monotonic() - began, names)
         if stage == "report":
             write_json(
-                folder / "discovery.json",
-                folder.json("discovery.json") | {"seconds": round(sum(discovery.done.values()), 1)},
+                discovery / "discovery.json",
+                discovery.json("discovery.json") | {"seconds": round(sum(discovery.done.values()), 1)},
             )
-    return Discovery(folder.path, trust)
+    return Discovery(discovery.path, discovery.trust)
 
 
 def _reported(discovery: Discovery) -> bool:
@@ -247,7 +244,7 @@ class _Work:
         self, discovery: Discovery, trials: Trials, notes: list[str], say: Callable[[str], None], sizes: Sizes
     ):
         self.discovery, self.used, self.notes, self.say, self.sizes = discovery, trials, notes, say, sizes
-        self.folder = discovery._folder
+        self.folder = discovery
         self.settings = discovery.settings
 
     def announce(self, number: int, stage: str) -> None:
@@ -260,7 +257,7 @@ class _Work:
     def trials(self) -> list[str]:
         write_text(self.folder / "trials.csv", self.used.table.to_csv(index=False))
         write_json(self.folder / "notes.json", self.notes)
-        return ["trials.csv", "notes.json"]
+        return ["notes.json"]  # nothing reads trials.csv
 
     def fit(self) -> list[str]:
         found = fit_trials(self.used, seed=self.settings["seed"])
@@ -343,7 +340,7 @@ class _Work:
         memory = memory_variance(start, sizes, trust) if start is not None and objective == "diffusion" else 0.0
         describe = partial(experiment, fitted, task, start, seed, name, memory=memory, sizes=sizes, objective=objective)
         threads = threads_each(len(self._objectives()) * self.settings["networks"])
-        Run.create(path, describe(updates_within(describe(1000), seconds, threads)), trust)
+        Run.create(path, describe(updates_within(describe(1000), seconds, threads)))
 
     def train(self) -> None:
         for run in self.discovery.runs:

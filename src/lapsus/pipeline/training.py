@@ -92,8 +92,8 @@ def train_network(discovery: Discovery, trials: Trials, run: Run, sizes: Sizes, 
 def _check(discovery: Discovery, trials: Trials, run: Run, sizes: Sizes) -> None:
     """Note whether the network matches with a margin: then it needs no more training."""
     settled = bool(match_network(discovery, trials, run.model(), sizes).with_margin)
-    checks = [*discovery.looks(run), {"update": run.update, "settled": settled}]
-    write_json(run.path.with_name(f"{run.path.name}.json"), {"looks": checks})
+    checks = [*discovery.round_checks(run), {"update": run.update, "settled": settled}]
+    write_json(run.path.with_name(f"{run.path.name}.json"), {"checks": checks})
 
 
 def _seconds_left(discovery: Discovery, run: Run) -> float:

@@ -16,8 +16,8 @@ from lapsus.plots.panels import Picture, picture, swap_curve
 from lapsus.plots.style import PAGE_POINTS, legend_above, note, style
 from lapsus.report.page import MARK, render
 from lapsus.report.parts import number
-from lapsus.training.experiment import set_of
 from lapsus.zoo import open_network
+from lapsus.zoo.shipped import collection_of
 
 __all__ = ["gallery_page"]
 
@@ -44,7 +44,7 @@ def gallery_page(
         asked = [name for name, question in shown.items() if swaps or not question.needs_swaps]
         found = analyse(network, only=asked, sizes=sizes, threads=threads)
         objective = network.experiment.stage[-1].objective["kind"]
-        groups.setdefault(_SETS[set_of(name)], []).append(
+        groups.setdefault(_SETS[collection_of(name)], []).append(
             {
                 "name": name,
                 "description": network.experiment.description,

@@ -13,13 +13,14 @@ from matplotlib import pyplot as plt
 from matplotlib.colors import to_hex
 
 from lapsus import __version__
+from lapsus.files import to_toml
 from lapsus.mechanism.clock import Clock
 from lapsus.mechanism.drawing import figure_of
 from lapsus.mechanism.registry import QUESTIONS, Mechanism, without_answer
 from lapsus.plots import panels
 from lapsus.plots.style import PAGE_POINTS, legend_above, style, wheel
 from lapsus.report.findings import Check, NetworkFindings
-from lapsus.training.experiment import Experiment, to_toml
+from lapsus.training.experiment import Experiment
 
 __all__ = [
     "comparison",

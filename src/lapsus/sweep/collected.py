@@ -19,7 +19,7 @@ from lapsus.statistics.intervals import Z95
 from lapsus.statistics.random_effects import differences_within, ensemble_mean, outliers
 from lapsus.sweep.folder import Sweep
 from lapsus.sweep.sweep_file import Measure
-from lapsus.zoo.runs import Checkpoint
+from lapsus.zoo.checkpoints import Checkpoint
 
 __all__ = ["Collected", "collect", "sweep_claims"]
 

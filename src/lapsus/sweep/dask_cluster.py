@@ -19,9 +19,9 @@ __all__ = ["run_on_dask"]
 _CONNECT, _TICK, _PAUSE = 20.0, 1.0, 5.0
 
 
-def call_member(folder: str, name: str) -> tuple[str, str]:
+def call_member(folder: str, name: str, trust: bool) -> tuple[str, str]:
     """What a worker does: go on with a member; its outcome and the reason."""
-    outcome = run_member(Sweep(folder), name)
+    outcome = run_member(Sweep(folder, trust), name)
     return outcome.kind, outcome.reason
 
 
@@ -69,7 +69,8 @@ def _work(sweep: Sweep, client: Any, say: Callable[[str], None]) -> None:
             while ready:
                 name, number = ready.popleft(), number + 1
                 # Not pure: a call that is made again is another call.
-                future = client.submit(call_member, folder, name, key=f"{sweep.hash}-{name}-{number}", pure=False)
+                key = f"{sweep.hash}-{name}-{number}"
+                future = client.submit(call_member, folder, name, sweep.trust, key=key, pure=False)
                 calls[future.key] = name, future
                 ended.add(future)
             future = _next(ended)

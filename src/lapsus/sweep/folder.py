@@ -24,7 +24,9 @@ from lapsus.errors import LapsusError
 from lapsus.files import (
     Damaged,
     append_line,
+    check_format,
     check_place,
+    clean_up,
     holds,
     inside,
     make_folder,
@@ -32,16 +34,16 @@ from lapsus.files import (
     read_end,
     read_json,
     subfolder,
-    sweep as sweep_folder,
     write_json,
 )
 from lapsus.sweep.holders import live
 from lapsus.sweep.plan import Plan
+from lapsus.training.kinds import check_trust
 from lapsus.zoo.runs import Run
 
 __all__ = ["FORMAT", "States", "Sweep"]
 
-FORMAT = "lapsus sweep 1"
+FORMAT = 1
 _CHECKPOINT = re.compile(r"checkpoint-(\d{8})\.json")
 
 
@@ -62,10 +64,11 @@ class States:
 
 
 class Sweep:
-    """A sweep's folder: `Sweep.make` makes it or goes on with it, `Sweep(path)` opens it."""
+    """A sweep's folder: `Sweep.make` makes it or continues it, `Sweep(path)` opens it; trust: its members may import
+    classes outside of lapsus."""
 
-    def __init__(self, path: str | Path):
-        self.path = Path(path)
+    def __init__(self, path: str | Path, trust: bool = False):
+        self.path, self.trust = Path(path), trust
         file = self.path / "manifest.json"
         if not holds(self.path, "sweep"):
             there = "is not the folder of a sweep" if self.path.is_dir() else "is a file, not the folder of a sweep"
@@ -73,8 +76,7 @@ class Sweep:
             raise LapsusError(f"{self.path} {what}. `lapsus sweep` makes one.")
         try:
             table = read_json(file)
-            if table.get("format") != FORMAT:
-                raise ValueError(f'its format is not "{FORMAT}"')
+            check_format(table.get("format"), FORMAT, file)
             self.plan = Plan.of_dict(table)
             self.hash = self.plan.hash
             if self.hash != table["hash"]:
@@ -86,7 +88,7 @@ class Sweep:
 
     @classmethod
     def make(cls, path: str | Path, plan: Plan) -> "Sweep":
-        """The folder of this plan: new, or the one that is there if the plan only adds to it."""
+        """The folder of this plan, which is yours: new, or the one that is there if the plan only adds to it."""
         path = Path(path)
         table = {"format": FORMAT, "hash": plan.hash} | plan.as_dict() | {"starts": sorted(plan.starts)}
         if check_place(path, "sweep"):
@@ -99,11 +101,11 @@ class Sweep:
             else:
                 _check_adds(before, plan)
                 if before.hash == plan.hash and before.plan.starts == plan.starts:
-                    return before
+                    return cls(path, trust=True)
                 if before.plan.measure != plan.measure:
                     before.forget_failures()  # of measures that are not asked for any more
         write_json(make_folder(path) / "manifest.json", table)
-        return cls(path)
+        return cls(path, trust=True)
 
     # --- Where things are; no link leads out of the folder ---
 
@@ -146,9 +148,10 @@ class Sweep:
         """The member's run folder, made where it is not there yet."""
         folder = self.run_folder(member)
         if folder.is_dir() and not holds(folder, "run"):
-            sweep_folder(folder)  # whoever made it died before it held anything
-        # The classes in the plan were looked at when the sweep was made.
-        return Run.of(folder, self.plan.experiment(member), trust=True)
+            clean_up(folder)  # whoever made it died before it held anything
+        experiment = self.plan.experiment(member)
+        check_trust(experiment.model_dump(), self.path / "manifest.json", self.trust)
+        return Run.of(folder, experiment)
 
     def done(self, member: str) -> bool:
         """Whether a member is trained and measured."""
@@ -249,7 +252,7 @@ def _check_runs(path: Path, plan: Plan) -> None:
     for name in plan.members:
         folder = inside(path, "members", name)
         if holds(folder, "run"):
-            Run.of(folder, plan.experiment(name), trust=True)
+            Run.of(folder, plan.experiment(name))
 
 
 def _check_adds(before: Sweep, plan: Plan) -> None:

@@ -29,11 +29,7 @@ class MemberOutcome:
 
 
 def run_member(sweep: Sweep, name: str, threads: int = 1, stop: Callable[[], bool] | None = None) -> MemberOutcome:
-    """Go on with a member; a failure is entered in its folder, not raised.
-
-    The sweep's file named the classes that members import, and whoever starts a sweep trusts them, as in
-    `lapsus train`.
-    """
+    """Go on with a member; a failure is entered in its folder, not raised."""
     stop = stop or sweep.stop_file.exists
     try:
         with claim(sweep.claim_file(name)), torch_threads(threads):

@@ -16,13 +16,16 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import IO
 
+import lapsus
+from lapsus.engine.threads import available
 from lapsus.errors import LapsusError
 from lapsus.sweep.folder import Sweep
 from lapsus.sweep.member import NO_ROOM
 
-__all__ = ["Pool", "cores", "environment"]
+__all__ = ["Pool", "environment"]
 
 _TICK = 1.0
 _LOOK_ELSEWHERE = 5.0
@@ -30,19 +33,17 @@ _LOOK_ELSEWHERE = 5.0
 _PATIENCE = 120.0
 
 
-def cores() -> int:
-    """Cores that this process may use."""
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:
-        return os.cpu_count() or 1
-
-
 def environment(threads: int) -> dict[str, str]:
-    """Of a process that works on members: it imports what this one can, and uses no more threads than told."""
-    path = os.pathsep.join(dict.fromkeys(os.path.abspath(entry) for entry in sys.path if entry))
+    """Of a process that works on members: it imports what this one can, and uses no more threads than told.
+
+    The working folder is not among the places from which it imports: a queue.py there would stand in for Python's own.
+    Classes that an experiment names are looked for there last (training/kinds.py).
+    """
+    here = os.getcwd()
+    places = [os.path.abspath(entry) for entry in sys.path if entry and os.path.abspath(entry) != here]
+    own = str(Path(lapsus.__file__).parents[1])
     limits = {f"{name}_NUM_THREADS": str(threads) for name in ("OMP", "MKL", "OPENBLAS")}
-    return os.environ | limits | {"PYTHONPATH": path}
+    return os.environ | limits | {"PYTHONPATH": os.pathsep.join(dict.fromkeys([*places, own]))}
 
 
 @dataclass(eq=False)
@@ -51,6 +52,7 @@ class _Worker:
     names: IO[str]
     answers: IO[str]
     ready: bool = False
+    was_ready: bool = False
     member: str | None = None
     since: float = field(default_factory=time.monotonic)
 
@@ -81,9 +83,9 @@ class Pool:
             self.held.setdefault(sweep.plan.start(name), []).append(name)
         self.blocked = set(states.blocked)
         todo = len(self.names) - len(self.done) - len(self.failed) - len(self.blocked)
-        self.count = max(1, min(workers or cores(), todo))
+        self.count = max(1, min(workers or available(), todo))
         # Fewer members than cores: each has what is left over.
-        self.threads = max(1, cores() // self.count) if workers is None else 1
+        self.threads = max(1, available() // self.count) if workers is None else 1
         self.stopping = self._asked = False
         self.no_room: str | None = None  # why nothing can be written
         self._workers: dict[int, _Worker] = {}
@@ -156,7 +158,8 @@ class Pool:
 
     def _start(self) -> None:
         process = subprocess.Popen(
-            [sys.executable, "-m", "lapsus.sweep.worker", str(self.sweep.path), str(self.threads)],
+            [sys.executable, "-P", "-m", "lapsus.sweep.worker", str(self.sweep.path), str(self.threads)]
+            + ["trust"] * self.sweep.trust,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -187,12 +190,14 @@ class Pool:
                 reason = _how_it_ended(worker.process.returncode)
                 self.sweep.note_failure(worker.member, reason, self.sweep.last_lines(worker.member))
                 self._ended(worker.member, "failed", reason)
-            elif not worker.ready and worker.member is None and worker.process.returncode > 0 and not self.stopping:
-                raise RuntimeError(
-                    f"A process of the pool could not start (it {_how_it_ended(worker.process.returncode)})."
+            elif not worker.was_ready and not self.stopping:
+                # Another one would not fare better.
+                raise LapsusError(
+                    f"A process that trains members could not start: {_how_it_ended(worker.process.returncode)}. It"
+                    " may have too little memory or address space; fewer --workers need less."
                 )
         elif "ready" in answer:
-            worker.ready = True
+            worker.ready = worker.was_ready = True
         else:
             worker.member = None
             self._ended(answer["member"], answer["kind"], answer["reason"])

@@ -25,9 +25,7 @@ def try_settings(plan: Plan, members: Path, known: Collection[str] = ()) -> None
         try:
             experiment = Experiment.model_validate(setting.table | {"seed": 1})
             # Weights of a start that is not a member are there already, and may not fit.
-            rehearse(
-                experiment, None if setting.start else first_model(_found(experiment, members), members, trust=True)
-            )
+            rehearse(experiment, None if setting.start else first_model(_found(experiment, members), members))
         except LapsusError as error:
             raise LapsusError(f"{name}: {error}") from error
 

@@ -152,7 +152,8 @@ def _sbatch(
 ) -> str:
     folder = sweep.path.resolve()
     script = submission.path.with_name(f"{submission.path.stem}-{number}.sh")
-    run = [sys.executable, "-m", "lapsus", "sweep", "task", str(folder), submission.path.stem, str(number)]
+    run = [sys.executable, "-P", "-m", "lapsus", "sweep", "task", str(folder), submission.path.stem, str(number)]
+    run += ["--trust"] * sweep.trust
     # exec: the signal that SLURM sends to the script reaches lapsus itself. Until that listens, it must not die of it;
     # if it comes so early, the time that is left says so.
     write_text(script, f"#!/bin/sh\ntrap '' USR1\nexec {shlex.join(run)} \"$SLURM_ARRAY_TASK_ID\"\n")

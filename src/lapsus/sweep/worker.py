@@ -20,7 +20,7 @@ from lapsus.sweep.member import MemberOutcome, no_room, run_member
 __all__ = ["work"]
 
 
-def work(folder: str, threads: int) -> None:
+def work(folder: str, threads: int, trust: bool) -> None:
     """Until no more names come."""
     names: queue.Queue[str | None] = queue.Queue()
     answers = os.fdopen(os.dup(1), "w", buffering=1)
@@ -43,7 +43,7 @@ def work(folder: str, threads: int) -> None:
 
     signal.signal(signal.SIGTERM, stopped)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for whoever started this
-    sweep = Sweep(folder)
+    sweep = Sweep(folder, trust)
     threading.Thread(target=listen, daemon=True).start()
     print(json.dumps({"ready": True}), file=answers)
     try:
@@ -82,4 +82,4 @@ def _log_to(sweep: Sweep, name: str) -> None:
 
 
 if __name__ == "__main__":
-    work(sys.argv[1], int(sys.argv[2]))
+    work(sys.argv[1], int(sys.argv[2]), sys.argv[3:] == ["trust"])

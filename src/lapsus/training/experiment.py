@@ -2,6 +2,7 @@
 
 import json
 import os
+import tomllib
 from collections.abc import Sequence
 from difflib import get_close_matches
 from importlib.resources import files
@@ -11,38 +12,18 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from lapsus.errors import LapsusError
-from lapsus.files import check_version, from_toml, read_toml
-from lapsus.files.reading import short
+from lapsus.files import check_format, read_toml, short
 
 __all__ = [
-    "SETS",
     "Experiment",
     "Noise",
     "Stage",
-    "check_set",
     "experiment_table",
     "override",
     "read_experiment",
     "set_field",
-    "set_of",
     "shipped_experiments",
-    "to_toml",
 ]
-
-# The paper's networks, trained on one delay; and networks that were trained on delays that vary (docs/memory.md).
-SETS = ("paper", "persistent")
-
-
-def set_of(name: str) -> str:
-    """The set to which the experiment or network of that name belongs."""
-    return "persistent" if name.startswith("persistent-") else "paper"
-
-
-def check_set(which: str) -> str:
-    """The name of a set, if it is one."""
-    if which not in SETS:
-        raise LapsusError(f"There is no set of networks {which!r}; there are {' and '.join(SETS)}.")
-    return which
 
 
 class _Section(BaseModel):
@@ -138,6 +119,7 @@ class Experiment(_Section):
     noise: Noise = Noise()
     stage: list[Stage] = Field(min_length=1)
     versions: dict[str, str] = Field({}, description="What made the run; written by lapsus.")
+    format: int = Field(1, description="Of this file; written by lapsus.")
 
     @property
     def updates(self) -> int:
@@ -183,8 +165,7 @@ def read_experiment(source: str | Path | dict, overrides: Sequence[str] = ()) ->
     name = "experiment"
     if not isinstance(source, dict):
         name, source = str(source), experiment_table(source)
-    if isinstance(versions := source.get("versions"), dict):
-        check_version(versions.get("lapsus"), name)
+    check_format(source.get("format", 1), 1, name)
     for assignment in overrides:
         source = override(source, assignment)
     if isinstance(source.get("stage"), list):
@@ -224,10 +205,9 @@ def _shipped() -> Path:
     return Path(str(files("lapsus") / "experiments"))
 
 
-def shipped_experiments(which: str | None = None) -> list[str]:
-    """Names of the experiments that ship with lapsus, of all sets or of one."""
-    names = sorted(path.stem for path in _shipped().glob("*.toml"))
-    return [name for name in names if which in (None, set_of(name))]
+def shipped_experiments() -> list[str]:
+    """Names of the experiments that ship with lapsus."""
+    return sorted(path.stem for path in _shipped().glob("*.toml"))
 
 
 def _find(source: str | Path) -> Path:
@@ -250,7 +230,7 @@ def override(table: dict, assignment: str) -> dict:
     if not equals or not key.strip() or key.count(".") > 20:
         raise LapsusError(f"A field is set by key=value, for example task.delay=10, not by {_shown(assignment)}.")
     try:
-        value = from_toml(f"value = {text.strip()}")["value"]
+        value = tomllib.loads(f"value = {text.strip()}")["value"]
     except ValueError:
         value = text.strip()
     return set_field(table, key.strip(), value, assignment[:200])
@@ -285,45 +265,3 @@ def _assign(node: Any, parts: list[str], value: Any, assignment: str, defaults: 
         _assign(child, rest, value, assignment, {})
     else:
         node[part] = value
-
-
-def to_toml(table: dict) -> str:
-    """The table as TOML: plain values, nested tables and lists of tables."""
-    lines: list[str] = []
-    _write(table, "", lines)
-    return "\n".join(lines).strip() + "\n"
-
-
-def _write(table: dict, prefix: str, lines: list[str]) -> None:
-    tables = {k: v for k, v in table.items() if isinstance(v, dict)}
-    lists = {k: v for k, v in table.items() if isinstance(v, (list, tuple)) and v and isinstance(v[0], dict)}
-    for key, value in table.items():
-        if key not in tables and key not in lists and value is not None:
-            lines.append(f"{_key(key)} = {_literal(value)}")
-    for key, value in tables.items():
-        lines += ["", f"[{prefix}{_key(key)}]"]
-        _write(value, f"{prefix}{_key(key)}.", lines)
-    for key, values in lists.items():
-        for value in values:
-            lines += ["", f"[[{prefix}{_key(key)}]]"]
-            _write(value, f"{prefix}{_key(key)}.", lines)
-
-
-def _key(key: str) -> str:
-    return key if key.replace("-", "").replace("_", "").isalnum() and key.isascii() else json.dumps(key)
-
-
-def _literal(value: Any) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, (int, float)):
-        return repr(value)
-    if isinstance(value, (list, tuple)):
-        return "[" + ", ".join(_literal(item) for item in value) + "]"
-    if callable(value):
-        raise LapsusError(
-            f"{getattr(value, '__name__', value)} is a plain function, which an experiment file cannot hold: make it a"
-            " dataclass with __call__ and name its kind."
-        )
-    # JSON's escapes are TOML's too, except that TOML has no surrogate pairs.
-    return json.dumps(str(value), ensure_ascii=False).replace("\x7f", "\\u007F")

@@ -1,26 +1,34 @@
-"""What `kind` may name: a class of ours, by a short name, or a class of your own as "module:Class".
+"""What `kind` may name: a class of lapsus, by a short name, or any other class as "module:Class".
 
-A file that names a class decides what is run, so nothing is imported before it is looked at. Names of ours are a list;
-of modules in the working folder the source is read first; for anything else the user must say `trust=True`. A class is
-taken only if it has what its section needs.
+A file that names a class decides what code runs. One rule says whose files may:
+
+- An experiment that you pass yourself to `lapsus train`, `lapsus sweep` or `Run.create` is yours, unless it is the
+  config.toml of a run folder. Its classes are imported without a question.
+- Any other file that names a class outside of lapsus needs `trust=True` (--trust): a run folder, a discovery, a sweep.
+- What `train` accepted here, other commands accept here. `Run.create` records the config and the working folder in
+  your own state folder (`accept`), where no file from elsewhere can write. The same config opened in the same working
+  folder needs no further word.
+- Trust is never handed on. Of a run that `start_from` names only the weights are read, and no class of it is imported.
+  Of an experiment that a sweep trains as a start, only classes that your own experiments name too are imported.
 """
 
-import ast
+import hashlib
 import importlib
-import importlib.metadata
 import importlib.util
 import inspect
+import json
+import os
 import sys
-import sysconfig
 from collections.abc import Iterator
-from functools import cache
+from contextlib import suppress
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 from lapsus.errors import LapsusError
-from lapsus.files import read_text, short
+from lapsus.files import make_folder, short, write_text
 
-__all__ = ["KINDS", "check_trust", "locate"]
+__all__ = ["KINDS", "accept", "accepted", "check_trust", "digest", "foreign", "locate"]
 
 KINDS = {
     "task": {
@@ -61,147 +69,100 @@ _NEEDED = {
     "network": ("drive", "biases", "F"),
     "objective": ("__call__",),
 }
-# Kinds outside of lapsus that the user said to trust, in this process.
+# Kinds outside of lapsus that this process may import.
 _trusted: set[str] = set()
 
 
-def _of_ours(section: str, kind: str) -> str | None:
-    """ "module:Class" of a kind of ours. Older versions wrote classes with their module, which may have moved since:
-    their name decides, and nothing is looked up in the package by a name from a file."""
-    known = KINDS.get(section, {})
-    if kind.split(":")[0].split(".")[0] == "lapsus":
-        return next((path for path in known.values() if path.split(":")[1] == kind.partition(":")[2]), None)
-    return known.get(kind)
+def foreign(table: Any) -> list[str]:
+    """Classes outside of lapsus that the table of an experiment names."""
+    return sorted({kind for kind in _kinds(table) if ":" in kind})
 
 
-def _kinds(table: Any, section: str = "") -> Iterator[tuple[str, str]]:
-    """Section and kind of everything in the table of an experiment that names a class."""
+def _kinds(table: Any) -> Iterator[str]:
     if isinstance(table, dict):
         if isinstance(kind := table.get("kind"), str):
-            yield section, kind
-        for key, value in table.items():
-            # Stages hold an objective and perhaps a task and a behaviour of their own.
-            place = f"{section}.{key}" if section and section != "stage" else str(key)
-            yield from _kinds(value, place)
-    elif isinstance(table, (list, tuple)):
+            yield kind
+        table = list(table.values())
+    if isinstance(table, (list, tuple)):
         for value in table:
-            yield from _kinds(value, section)
+            yield from _kinds(value)
 
 
-def _own_file(module: str) -> Path | None:
-    """The file of a module in the working folder, or of the script that runs; found by path, nothing is imported."""
-    parts = module.split(".")
-    if not all(part.isidentifier() for part in parts):
-        return None
-    script = getattr(sys.modules.get("__main__"), "__file__", None)
-    if script is not None and Path(script).stem == module and Path(script).parent != Path(__file__).parents[1]:
-        return Path(script)
-    if parts[0] in sys.stdlib_module_names or parts[0] == "lapsus":
-        return None
-    base = Path.cwd().joinpath(*parts)
-    file = next((path for path in (base.with_suffix(".py"), base / "__init__.py") if path.is_file()), None)
-    # A module of this name that is installed would be imported instead.
-    spec = None if file is None else _spec(parts[0])
-    return None if spec is not None and Path.cwd() not in Path(spec.origin or "/").parents else file
-
-
-def _spec(top: str) -> importlib.machinery.ModuleSpec | None:
-    try:
-        return importlib.util.find_spec(top)
-    except (ImportError, ValueError):
-        return None
-
-
-def _defines(file: Path, name: str) -> bool:
-    """Whether the source of a module defines or imports a class of that name."""
-    try:
-        tree = ast.parse(read_text(file, 1 << 22))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
-    for node in tree.body:
-        if isinstance(node, ast.ClassDef) and node.name == name:
-            return True
-        if isinstance(node, ast.ImportFrom) and any(name in (alias.asname, alias.name) for alias in node.names):
-            return True
-    return False
-
-
-def _own(kind: str) -> bool:
-    """Whether a kind is a class of a module in the working folder, or of one that the caller has imported."""
-    module, _, name = kind.partition(":")
-    if module in sys.modules and not _installed(module.split(".")[0]):
-        return True
-    return (file := _own_file(module)) is not None and _defines(file, name)
-
-
-def _installed(top: str) -> bool:
-    """Whether a module came with Python or with a package, as those did that lapsus itself imports: nobody chose it by
-    importing it, and some of their classes write files when they are called."""
-    places = {Path(sysconfig.get_path(name)) for name in ("stdlib", "purelib", "platlib")}
-    file = Path(getattr(sys.modules.get(top), "__file__", None) or "/")
-    return top in sys.stdlib_module_names or bool(places & set(file.parents)) or top in _distributed()
-
-
-@cache
-def _distributed() -> set[str]:
-    """Modules that installed packages hold, wherever those lie."""
-    return set(importlib.metadata.packages_distributions())
-
-
-def check_trust(table: dict, source: str | Path, trust: bool = False, own: bool = False) -> None:
-    """Refuse an experiment that would run code from outside of lapsus, unless the user trusts it.
-
-    own=True is for a file that the user gives to be trained: modules in the working folder are the user's own then.
-    """
-    foreign = sorted({kind for section, kind in _kinds(table) if ":" in kind and _of_ours(section, kind) is None})
-    for kind in foreign:
-        if kind.split(":")[0].split(".")[0] == "lapsus":
-            raise LapsusError(f'{short(source)}: kind = "{kind[:100]}" is none of the kinds of lapsus.')
-    if trust:
-        _trusted.update(foreign)
-        return
-    unsure = [kind for kind in foreign if not (own and _own(kind))]
-    if unsure:
+def check_trust(table: dict, source: str | Path, trust: bool = False) -> None:
+    """Refuse a table that names classes outside of lapsus unless it is trusted; see the top of this file."""
+    named = foreign(table)
+    if named and not trust:
         raise LapsusError(
             f"{short(source)} names classes outside of lapsus: opening it would import and run"
-            f" {', '.join(_described(kind) for kind in unsure[:5])}. If you trust them, say so with"
-            " `trust=True`" + ("; modules in the working folder need no such word." if own else ".")
+            f" {', '.join(_described(kind) for kind in named[:5])}. If you trust them, say so with `trust=True`."
         )
+    _trusted.update(named)
 
 
 def _described(kind: str) -> str:
     """A kind with the file that its import would run, if that can be seen."""
     module, _, name = kind[:100].partition(":")
-    file = _own_file(module)
-    spec = _spec(module.split(".")[0]) if file is None and module.split(".")[0].isidentifier() else None
-    where = file or (spec.origin if spec is not None else None)
-    return f"{name} of {module} ({where or 'not found here'})"
+    return f"{name} of {module} ({_origin(module) or 'not found here'})"
+
+
+def _origin(module: str) -> str | None:
+    """The file of a module, found without importing anything: in the working folder, or the installed package."""
+    base = Path.cwd().joinpath(*module.split("."))
+    here = [base.with_suffix(".py"), base / "__init__.py"] if module.replace(".", "").isidentifier() else []
+    for path in here:
+        if path.is_file():
+            return str(path)
+    with suppress(ImportError, ValueError):
+        found = importlib.util.find_spec(module.split(".")[0])
+        return None if found is None else found.origin
+    return None
+
+
+def digest(table: dict) -> str:
+    """Of an experiment's table as its file holds it, whatever its layout; the versions that wrote it do not count."""
+    content = {key: value for key, value in table.items() if key != "versions"}
+    return hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()
+
+
+def accept(table: dict) -> None:
+    """Record that the user gave this table to be trained in this working folder, if it names classes of their own."""
+    if foreign(table):
+        with suppress(LapsusError):  # without a state folder, other commands ask for --trust
+            record = _record(table)
+            make_folder(record.parent)
+            write_text(record, "")
+
+
+def accepted(table: dict) -> bool:
+    """Whether the user gave this very table to be trained in this working folder before."""
+    return bool(foreign(table)) and os.path.isfile(_record(table))
+
+
+def _record(table: dict) -> Path:
+    home = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+    name = hashlib.sha256(f"{digest(table)}\n{Path.cwd()}".encode("utf-8", "surrogatepass")).hexdigest()
+    return Path(home) / "lapsus" / "accepted" / name
 
 
 def locate(section: str, kind: str) -> type:
     """The class that `kind` names in a section ("task", "network", …), after all checks; it has not been called."""
-    path = _of_ours(section, kind)
-    if path is None:
-        if ":" not in kind or kind.split(":")[0].split(".")[0] == "lapsus":
-            known = ", ".join(KINDS.get(section, {}))
-            raise LapsusError(f'{section}.kind = "{kind[:100]}" is not known. Known: {known}, or "module:Class".')
-        if kind not in _trusted and not _own(kind):
-            module = kind.partition(":")[0]
-            if _own_file(module) is None and _spec(module.split(".")[0] or "-") is None:
-                raise LapsusError(
-                    f'{section}.kind = "{kind[:100]}" cannot be imported: there is no module {module[:60]} here.'
-                )
-            raise LapsusError(
-                f'{section}.kind = "{kind[:100]}" would run {_described(kind)}, which is neither of lapsus nor a class'
-                " of a module in the working folder. If you trust it, say so with `trust=True`."
-            )
-        path = kind
+    known = KINDS.get(section, {})
+    path = known.get(kind, kind)
+    if path == kind:
+        module = kind.partition(":")[0]
+        if ":" not in kind or module.split(".")[0] == "lapsus":
+            close = get_close_matches(kind, known, 1)
+            hint = f" Did you mean {close[0]}?" if close else f' Known: {", ".join(known)}, or "module:Class".'
+            raise LapsusError(f'{section}.kind = "{kind[:100]}" is not known.{hint}')
+        # A module that the caller has imported runs no code by being named.
+        if kind not in _trusted and module not in sys.modules:
+            check_trust({"kind": kind}, f"{section}.kind")
     found = _imported(section, path)
     if not inspect.isclass(found):
         raise LapsusError(f'{section}.kind = "{path[:100]}" is not a class.')
     lacking = [name for name in _NEEDED.get(section, ()) if not _has(found, name)]
     if lacking:
-        raise LapsusError(f'{section}.kind = "{path[:100]}" is no {section}: it has no {", ".join(lacking)}.')
+        raise LapsusError(f'{section}.kind = "{path[:100]}" is not a {section}: it has no {", ".join(lacking)}.')
     return found
 
 
@@ -215,9 +176,9 @@ def _imported(section: str, path: str) -> object:
     here = str(Path.cwd())
     added = here not in sys.path and "" not in sys.path
     if added:
-        sys.path.append(here)
+        sys.path.append(here)  # last, so that nothing there stands in for an installed module
     try:
-        return getattr(importlib.import_module(module), name)
+        found = importlib.import_module(module)
     except LapsusError:
         raise
     except Exception as error:  # whatever a module of the user's raises while it is imported
@@ -225,3 +186,9 @@ def _imported(section: str, path: str) -> object:
     finally:
         if added and here in sys.path:
             sys.path.remove(here)
+    if not hasattr(found, name):
+        classes = [other for other, value in vars(found).items() if inspect.isclass(value)]
+        close = get_close_matches(name, classes, 1)
+        hint = f" Did you mean {close[0]}?" if close else ""
+        raise LapsusError(f'{section}.kind = "{path[:100]}": {module} has no class {name[:60]}.{hint}')
+    return getattr(found, name)

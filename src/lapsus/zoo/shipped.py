@@ -5,21 +5,27 @@ The first seed of a network goes by its name, further seeds by name@seed.
 """
 
 import json
+import os
 import re
 from collections.abc import Collection
 from difflib import get_close_matches
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
 from safetensors.torch import load_file
 
 from lapsus.errors import LapsusError
-from lapsus.training.experiment import Experiment, read_experiment, set_of
+from lapsus.training.experiment import Experiment, read_experiment, shipped_experiments
 from lapsus.training.model import Model, set_weights
 
 __all__ = [
+    "COLLECTIONS",
     "Shipped",
+    "check_collection",
+    "collection_of",
     "core_minutes",
+    "experiments_of",
     "halfway",
     "load_shipped",
     "seed_of",
@@ -29,6 +35,29 @@ __all__ = [
     "summary",
     "weights_folder",
 ]
+
+
+# The paper's networks, trained on one delay; and networks that were trained on delays that vary (docs/memory.md).
+COLLECTIONS = ("paper", "persistent")
+
+
+def check_collection(name: str) -> str:
+    """The name of a collection, if it is one."""
+    if name not in COLLECTIONS:
+        raise LapsusError(f"There is no collection of networks {name!r}; there are {' and '.join(COLLECTIONS)}.")
+    return name
+
+
+@cache
+def collection_of(name: str) -> str:
+    """The collection of a network that ships, whatever its seed; the paper's for any other."""
+    path = weights_folder() / f"{name.partition('@')[0]}.json"
+    return json.loads(path.read_text())["collection"] if path.is_file() else COLLECTIONS[0]
+
+
+def experiments_of(collection: str) -> list[str]:
+    """Experiments that ship and whose networks belong to a collection."""
+    return [name for name in shipped_experiments() if collection_of(name) == collection]
 
 
 def shipped_name(name: str, seed: int) -> str:
@@ -57,10 +86,15 @@ def shipped_names() -> list[str]:
     return sorted(path.stem for path in weights_folder().glob("*.json"))
 
 
-def shipped(which: str | None = None) -> dict[str, dict]:
-    """name → facts (config, evaluation, cost, learning curve) of every network in the package, or in one set."""
-    paths = sorted(weights_folder().glob("*.json"))
-    return {path.stem: json.loads(path.read_text()) for path in paths if which in (None, set_of(path.stem))}
+def shipped(collection: str | None = None) -> dict[str, dict]:
+    """name → facts (collection, config, evaluation, cost, learning curve) of every network in the package, or of one
+    collection."""
+    facts = {name: json.loads((weights_folder() / f"{name}.json").read_text()) for name in shipped_names()}
+    return {name: one for name, one in facts.items() if collection in (None, one["collection"])}
+
+
+# Endings of files that hold recordings elsewhere.
+_RECORDINGS = {".nwb", ".npy", ".npz", ".csv", ".tsv", ".mat", ".h5", ".hdf5", ".parquet", ".pkl"}
 
 
 class Shipped:
@@ -71,6 +105,11 @@ class Shipped:
         if "/" in name or not path.is_file():
             close = get_close_matches(name, shipped_names(), 1)
             hint = f"Did you mean {close[0]}?" if close else "`lapsus zoo` lists those that ship."
+            if Path(name).suffix in _RECORDINGS and os.path.isfile(name):
+                hint = (
+                    "A recording must be a netCDF file (.nc) with activity[trial, time, unit] and the columns of"
+                    " a trial table on its trials: docs/tutorials/recording.md makes one."
+                )
             raise LapsusError(f"{name} is neither a run folder nor a network that ships with lapsus. {hint}")
         self.name, self.facts = name, json.loads(path.read_text())
         self.experiment: Experiment = read_experiment(self.facts["config"])
@@ -122,7 +161,7 @@ def summary(names: Collection[str] | None = None) -> list[dict]:
         if halfway(name) if names is None else name not in names:
             continue
         config = facts["config"]
-        row = {"name": config["name"], "seed": config["seed"], "set": set_of(name)}
+        row = {"name": config["name"], "seed": config["seed"], "set": facts["collection"]}
         row |= _measures(facts, facts["evaluation"])
         if "delays" in facts:
             row["delays"] = [{"delay": found["delay"]} | _measures(facts, found) for found in facts["delays"]]

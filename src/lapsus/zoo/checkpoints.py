@@ -1,0 +1,233 @@
+"""Checkpoints of a run: safetensors with a JSON beside them that carries their hash and that of the run's config.
+
+Both are written whole, the JSON last, so that a checkpoint either is whole or is not there. Nothing here builds a
+network or imports a class that the run's config names.
+"""
+
+import hashlib
+import math
+import os
+import re
+import warnings
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from lapsus.errors import LapsusError, LapsusWarning
+from lapsus.files import Damaged, read_bytes, read_json, read_toml, remove, set_aside, write_bytes, write_json
+from lapsus.training.kinds import digest
+from lapsus.training.loop import Training
+from lapsus.training.model import Model, set_weights
+
+__all__ = ["Checkpoint", "Checkpoints"]
+
+_NAME = re.compile(r"checkpoint-(\d{8})\.(json|safetensors)")
+_KEPT = 2
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """The JSON beside a checkpoint's tensors: seconds of training and of processor time, the price of rates under a
+    budget, the hash of the config that it was trained with, and the names of the parameters in their order."""
+
+    update: int
+    adam_updates: int
+    trials_seen: int
+    seconds: float
+    sha256: str
+    core_seconds: float | None = None
+    rate_price: float | None = None
+    config: str | None = None
+    parameters: list[str] | None = None
+    format: int = 1
+
+
+class Checkpoints:
+    """Those in the folder of a run."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+
+    def _numbers(self, kind: str) -> list[int]:
+        """Updates of the files of a kind (json, safetensors), newest first."""
+        try:
+            names = os.listdir(self.folder)
+        except OSError as error:
+            raise LapsusError(f"Cannot read {self.folder}: {error.strerror}.") from error
+        found = (_NAME.fullmatch(name) for name in names)
+        return sorted((int(match[1]) for match in found if match and match[2] == kind), reverse=True)
+
+    def _files(self, update: int) -> tuple[Path, Path]:
+        """Tensors and JSON of a checkpoint."""
+        stem = self.folder / f"checkpoint-{update:08d}"
+        return stem.with_suffix(".safetensors"), stem.with_suffix(".json")
+
+    def __bool__(self) -> bool:
+        return bool(self._numbers("json"))
+
+    def save(self, training: Training) -> None:
+        """Write a checkpoint and forget all but the newest two; weights that are not finite are not saved."""
+        from safetensors.torch import save
+
+        if not bool(torch.isfinite(training.flat).all() and torch.isfinite(training.average).all()):
+            raise LapsusError(
+                f"The weights are no longer finite numbers after update {training.update}, and were not saved: the"
+                f" checkpoint before it is kept in {self.folder}. A lower learning_rate or clip usually helps."
+            )
+        weights = {f"weights.{name}": tensor.contiguous() for name, tensor in training.model.state_dict().items()}
+        state = {name: tensor for name, tensor in training.tensors().items() if name != "flat"}
+        data = save(weights | state | training.hard_tensors())
+        facts = Checkpoint(
+            update=training.update,
+            adam_updates=training.optimiser.updates,
+            trials_seen=training.trials_seen,
+            seconds=training.seconds,
+            sha256=hashlib.sha256(data).hexdigest(),
+            core_seconds=training.core_seconds,
+            rate_price=training.price,
+            config=self._config(),
+            parameters=[name for name, _ in training.model.named_parameters()],
+        )
+        tensors, json = self._files(training.update)
+        write_bytes(tensors, data)
+        write_json(json, facts)
+        self._forget()
+
+    def _config(self) -> str:
+        return digest(read_toml(self.folder / "config.toml"))
+
+    def _forget(self) -> None:
+        """All but the newest two; the JSON first, without which the tensors count for nothing."""
+        for update in self._numbers("json")[_KEPT:]:
+            tensors, json = self._files(update)
+            remove(json)
+            remove(tensors)
+
+    def _read(self, update: int) -> tuple[Checkpoint, bytes]:
+        """What the JSON of a checkpoint says and its tensors' bytes; Damaged if either is not what was written."""
+        tensors, json = self._files(update)
+        facts = read_json(json, Checkpoint)
+        if facts.update != update:
+            raise Damaged(f"it says that it is at update {facts.update}")
+        if min(facts.adam_updates, facts.trials_seen) < 0 or not 0 <= facts.seconds < math.inf:
+            raise Damaged("its counts are not right")
+        if facts.format > 1:
+            raise LapsusError(f"{json} has format {facts.format}; a newer version of lapsus opens it.")
+        try:
+            data = read_bytes(tensors)
+        except LapsusError as error:
+            if isinstance(error.__cause__, FileNotFoundError):
+                raise Damaged("its tensors are gone") from error
+            raise
+        if hashlib.sha256(data).hexdigest() != facts.sha256:
+            raise Damaged("its contents do not match its hash")
+        return facts, data
+
+    def whole(self) -> Checkpoint | None:
+        """The newest that is whole; None if there is none."""
+        for update in self._numbers("json"):
+            with suppress(Damaged):
+                return self._read(update)[0]
+        return None
+
+    def newest(self) -> tuple[Checkpoint, dict[str, Tensor]] | None:
+        """Facts and tensors of the newest that is whole, with a warning about newer ones; None if there never was one.
+
+        A config that was changed after training is an error: it would describe another network or target.
+        """
+        from safetensors import SafetensorError
+        from safetensors.torch import load
+
+        saved = self._numbers("json")
+        for update in sorted({*saved, *self._numbers("safetensors")}, reverse=True):
+            try:
+                if update not in saved:
+                    raise Damaged("it has no JSON beside it: it was not finished, or that is lost")
+                facts, data = self._read(update)
+                tensors = load(data)
+            except (Damaged, SafetensorError) as error:
+                reason = str(error).rstrip(".")
+                warnings.warn(
+                    f"checkpoint-{update:08d} in {self.folder} cannot be used ({reason}); trying the one before.",
+                    LapsusWarning,
+                    stacklevel=3,
+                )
+                continue
+            if facts.config not in (None, self._config()):
+                raise LapsusError(
+                    f"{self.folder / 'config.toml'} was changed after this network was trained. Restore it, or train"
+                    " the changed experiment in a new folder."
+                )
+            return facts, tensors
+        if saved:
+            raise LapsusError(self.all_damaged())
+        return None
+
+    def all_damaged(self) -> str:
+        """A sentence for a run whose checkpoints are all lost."""
+        return (
+            f"Every checkpoint in {self.folder} is damaged; train again with `lapsus train {self.folder}/config.toml`."
+        )
+
+    def load_weights(self, model: Model, source: object) -> Checkpoint | None:
+        """Give a model the averaged weights of the newest checkpoint; its facts, or None if there never was one."""
+        newest = self.newest()
+        if newest is None:
+            return None
+        facts, tensors = newest
+        weights = _weights(tensors)
+        names = facts.parameters or [name for name, _ in model.named_parameters()]
+        parts = [weights[name] for name in names if name in weights]
+        average = tensors.get("average", torch.empty(0))
+        if average.numel() != sum(part.numel() for part in parts):
+            raise LapsusError(f"{source} belongs to another network: its averaged weights do not fit.")
+        split = average.split([part.numel() for part in parts])
+        averaged = {name: flat.view_as(weights[name]) for name, flat in zip(names, split)}
+        set_weights(model, weights | averaged, source)
+        return facts
+
+    def restore(self, model: Model, source: object) -> tuple[Checkpoint, dict[str, Tensor]] | None:
+        """Give a model the weights of the newest checkpoint as they were; its facts and tensors."""
+        newest = self.newest()
+        if newest is not None:
+            set_weights(model, _weights(newest[1]), source)
+        return newest
+
+    def repair(self) -> None:
+        """Remove unfinished checkpoints and set damaged ones aside, unless none is whole: what cannot be loaded must
+        not count as saved."""
+        saved = self._numbers("json")
+        for update in set(self._numbers("safetensors")) - set(saved):
+            remove(self._files(update)[0])
+        damaged = []
+        for update in saved:
+            try:
+                self._read(update)
+            except Damaged:
+                damaged.append(update)
+        if len(damaged) == len(saved):
+            return
+        for update in damaged:
+            warnings.warn(
+                f"checkpoint-{update:08d} in {self.folder} is damaged; it is set aside.", LapsusWarning, stacklevel=4
+            )
+            self._set_aside(update)
+        self._forget()  # a kill or a power cut may have left, or brought back, older ones
+
+    def set_aside(self) -> None:
+        """Give all of them other names: training starts anew."""
+        for update in self._numbers("json"):
+            self._set_aside(update)
+
+    def _set_aside(self, update: int) -> None:
+        # The JSON last: tensors without it count as unfinished and would be removed.
+        for path in self._files(update):
+            if os.path.lexists(path):
+                set_aside(path)
+
+
+def _weights(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {name.removeprefix("weights."): tensor for name, tensor in tensors.items() if name.startswith("weights.")}

@@ -1,0 +1,313 @@
+"""What a stranger's file must not do, and what must not be lost: each test failed before its cause was mended."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import threading
+from contextlib import chdir
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+import torch
+from command import lapsus
+from sweep_members import write_sweep
+from tiny_experiment import TINY
+
+from lapsus import files, read_experiment
+from lapsus.errors import LapsusError, LapsusWarning
+from lapsus.sweep import Pool, Sweep
+from lapsus.training import train
+from lapsus.training.kinds import _trusted
+from lapsus.zoo import Run
+from lapsus.zoo.runs import first_model
+
+OWN_TASK = """
+from pathlib import Path
+from lapsus.tasks.delayed_estimation import IndexCued
+Path(__file__).with_name("was-run").write_text("")
+class Own(IndexCued):
+    pass
+"""
+
+
+@pytest.fixture
+def fresh(monkeypatch):
+    """Nothing is trusted yet, and modules that a test imports are forgotten."""
+    before = set(sys.modules)
+    _trusted.clear()
+    yield
+    _trusted.clear()
+    for name in set(sys.modules) - before:
+        if name.split(".")[0] in ("own_module", "stranger"):
+            del sys.modules[name]
+
+
+@pytest.fixture
+def stranger(tmp_path, fresh):
+    """A run folder from elsewhere whose config names a class that lies in it."""
+    train(Run.create(tmp_path / "stranger", read_experiment(TINY)), steps=1, progress=False)
+    config = tmp_path / "stranger" / "config.toml"
+    config.write_text(config.read_text().replace('kind = "index-cued"', 'kind = "stranger.evil:Own"', 1))
+    facts = next((tmp_path / "stranger").glob("checkpoint-00000001.json"))
+    told = json.loads(facts.read_text())
+    facts.write_text(json.dumps(told | {"config": None}))
+    (tmp_path / "stranger" / "evil.py").write_text(OWN_TASK)
+    return tmp_path / "stranger"
+
+
+def test_a_start_brings_its_weights_and_runs_nothing(stranger, tmp_path):
+    mine = read_experiment(TINY | {"name": "mine", "start_from": "stranger"})
+    with chdir(tmp_path):
+        model = first_model(mine, tmp_path)
+        train(Run.create("mine", mine), steps=1, progress=False)
+        for command in (["evaluate", "stranger"], ["train", "stranger/config.toml"], ["resume", "stranger"]):
+            assert "--trust" in lapsus(*command, cwd=tmp_path, code=2)
+    assert not (stranger / "was-run").exists()
+    weights = files.read_bytes(stranger / "checkpoint-00000001.safetensors")
+    assert len(weights) and all(torch.isfinite(p).all() for p in model.parameters())
+
+
+def test_a_sweep_runs_nothing_of_a_start(stranger, tmp_path):
+    file = write_sweep(tmp_path, TINY | {"start_from": "stranger"})
+    lapsus("sweep", "plan", file, "-o", "out", cwd=tmp_path)
+    assert not (stranger / "was-run").exists()
+
+
+def test_a_sweep_of_a_stranger_runs_nothing(tmp_path, fresh):
+    (tmp_path / "own_module.py").write_text(OWN_TASK)
+    with chdir(tmp_path):
+        lapsus("sweep", "plan", write_sweep(tmp_path, {"task": {"kind": "own_module:Own"}}), "-o", "out", cwd=tmp_path)
+        (tmp_path / "was-run").unlink()
+        _trusted.clear()
+        with pytest.raises(LapsusError, match="trust=True"):
+            Sweep("out").run("tiny-1")
+        assert not (tmp_path / "was-run").exists()
+        assert Sweep("out", trust=True).run("tiny-1").experiment.task["kind"] == "own_module:Own"
+
+
+def test_what_train_accepted_here_other_commands_accept_here(tmp_path, fresh):
+    (tmp_path / "own_module.py").write_text(OWN_TASK)
+    (tmp_path / "own.toml").write_text(files.to_toml(TINY | {"task": {"kind": "own_module:Own"}}))
+    lapsus("train", "own.toml", "-o", "run", "--steps", 1, cwd=tmp_path)
+    for command in ("evaluate", "simulate"):
+        _trusted.clear()
+        lapsus(command, "run", "--conditions", 8, cwd=tmp_path)
+    _trusted.clear()
+    # In another working folder the name would stand for another class.
+    other = tmp_path / "other"
+    shutil.copytree(tmp_path / "run", other / "run")
+    assert "--trust" in lapsus("evaluate", "run", cwd=other, code=2)
+    # So does another config, which nobody accepted.
+    config = tmp_path / "run" / "config.toml"
+    config.write_text(config.read_text().replace('name = "tiny"', 'name = "else"', 1))
+    assert "--trust" in lapsus("evaluate", "run", cwd=tmp_path, code=2)
+
+
+def test_a_misspelt_class_is_called_so(tmp_path, fresh):
+    (tmp_path / "own_module.py").write_text(OWN_TASK)
+    (tmp_path / "own.toml").write_text(files.to_toml(TINY | {"task": {"kind": "own_module:Owm"}}))
+    assert "has no class Owm. Did you mean Own?" in lapsus("train", "own.toml", cwd=tmp_path, code=2)
+
+
+def test_workers_import_nothing_from_the_working_folder(tmp_path):
+    folder = tmp_path / "here"
+    (folder / "lapsus").mkdir(parents=True)
+    for name in ("queue.py", "lapsus/__init__.py"):
+        (folder / name).write_text(f"open({str(tmp_path / 'was-run')!r}, 'w')\nraise SystemExit(3)\n")
+    lapsus("sweep", "plan", write_sweep(tmp_path), "-o", "out", cwd=tmp_path)
+    with chdir(folder):
+        pool = Pool(Sweep(tmp_path / "out"), 1)
+        pool._start()
+        number, answer = pool._answers.get(timeout=120)
+        pool._kill()
+        pool.stopping = True
+        if answer is not None:
+            assert pool._answers.get(timeout=60) == (number, None)
+        pool._take_in(number, None)
+    assert answer == {"ready": True} and not (tmp_path / "was-run").exists()
+
+
+@pytest.mark.parametrize("how", ["external", "virtual", "link"])
+def test_a_netcdf_file_that_reads_other_files_is_refused(tmp_path, how):
+    secret = tmp_path / "secret"
+    np.arange(4.0).tofile(secret)
+    with h5py.File(tmp_path / "other.h5", "w") as file:
+        file["x"] = np.arange(4.0)
+    with h5py.File(tmp_path / "x.nc", "w") as file:
+        if how == "external":
+            os.mkfifo(tmp_path / "pipe")  # reading it would wait for ever
+            file.create_dataset("x", (4,), "f8", external=[(str(tmp_path / "pipe"), 0, 32)])
+        elif how == "virtual":
+            layout = h5py.VirtualLayout((4,), "f8")
+            layout[:] = h5py.VirtualSource(tmp_path / "other.h5", "x", (4,))
+            file.create_virtual_dataset("x", layout)
+        else:
+            file["x"] = h5py.ExternalLink(str(tmp_path / "other.h5"), "x")
+    with pytest.raises(LapsusError, match="x is kept outside of this file"):
+        files.read_netcdf(tmp_path / "x.nc")
+
+
+# --- Files lost ---
+
+
+def _written(folder: Path, **content: str) -> None:
+    with files.own_files(folder) as place:
+        for name, text in content.items():
+            files.make_folder((place / name.replace("__", "/")).parent)
+            (place / name.replace("__", "/")).write_text(text)
+
+
+def test_only_files_that_were_written_before_are_replaced(tmp_path):
+    folder = tmp_path / "fit"
+    _written(folder, summary="1", subject__fit="1", gone="1")
+    for name in ("subjects.xlsx", "parameters.m", "subject/notes.txt", "mine/fit.nc"):
+        files.make_folder((folder / name).parent)
+        (folder / name).write_text("mine")
+    assert files.check_own_files(folder, "fit")
+    with files.own_files(folder) as place:
+        (place / "summary").write_text("2")
+        (folder / "meanwhile.txt").write_text("mine")
+    assert (folder / "summary").read_text() == "2" and not (folder / "gone").exists()
+    assert not (folder / "subject" / "fit").exists() and (folder / "subject" / "notes.txt").read_text() == "mine"
+    for name in ("subjects.xlsx", "parameters.m", "mine/fit.nc", "meanwhile.txt"):
+        assert (folder / name).read_text() == "mine"
+    # A file that somebody else saved under a name of ours, or changed, is theirs.
+    (folder / "summary").write_text("mine")
+    with pytest.raises(LapsusError, match="is not as lapsus wrote it"):
+        files.check_own_files(folder, "fit")
+    with pytest.raises(LapsusError, match="is not as lapsus wrote it"):
+        _written(folder, summary="3")
+    assert (folder / "summary").read_text() == "mine" and not list(folder.glob("*.partial"))
+    (tmp_path / "theirs").mkdir()
+    (tmp_path / "theirs" / "summary.json").write_text("{}")
+    with pytest.raises(LapsusError, match="holds other files"):
+        files.check_own_files(tmp_path / "theirs", "fit")
+
+
+@pytest.mark.parametrize("stop", range(1, 30))
+def test_a_replacement_that_is_cut_off_can_be_made_again(tmp_path, monkeypatch, stop):
+    folder, steps = tmp_path / "fit", iter(range(1, 1000))
+    _written(folder, a="1", b="1")
+
+    class Cut(BaseException):
+        pass
+
+    def cut(*_):
+        if next(steps) == stop:
+            raise Cut
+
+    with monkeypatch.context() as patch:
+        patch.setattr("lapsus.files.writing.watcher", cut)
+        try:
+            _written(folder, a="2", c="2")
+            pytest.skip("it has fewer steps")
+        except Cut:
+            pass
+    assert {(folder / name).read_text() for name in ("a", "b") if (folder / name).exists()} <= {"1", "2"}
+    _written(folder, a="3", c="3")
+    assert sorted(path.name for path in folder.iterdir()) == ["a", "c", "files.json"]
+
+
+# --- Wrong answers in silence ---
+
+
+def test_a_checkpoint_that_lost_its_json_is_not_the_untrained_network(tmp_path):
+    run = Run.create(tmp_path / "run", read_experiment(TINY))
+    train(run, steps=2, progress=False)
+    (tmp_path / "run" / "checkpoint-00000002.json").unlink()
+    with pytest.warns(LapsusWarning, match="no JSON"), pytest.raises(LapsusError, match="only the untrained network"):
+        run.model()
+    assert run.behind and not run.lost
+    train(run, steps=2, progress=False)
+    assert run.model() and not run.behind
+
+
+@pytest.mark.parametrize("change", [("cue = 2", "cue = 3"), ("p = 0.2", "p = 0.3")])
+def test_a_config_that_was_changed_after_training_is_refused(tmp_path, change):
+    swap = {"behaviour": {"kind": "bns", "swap": {"kind": "constant", "p": 0.2}}}
+    run = Run.create(tmp_path / "run", read_experiment(TINY | swap))
+    train(run, steps=1, progress=False)
+    config = tmp_path / "run" / "config.toml"
+    text = config.read_text()
+    config.write_text("# a comment changes nothing\n" + text)
+    assert Run(run.path).model()
+    config.write_text(text.replace(*change))
+    assert config.read_text() != text
+    for use in (Run(run.path).model, Run(run.path).training, lambda: train(Run(run.path), progress=False)):
+        with pytest.raises(LapsusError, match="changed after this network was trained"):
+            use()
+
+
+def test_a_last_step_that_overflows_is_not_saved(tmp_path, monkeypatch):
+    run = Run.create(tmp_path / "run", read_experiment(TINY))
+    train(run, steps=1, progress=False)
+    from lapsus.training.loop import Training
+
+    monkeypatch.setattr(Training, "_step", lambda self, *_: self.flat.fill_(float("inf")))
+    with pytest.raises(LapsusError, match="no longer finite numbers after update 2"):
+        train(run, steps=1, progress=False)
+    assert run.update == 1
+
+
+def test_of_two_that_create_one_run_one_gets_a_sentence(tmp_path):
+    for number in range(20):
+        made, refused = [], []
+        barrier = threading.Barrier(2)
+
+        def create(seed, folder=tmp_path / str(number), made=made, refused=refused, barrier=barrier):
+            barrier.wait()
+            try:
+                made.append(Run.create(folder, read_experiment(TINY | {"seed": seed})))
+            except LapsusError as error:
+                refused.append(str(error))
+
+        threads = [threading.Thread(target=create, args=(seed,)) for seed in (1, 2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(made) == len(refused) == 1, (made, refused)
+        assert Run(tmp_path / str(number)).experiment == made[0].experiment
+
+
+# --- Output that nobody reads ---
+
+
+def _closed(command: str, cwd: Path) -> subprocess.CompletedProcess:
+    line = f"exec {sys.executable} -m lapsus {command}"
+    return subprocess.run(["bash", "-c", line], cwd=cwd, capture_output=True, text=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "closed", [">&-", "2>&-", ">&- 2>&-", "<&- >&- 2>&-", "> >(exit)", "2> >(exit)", "> /dev/full"]
+)
+def test_work_goes_on_when_nobody_reads_what_it_prints(tmp_path, closed):
+    ended = _closed(f"simulate index-swap-10 --conditions 4 --trials 2 -o out.nc {closed}", tmp_path)
+    assert files.read_netcdf(tmp_path / "out.nc").sizes["trial"] == 8
+    assert "Traceback" not in ended.stderr
+    assert ended.returncode == (2 if "full" in closed else 0), ended.stderr
+
+
+# --- A machine with little ---
+
+
+def test_a_sweep_whose_workers_cannot_start_says_so(tmp_path, monkeypatch):
+    lapsus("sweep", "plan", write_sweep(tmp_path), "-o", "out", cwd=tmp_path)
+    limit = "import resource, os, sys; resource.setrlimit(resource.RLIMIT_AS, (1 << 27,) * 2); os.abort()"
+    wrapper = tmp_path / "python"
+    wrapper.write_text(f'#!/bin/sh\nexec {sys.executable} -c "{limit}"\n')
+    wrapper.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(wrapper))
+    with pytest.raises(LapsusError, match="could not start: its process was killed by SIGABRT"):
+        Pool(Sweep(tmp_path / "out"), 1).run()
+
+
+def test_a_sweep_has_as_many_workers_as_the_container_allows(tmp_path, monkeypatch):
+    lapsus("sweep", "plan", write_sweep(tmp_path, seeds=8), "-o", "out", cwd=tmp_path)
+    monkeypatch.setattr("lapsus.sweep.pool.available", lambda: 3)
+    assert Pool(Sweep(tmp_path / "out")).count == 3
