@@ -143,8 +143,9 @@ def as_html(fit: "Fit | SubjectFits") -> str:
 
 
 def to_arviz(fit: "Fit") -> Any:
-    """The draws for ArviZ (its DataTree; before version 1 its InferenceData): posterior (swap, guess, level, emission parameters by group; f by distance),
-    log_likelihood by trial, observed_data. Angles in degrees of the feature that they are of."""
+    """The draws for ArviZ (its DataTree; before version 1 its InferenceData): posterior (swap, guess, level, emission
+    parameters by group; f by distance), log_likelihood by trial, observed_data. Angles in degrees of their
+    feature."""
     try:
         import arviz
     except ImportError as error:
