@@ -20,6 +20,7 @@ from tiny_experiment import TINY
 from lapsus import files, read_experiment
 from lapsus.errors import LapsusError, LapsusWarning
 from lapsus.sweep import Pool, Sweep
+from lapsus.sweep.processes import Processes
 from lapsus.training import train
 from lapsus.training.kinds import _trusted
 from lapsus.zoo import Run
@@ -120,14 +121,10 @@ def test_workers_import_nothing_from_the_working_folder(tmp_path):
         (folder / name).write_text(f"open({str(tmp_path / 'was-run')!r}, 'w')\nraise SystemExit(3)\n")
     lapsus("sweep", "plan", write_sweep(tmp_path), "-o", "out", cwd=tmp_path)
     with chdir(folder):
-        pool = Pool(Sweep(tmp_path / "out"), 1)
-        pool._start()
-        number, answer = pool._answers.get(timeout=120)
-        pool._kill()
-        pool.stopping = True
-        if answer is not None:
-            assert pool._answers.get(timeout=60) == (number, None)
-        pool._take_in(number, None)
+        crew = Processes(Sweep(tmp_path / "out"), 1, 1)
+        crew._start()
+        _, answer = crew._answers.get(timeout=120)
+        crew.close()
     assert answer == {"ready": True} and not (tmp_path / "was-run").exists()
 
 

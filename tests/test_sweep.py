@@ -369,7 +369,7 @@ def test_a_pool_works_through_starts_failures_and_lost_processes(tmp_path, monke
 
     def shown(pool, line):
         lines.append(line)
-        for worker in pool._workers.values():
+        for worker in pool.crew._workers:
             if worker.member == "first-1" and not killed:
                 killed.append(worker.process.pid)
                 worker.process.kill()
