@@ -345,27 +345,6 @@ def test_responsibilities_of_networks_tell_swaps_from_guesses():
     assert nearest.double().mean() > 0.05
 
 
-@pytest.mark.parametrize("name", ["pooled", "hierarchical"])
-@pytest.mark.slow
-def test_fits_of_the_first_version_still_open(name):
-    """Numbers as that version printed them."""
-    from pathlib import Path
-
-    found = Fit.load(Path(__file__).parent / "old_fits" / f"{name}.nc")
-    rows = {label[:2]: i for i, label in enumerate(found.model.labels)}
-    if name == "pooled":
-        assert found.f([0.5, 1.5, 3.0]).mean(1) == pytest.approx([-2.30874, -2.79525, -2.68718], abs=1e-4)
-        expected = {(1, "all"): (11.2364, 0.0, 0.04892), (3, "all"): (10.3043, 0.17726, 0.04328)}
-    else:
-        assert found.f([1.0]).mean() == pytest.approx(-2.37599, abs=1e-4)
-        expected = {(2, "s10"): (9.19576, 0.08479, 0.06019), (3, "s9"): (8.02308, 0.15310, 0.06624)}
-    for label, (kappa, swap, guess) in expected.items():
-        assert found.emission["kappa"][rows[label]] == pytest.approx(kappa, abs=1e-3)
-        assert found.weights["non_target"][rows[label]] == pytest.approx(swap, abs=2e-4)
-        assert found.weights["guess"][rows[label]] == pytest.approx(guess, abs=1e-4)
-    assert "set size" in found.summary() and found.to_dict()["rates"]
-
-
 def test_tables_and_pages(by_size, tmp_path):
     table = by_size.table()
     assert list(table.columns) == ["set_size", "subject", "condition", "parameter", "estimate", "low", "high", "unit"]

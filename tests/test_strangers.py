@@ -20,6 +20,7 @@ from tiny_experiment import TINY
 from lapsus import files, read_experiment
 from lapsus.errors import LapsusError, LapsusWarning
 from lapsus.sweep import Pool, Sweep
+from lapsus.sweep.processes import Processes
 from lapsus.training import train
 from lapsus.training.kinds import _trusted
 from lapsus.zoo import Run
@@ -120,14 +121,10 @@ def test_workers_import_nothing_from_the_working_folder(tmp_path):
         (folder / name).write_text(f"open({str(tmp_path / 'was-run')!r}, 'w')\nraise SystemExit(3)\n")
     lapsus("sweep", "plan", write_sweep(tmp_path), "-o", "out", cwd=tmp_path)
     with chdir(folder):
-        pool = Pool(Sweep(tmp_path / "out"), 1)
-        pool._start()
-        number, answer = pool._answers.get(timeout=120)
-        pool._kill()
-        pool.stopping = True
-        if answer is not None:
-            assert pool._answers.get(timeout=60) == (number, None)
-        pool._take_in(number, None)
+        crew = Processes(Sweep(tmp_path / "out"), 1, 1)
+        crew._start()
+        _, answer = crew._answers.get(timeout=120)
+        crew.close()
     assert answer == {"ready": True} and not (tmp_path / "was-run").exists()
 
 
@@ -311,3 +308,60 @@ def test_a_sweep_has_as_many_workers_as_the_container_allows(tmp_path, monkeypat
     lapsus("sweep", "plan", write_sweep(tmp_path, seeds=8), "-o", "out", cwd=tmp_path)
     monkeypatch.setattr("lapsus.sweep.pool.available", lambda: 3)
     assert Pool(Sweep(tmp_path / "out")).count == 3
+
+
+# --- In the way ---
+
+
+def test_a_recording_in_another_form_is_told_what_it_must_be(tmp_path):
+    for name in ("made.nwb", "made.npy", "made.csv"):
+        (tmp_path / name).write_text("")
+        assert "A recording must be a netCDF file" in lapsus("analyse", name, cwd=tmp_path, code=2)
+
+
+def test_a_sweep_trains_no_start_that_ships(tmp_path):
+    plain = {"name": "s", "experiment": "index-swap-10", "seeds": 4}
+    from lapsus.sweep import plan_sweep, read_sweep
+    from lapsus.sweep.plan import Plan, plan_networks
+
+    plan = plan_sweep(read_sweep(plain, tmp_path), tmp_path / "out")
+    assert list(plan.members) == [f"index-swap-10-{seed}" for seed in (1, 2, 3)] + [
+        "index-preamble-4",
+        "index-swap-10-4",
+    ]
+    assert plan.start("index-swap-10-1") is None and plan.start("index-swap-10-4") == "index-preamble-4"
+    again = Plan.of_dict(json.loads(json.dumps(plan.as_dict())))
+    assert again.members == plan.members and again.start("index-swap-10-4") == "index-preamble-4"
+    changed = plan_sweep(read_sweep(plain | {"vary": {"network.units": [32]}}, tmp_path), tmp_path / "out")
+    assert changed.start("index-swap-10_units-32-1") == "index-preamble_units-32-1"
+    assert "index-preamble-1" in plan_networks(["index-swap-10"], 1, tmp_path).members
+
+
+def test_durations_that_vary_are_said_to_be_in_the_middle(tmp_path):
+    varying = TINY | {"task": TINY["task"] | {"delay": {"from": 1, "to": 5}}}
+    train(Run.create(tmp_path / "varying", read_experiment(varying)), steps=1, progress=False)
+    few = ("evaluate", "varying", "--conditions", 8, "--trials", 2)
+    assert "Steps in the middle of their ranges: delay 3 (trained on 1 to 5)." in lapsus(*few, cwd=tmp_path)
+    assert "middle" not in lapsus(*few, "--delay", 2, cwd=tmp_path)
+
+
+def test_a_mechanism_of_four_items_is_a_sentence(tmp_path):
+    run = Run.create(tmp_path / "four", read_experiment(TINY, ["task.items=4"]))
+    train(run, steps=1, progress=False)
+    assert "two items" in lapsus("report", "four", cwd=tmp_path, code=2)
+
+
+def test_arviz_of_both_kinds_gets_the_draws(monkeypatch):
+    from types import SimpleNamespace
+
+    from lapsus.fitting import Fit
+
+    fit = Fit.load(Path(__file__).parent / "folders" / "v0.2" / "fit")
+    for version in ("0.23.4", "1.0.0"):
+
+        def from_dict(groups=None, *, coords, dims, **named):
+            return groups or named
+
+        monkeypatch.setitem(sys.modules, "arviz", SimpleNamespace(__version__=version, from_dict=from_dict))
+        found = fit.to_arviz()
+        assert set(found) == {"posterior", "log_likelihood", "observed_data"} and "swap" in found["posterior"]

@@ -14,7 +14,7 @@ from sweep_members import PACKAGE, TINY, bits, write_sweep
 
 from lapsus import LapsusError
 from lapsus.sweep import Sweep, plan_sweep, read_sweep
-from lapsus.sweep.dask_cluster import run_on_dask
+from lapsus.sweep.dask_cluster import DaskCalls, dask_pool
 from lapsus.sweep.member import run_member
 
 pytest.importorskip("distributed", reason="distributed is not installed: lapsus[dask]")
@@ -98,7 +98,7 @@ def test_members_whose_workers_are_killed_end_with_the_same_bits(tmp_path, sched
     thread.start()
     address = json.loads(Path(scheduler).read_text())["address"]
     try:
-        run_on_dask(sweep, address)
+        dask_pool(sweep, address).run()
     finally:
         over.set()
         thread.join()
@@ -112,13 +112,11 @@ def test_members_whose_workers_are_killed_end_with_the_same_bits(tmp_path, sched
 def test_no_scheduler_is_one_sentence(tmp_path, monkeypatch):
     monkeypatch.setattr("lapsus.sweep.dask_cluster._CONNECT", 0.5)
     with pytest.raises(LapsusError, match=r"no Dask scheduler at tcp://127"):
-        run_on_dask(made(tmp_path, "out"), "tcp://127.0.0.1:1")
+        dask_pool(made(tmp_path, "out"), "tcp://127.0.0.1:1")
 
 
 def test_a_scheduler_that_is_gone_is_one_sentence(tmp_path, monkeypatch):
-    from lapsus.sweep.dask_cluster import _work
-
     monkeypatch.setattr("distributed.as_completed", lambda **_: None)
     closed = type("Client", (), {"status": "closed"})()
-    with pytest.raises(LapsusError, match=r"The Dask scheduler is gone; .* the same command goes on"):
-        _work(made(tmp_path, "out"), closed, print)
+    with pytest.raises(LapsusError, match=r"The Dask scheduler is gone; .* the same command continues"):
+        DaskCalls(made(tmp_path, "out"), closed).ended(0.1)

@@ -11,7 +11,16 @@ from lapsus.evaluation.verdict import LIMITS
 from lapsus.files import to_toml
 from lapsus.sweep.one_by_one import jobs_of, train_all
 from lapsus.training.experiment import shipped_experiments
-from lapsus.zoo.shipped import collection_of, halfway, load_shipped, shipped, shipped_name, summary, weights_folder
+from lapsus.zoo.shipped import (
+    collection_of,
+    experiments_of,
+    halfway,
+    load_shipped,
+    shipped,
+    shipped_name,
+    summary,
+    weights_folder,
+)
 
 FIRST = {
     "name": "first",
@@ -130,7 +139,7 @@ COMPARED = (
 
 def test_every_network_ships_and_those_of_figure_3_in_three_seeds():
     names = set(shipped())
-    assert set(shipped_experiments("paper")) <= names and set(shipped_experiments("persistent")) <= names
+    assert set(shipped_experiments()) <= names
     assert {f"{name}@{seed}" for name in (*COMPARED, "index-preamble", "feature-preamble") for seed in (2, 3)} <= names
     assert {f"persistent-{name}@{seed}" for name in COMPARED for seed in (2, 3)} <= names
 
@@ -187,7 +196,7 @@ def test_shipped_persistent_network_is_within_the_limits_at_every_delay(name):
 
 @pytest.mark.parametrize("cueing", ["feature", "index"])
 def test_persistent_networks_of_one_cueing_differ_in_their_targets_alone(cueing):
-    names = [n for n in shipped_experiments("persistent") if n.startswith(f"persistent-{cueing}-")]
+    names = [n for n in experiments_of("persistent") if n.startswith(f"persistent-{cueing}-")]
     trained = [e for e in map(read_experiment, names) if e.start_from == f"persistent-{cueing}-base"]
     assert len(trained) >= 3 and len({json.dumps(e.behaviour, sort_keys=True) for e in trained}) == len(trained)
     for part in ("task", "network", "noise"):

@@ -6,36 +6,16 @@ simulate, evaluate     their activity, and how close they come
 mechanism, paper       the mechanism
 """
 
-import ast
 import os
-from importlib import import_module
-from pathlib import Path
 
-__version__ = "0.1.0"
+import lazy_loader
+
+__version__ = "0.2.0"
 
 # Where torch is not loaded yet: its threads otherwise spin for milliseconds after every operation, on the cores that
 # the kernel needs next. This alone makes training half as fast again.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
-# The names and where they come from are written once, in the stub that type checkers and editors read.
-_WHERE = {
-    name.name: found.module
-    for found in ast.parse(Path(__file__).with_suffix(".pyi").read_text()).body
-    if isinstance(found, ast.ImportFrom)
-    for name in found.names
-}
-
-__all__ = sorted(_WHERE)
-
-
-def __getattr__(name: str):
-    # Lazy, so that `lapsus --help` does not wait for torch.
-    if name not in _WHERE:
-        raise AttributeError(f"module 'lapsus' has no attribute {name!r}")
-    if _WHERE[name] == "lapsus":
-        return import_module(f"lapsus.{name}")
-    return getattr(import_module(_WHERE[name]), name)
-
-
-def __dir__():
-    return __all__
+# The names and where they come from are written once, in the stub that type checkers and editors read; they are
+# imported when they are first used, so that `lapsus --help` does not wait for torch.
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

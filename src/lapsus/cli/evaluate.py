@@ -2,11 +2,14 @@
 
 import json as json_module
 import math
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from lapsus.cli.train import Engine, Trust
+
+if TYPE_CHECKING:
+    from lapsus.protocols import Task
 
 # An option that evaluate, simulate, analyse and reproduce share.
 Delay = Annotated[
@@ -51,7 +54,9 @@ def command(
     model, delays = network.model(), delays_of(delay)
     # An earlier checkpoint stands in for one that is damaged.
     updates = network.experiment.updates
-    early = f"Measured at update {network.update:,} of {updates:,}.\n" if network.update < updates else ""
+    early = _middles(model.task, delays) + (
+        f"Measured at update {network.update:,} of {updates:,}.\n" if network.update < updates else ""
+    )
     if len(delays) > 1:
         rows = evaluate_delays(model, tuple(delays), conditions, trials, seed, engine=engine)
         result = {"conditions": conditions, "trials": trials, "seed": seed, "delays": rows, "update": network.update}
@@ -67,6 +72,15 @@ def command(
         )
     else:
         typer.echo(f"{early}{describe(result)}\n{said}")
+
+
+def _middles(task: "Task", delays: list[int]) -> str:
+    """A line where the task's durations vary and one of them stands for all."""
+    from lapsus.tasks.durations import varying
+
+    ranges = {name: getattr(task, name) for name in varying(task) if name != "delay" or not delays}
+    said = [f"{name} {steps.middle} (trained on {steps.low} to {steps.high})" for name, steps in ranges.items()]
+    return f"Steps in the middle of their ranges: {', '.join(said)}.\n" if said else ""
 
 
 def describe_delays(result: dict) -> str:

@@ -1,7 +1,7 @@
 """lapsus sweep: many trainings from one file; further verbs are commands of the same group."""
 
 import json as json_module
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,7 +11,7 @@ from typer.core import TyperGroup
 from lapsus.cli.train import Trust
 
 if TYPE_CHECKING:
-    from lapsus.sweep import Sweep
+    from lapsus.sweep import Pool, Sweep
 
 
 class _RunUnlessNamed(TyperGroup):
@@ -77,12 +77,14 @@ def run(
         _submit(sweep, context.args, pack or PACK, at_once)
         return
     if dask:
-        from lapsus.sweep.dask_cluster import run_on_dask
+        from lapsus.sweep.dask_cluster import dask_pool
 
-        interrupted = _interrupted(lambda: run_on_dask(sweep, dask, lambda line: typer.echo(line, err=True)))
+        _tell(sweep, _run(dask_pool(sweep, dask, lambda line: typer.echo(line, err=True))))
     else:
-        interrupted = _here(sweep, workers)
-    _tell(sweep, interrupted)
+        from lapsus.sweep import Pool
+        from lapsus.sweep.live_table import LiveTable
+
+        _tell(sweep, _run(Pool(sweep, workers, shown=LiveTable())))
 
 
 def _made(file: Path, output: Path | None, trust: bool) -> "Sweep":
@@ -121,21 +123,12 @@ def _known_settings(output: Path) -> list[str]:
         return []
 
 
-def _interrupted(work: Callable[[], None]) -> bool:
-    try:
-        work()
-    except KeyboardInterrupt:
-        return True
-    return False
-
-
-def _here(sweep: "Sweep", workers: int | None) -> bool:
+def _run(pool: "Pool") -> bool:
+    """Whether it was interrupted."""
     import signal
 
-    from lapsus.sweep.live_table import LiveTable
-    from lapsus.sweep.pool import Pool, asked_by_signal
+    from lapsus.sweep.pool import asked_by_signal
 
-    pool = Pool(sweep, workers, shown=LiveTable())
     with asked_by_signal(pool, signal.SIGINT, signal.SIGTERM):
         pool.run()
     return pool.stopping

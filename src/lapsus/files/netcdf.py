@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lapsus.errors import LapsusError
-from lapsus.files.reading import Damaged, begins, ordinary_size, short
+from lapsus.files.reading import Damaged, begins, check_format, ordinary_size, short
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -32,6 +32,8 @@ def read_netcdf(path: str | Path) -> "xr.Dataset":
                 raise LapsusError(
                     f"{short(path)} would unpack its {size:,} bytes to {unpacked:,}; no file of lapsus does."
                 )
+            if "lapsus" in dataset.attrs:  # else it is a recording that somebody else wrote
+                check_format(int(dataset.attrs["format"]), 1, path)
             return dataset.load()
     except LapsusError:
         raise

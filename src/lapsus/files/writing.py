@@ -239,7 +239,7 @@ def write_arrays(path: str | Path, arrays: "dict[str, np.ndarray]") -> None:
 def write_netcdf(path: str | Path, dataset: "xr.Dataset", replace: bool = True) -> None:
     """A dataset as netCDF, with the version that wrote it; made in memory first: HDF5 does not outlive a full disk."""
     buffer = io.BytesIO()
-    dataset.assign_attrs(lapsus=__version__).to_netcdf(buffer, engine="h5netcdf")
+    dataset.assign_attrs(lapsus=__version__, format=1).to_netcdf(buffer, engine="h5netcdf")
     write_bytes(path, buffer.getvalue(), replace)
 
 

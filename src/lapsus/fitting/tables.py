@@ -143,8 +143,9 @@ def as_html(fit: "Fit | SubjectFits") -> str:
 
 
 def to_arviz(fit: "Fit") -> Any:
-    """The draws as ArviZ InferenceData: posterior (swap, guess, level, emission parameters by group; f by distance),
-    log_likelihood by trial, observed_data. Angles in degrees of the feature that they are of."""
+    """The draws for ArviZ (its DataTree; before version 1 its InferenceData): posterior (swap, guess, level, emission
+    parameters by group; f by distance), log_likelihood by trial, observed_data. Angles in degrees of their
+    feature."""
     try:
         import arviz
     except ImportError as error:
@@ -183,6 +184,7 @@ def to_arviz(fit: "Fit") -> Any:
     likelihood = {"response": chains(fit.log_likelihood)}
     dims["response"] = ["trial"]
     observed = {"response": fit.trials.response * fit.trials.degrees}
-    return arviz.from_dict(
-        posterior=posterior, log_likelihood=likelihood, observed_data=observed, coords=coords, dims=dims
-    )
+    groups = {"posterior": posterior, "log_likelihood": likelihood, "observed_data": observed}
+    if int(arviz.__version__.split(".")[0]) >= 1:  # takes the groups as one argument and makes a DataTree
+        return arviz.from_dict(groups, coords=coords, dims=dims)
+    return arviz.from_dict(**groups, coords=coords, dims=dims)

@@ -4,11 +4,21 @@ A linear model with delays is fitted to each network's activity, and the models 
 (Ostrow et al., NeurIPS 2023). The method is the authors' package `dsa-metric`, an optional extra: lapsus[dsa].
 """
 
+from importlib.metadata import version
+
 import numpy as np
 
 from lapsus.errors import LapsusError
 
-__all__ = ["dynamical_distances"]
+__all__ = ["SETTINGS", "dsa_version", "dynamical_distances"]
+
+# Every argument of the package that changes its result; its defaults have changed between versions.
+SETTINGS = {"score_method": "wasserstein", "iters": 1500, "lr": 5e-3, "device": "cpu", "delay_interval": 1, "lamb": 0}
+
+
+def dsa_version() -> str:
+    """Of the package, to be recorded with what it found."""
+    return version("dsa-metric")
 
 
 def dynamical_distances(activity: list[np.ndarray], delays: int = 5, rank: int = 15) -> np.ndarray:
@@ -23,5 +33,6 @@ def dynamical_distances(activity: list[np.ndarray], delays: int = 5, rank: int =
             raise LapsusError(
                 f"Activity must be finite and of shape [trial, time, unit] with more than {delays + 1} times."
             )
-    found = DSA([np.asarray(one, float) for one in activity], n_delays=delays, rank=rank).fit_score()
+    arrays = [np.asarray(one, float) for one in activity]
+    found = DSA(arrays, n_delays=delays, rank=rank, **SETTINGS).fit_score()
     return np.asarray(found, float)

@@ -1,10 +1,9 @@
-"""Members on any cluster that Dask reaches: each is a call that goes on with a folder which all workers see.
+"""Members on any cluster that Dask reaches: each is a call that continues a folder which all workers see.
 
 A worker that is lost costs what came after the member's last checkpoint; the call is made again elsewhere.
 """
 
 import time
-from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,24 +11,22 @@ from typing import Any
 from lapsus.errors import LapsusError
 from lapsus.files import write_text
 from lapsus.sweep.folder import Sweep
-from lapsus.sweep.member import NO_ROOM, run_member
+from lapsus.sweep.member import run_member
+from lapsus.sweep.pool import Pool
 
-__all__ = ["run_on_dask"]
+__all__ = ["dask_pool"]
 
-_CONNECT, _TICK, _PAUSE = 20.0, 1.0, 5.0
+_CONNECT = 20.0
 
 
 def call_member(folder: str, name: str, trust: bool) -> tuple[str, str]:
-    """What a worker does: go on with a member; its outcome and the reason."""
+    """What a worker does: continue a member; its outcome and the reason."""
     outcome = run_member(Sweep(folder, trust), name)
     return outcome.kind, outcome.reason
 
 
-def run_on_dask(sweep: Sweep, address: str, say: Callable[[str], None] = lambda line: None) -> None:
-    """Work on all members through the scheduler at this address, until all that can be done is done.
-
-    Whatever interrupts it leaves the sweep as it is; the workers save and stop.
-    """
+def dask_pool(sweep: Sweep, address: str, say: Callable[[str], None] = lambda line: None) -> Pool:
+    """Works on all members through the scheduler at this address."""
     try:
         from distributed import Client
     except ImportError:
@@ -38,84 +35,70 @@ def run_on_dask(sweep: Sweep, address: str, say: Callable[[str], None] = lambda 
         client = Client(address, timeout=_CONNECT)
     except (OSError, ValueError, TypeError) as error:
         raise LapsusError(f"There is no Dask scheduler at {address} ({error}).") from error
-    with client:
-        if not client.scheduler_info()["workers"]:
-            say(f"The scheduler at {address} has no workers yet; members wait for the first.")
-        _work(sweep, client, say)
+    if not client.scheduler_info()["workers"]:
+        say(f"The scheduler at {address} has no workers yet; members wait for the first.")
+    return Pool(sweep, crew=DaskCalls(sweep, client), shown=lambda pool, line: None if line is None else say(line))
 
 
-def _work(sweep: Sweep, client: Any, say: Callable[[str], None]) -> None:
-    from distributed import as_completed
+class DaskCalls:
+    """All members that can be worked on, as calls that the scheduler has."""
 
-    folder = str(Path(sweep.path).resolve())
-    states = sweep.states()
-    done, ready, again = set(states.done), deque(states.ready), dict.fromkeys(states.running, time.monotonic())
-    held: dict[str | None, list[str]] = {}
-    for name in states.waiting:
-        held.setdefault(sweep.plan.start(name), []).append(name)
-    ended, number = as_completed(raise_errors=False), 0
-    calls: dict[str, tuple[str, Any]] = {}
-    try:
-        while ready or calls or again:
-            if sweep.stop_file.exists():
-                raise KeyboardInterrupt
-            for name in [name for name, when in again.items() if time.monotonic() > when]:
-                del again[name]
-                ready.append(name)
-            if client.status not in ("running", "connecting"):
-                raise LapsusError(
-                    "The Dask scheduler is gone; what was saved is in the folder, and the same command goes on."
-                )
-            while ready:
-                name, number = ready.popleft(), number + 1
-                # Not pure: a call that is made again is another call.
-                key = f"{sweep.hash}-{name}-{number}"
-                future = client.submit(call_member, folder, name, sweep.trust, key=key, pure=False)
-                calls[future.key] = name, future
-                ended.add(future)
-            future = _next(ended)
-            if future is None:
-                continue
-            name, _ = calls.pop(future.key)
-            kind, reason = _outcome(sweep, name, future)
-            if kind == "done":
-                done.add(name)
-                ready.extend(held.pop(name, []))
-                say(f"{len(done)} of {len(sweep.plan.members)} done: {name}")
-            elif kind == "failed":
-                given_up = len(sweep.failures(name)) >= sweep.plan.tries
-                say(f"{name} failed ({'given up' if given_up else 'tried again'}): {reason}")
-                if not given_up:
-                    ready.append(name)
-                elif sweep.trained(name):  # and could not be measured: others can start from it
-                    ready.extend(held.pop(name, []))
-            elif kind == "no room":
-                client.cancel([future for _, future in calls.values()])
-                raise LapsusError(f"{reason} {NO_ROOM}")
-            else:  # someone else is at it, or its worker was told to leave
-                again[name] = time.monotonic() + _PAUSE
-    except KeyboardInterrupt:
-        write_text(sweep.stop_file, "")  # workers that are at it read this and save
-        client.cancel([future for _, future in calls.values()])
-        raise
+    room = 1  # it takes any number
 
+    def __init__(self, sweep: Sweep, client: Any):
+        from distributed import as_completed
 
-def _next(ended: Any) -> Any:
-    """The next call that ended, or None after a while."""
-    deadline = time.monotonic() + _TICK
-    while time.monotonic() < deadline:
-        if ended.has_ready():
-            return next(ended)
-        time.sleep(0.05)
-    return None
+        self.sweep, self.client = sweep, client
+        self.running: dict[str, float] = {}
+        self._calls: dict[str, tuple[str, Any]] = {}
+        self._ended, self._number = as_completed(raise_errors=False), 0
 
+    def give(self, name: str) -> None:
+        """Have a member worked on."""
+        self._number += 1
+        # Not pure: a call that is made again is another call.
+        key = f"{self.sweep.hash}-{name}-{self._number}"
+        folder = str(Path(self.sweep.path).resolve())
+        future = self.client.submit(call_member, folder, name, self.sweep.trust, key=key, pure=False)
+        self.running[name] = time.monotonic()
+        self._calls[future.key] = name, future
+        self._ended.add(future)
 
-def _outcome(sweep: Sweep, name: str, future: Any) -> tuple[str, str]:
-    if future.status == "finished":
-        return future.result()
-    if future.status in ("cancelled", "lost"):
-        return "interrupted", "the scheduler lost it"
-    # The member itself never raises: what comes here is a worker that died with it, again and again.
-    reason = f"its workers died ({future.exception()})"
-    sweep.note_failure(name, reason, sweep.last_lines(name))
-    return "failed", reason
+    def ended(self, timeout: float) -> tuple[str, str, str] | None:
+        """A member that ended, how and why; None after so many seconds without one."""
+        if self.client.status not in ("running", "connecting"):
+            raise LapsusError(
+                "The Dask scheduler is gone; what was saved is in the folder, and the same command continues."
+            )
+        deadline = time.monotonic() + timeout
+        while not self._ended.has_ready():
+            if time.monotonic() > deadline:
+                return None
+            time.sleep(0.05)
+        future = next(self._ended)
+        if future.key not in self._calls:
+            return None
+        name, _ = self._calls.pop(future.key)
+        self.running.pop(name)
+        return name, *self._outcome(name, future)
+
+    def _outcome(self, name: str, future: Any) -> tuple[str, str]:
+        if future.status == "finished":
+            return future.result()
+        if future.status in ("cancelled", "lost"):
+            return "interrupted", "the scheduler lost it"
+        # The member itself never raises: what comes here is a worker that died with it, again and again.
+        reason = f"its workers died ({future.exception()})"
+        self.sweep.note_failure(name, reason, self.sweep.last_lines(name))
+        return "failed", reason
+
+    def stop(self) -> None:
+        """Have all save and leave: workers that are at it read the stop file."""
+        write_text(self.sweep.stop_file, "")
+        self.client.cancel([future for _, future in self._calls.values()])
+        self._calls.clear()
+        self.running.clear()
+
+    def close(self) -> None:
+        """Leave the scheduler."""
+        self.client.close()

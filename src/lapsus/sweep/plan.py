@@ -18,7 +18,7 @@ from lapsus.errors import LapsusError
 from lapsus.files import from_plain, holds, short
 from lapsus.sweep.sweep_file import Measure, SweepFile
 from lapsus.training.experiment import Experiment, experiment_table, read_experiment, set_field, shipped_experiments
-from lapsus.zoo.shipped import shipped_names
+from lapsus.zoo.shipped import shipped_name, shipped_names
 
 __all__ = ["Member", "Plan", "Setting", "plan_networks", "plan_sweep", "slug"]
 
@@ -65,10 +65,10 @@ class Plan:
         return Experiment.model_validate(self.settings[one.setting].table | {"seed": one.seed})
 
     def start(self, member: str) -> str | None:
-        """The member that this one starts from, if it is one of the sweep."""
+        """The member that this one starts from, if it is one of the sweep and not a network that ships."""
         one = self.members[member]
-        start = self.settings[one.setting].start
-        return None if start is None else f"{start}-{one.seed}"
+        start = f"{self.settings[one.setting].start}-{one.seed}"
+        return start if start in self.members else None
 
     def measure_of(self, member: str) -> Measure:
         """What is measured of this member: of one that is there for others alone, how well it was trained."""
@@ -126,7 +126,8 @@ class Plan:
             if not _names_a_folder(setting, seed):
                 raise ValueError(f"a member cannot be called {one.name[:80]}")
             start = settings[setting].start
-            if start is not None and f"{start}-{seed}" not in members:
+            there = start is None or f"{start}-{seed}" in members or shipped_name(start, seed) in shipped_names()
+            if not there:
                 raise ValueError(f"{one.name[:80]} starts from what does not come before it")
             members[one.name] = one
         return cls(
@@ -141,10 +142,11 @@ class Plan:
 
 
 class _Planner:
-    """Collects settings and members; every start before what starts from it."""
+    """Collects settings and members, every start before what starts from it; anew: starts that ship are trained
+    too."""
 
-    def __init__(self, folder: Path, members: Path, carried: list[str]):
-        self.folder, self.run_folder, self.carried = folder, members, carried
+    def __init__(self, folder: Path, members: Path, carried: list[str], anew: bool = False):
+        self.folder, self.run_folder, self.carried, self.anew = folder, members, carried, anew
         self.settings: dict[str, Setting] = {}
         self.members: dict[str, Member] = {}
 
@@ -214,9 +216,14 @@ class _Planner:
             return
         if not _names_a_folder(setting, seed):
             raise LapsusError(f"{name[:80]} cannot be the name of a folder; give the experiment another name.")
-        if (start := self.settings[setting].start) is not None:
+        if (start := self.settings[setting].start) is not None and not self._ships(start, seed):
             self.add(start, seed)
         self.members[name] = Member(name, setting, seed)
+
+    def _ships(self, start: str, seed: int) -> bool:
+        """Whether a start is a network that ships with this seed, so that nothing is gained by training it again."""
+        unchanged = not self.settings[start].varied and self._file(start) == start
+        return not self.anew and unchanged and shipped_name(start, seed) in shipped_names()
 
     def _file(self, source: str) -> str | Path | None:
         """The experiment file of that name: beside the sweep file, in the working folder, or one that ships."""
@@ -242,7 +249,7 @@ def plan_networks(names: list[str], seeds: int, folder: Path) -> Plan:
     """The named experiments and what they start from, in run folders in `folder`."""
     if seeds < 1:
         raise LapsusError(f"`seeds` must be at least 1, not {seeds}.")
-    planner = _Planner(Path(), folder, [])
+    planner = _Planner(Path(), folder, [], anew=True)
     chosen = [planner.setting(name, {}) for name in names]
     for seed in range(1, seeds + 1):
         for setting in chosen:

@@ -20,7 +20,8 @@ from typing import Any
 from lapsus.errors import LapsusError
 from lapsus.files import inside, read_json, subfolder, understood, write_json, write_text
 from lapsus.sweep.folder import Sweep
-from lapsus.sweep.pool import Pool, asked_by_signal, environment
+from lapsus.sweep.pool import Pool, asked_by_signal
+from lapsus.sweep.processes import environment
 
 __all__ = ["PACK", "Submission", "cancel_jobs", "queued_members", "run_task", "submit"]
 

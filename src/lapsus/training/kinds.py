@@ -156,6 +156,10 @@ def locate(section: str, kind: str) -> type:
             raise LapsusError(f'{section}.kind = "{kind[:100]}" is not known.{hint}')
         # A module that the caller has imported runs no code by being named.
         if kind not in _trusted and module not in sys.modules:
+            if _origin(module) is None:
+                raise LapsusError(
+                    f'{section}.kind = "{kind[:100]}" cannot be imported: there is no module {module[:60]}.'
+                )
             check_trust({"kind": kind}, f"{section}.kind")
     found = _imported(section, path)
     if not inspect.isclass(found):

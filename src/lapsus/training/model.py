@@ -141,6 +141,11 @@ class Model(nn.Module):
         """All that reaches the nodes besides the rates."""
         encoded = self.encoder(self.task.stimuli(conditions) if stimuli is None else stimuli)
         shown = [encoded[name] for name in self.task.epochs if name in encoded]
+        if len({s.shape for s in shown}) > 1:
+            raise LapsusError(
+                "These trials do not have as many items as the task that the network was trained on. The mechanism is"
+                " looked for on trials with two items; `lapsus evaluate` and `lapsus simulate` take any number."
+            )
         count = len(next(iter(conditions.values())))
         s = torch.stack(shown) if shown else torch.zeros(0, count, self.task.stimulus_size)
         return self.network.drive(s), self.network.biases(self.schedule.T)
