@@ -106,11 +106,12 @@ def test_a_new_question_is_in_the_table_of_a_sweep_and_on_its_page(toy, tmp_path
     from lapsus.report.ensemble import ensemble_page
 
     file = write_sweep(
-        tmp_path, {"stage": [{"updates": 1, "conditions": 2, "trials": 2}]}, measure={"questions": ["toy"]}
+        tmp_path, {"stage": [{"updates": 1, "conditions": 2, "trials": 4}]}, measure={"questions": ["toy"]}
     )
     sweep = Sweep.make(tmp_path / "out", plan_sweep(read_sweep(file), tmp_path / "out"))
     for name in sweep.plan.members:
-        assert run_member(sweep, name).kind == "done"
+        outcome = run_member(sweep, name)
+        assert outcome.kind == "done", outcome.reason
     found = collect(sweep)
     assert list(found.members["questions.toy.units"]) == [8.0] * len(sweep.plan.members)
     links = dict.fromkeys(sweep.plan.members, "#")
