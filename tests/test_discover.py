@@ -72,7 +72,7 @@ def test_the_parts_of_a_discovery():
     assert list(found.done) == list(STAGES)
     facts = json.loads((made() / "discovery.json").read_text())
     assert {"seconds", "model", "swap_curve_mad_fit", "matched", "sentences", "checks"} <= set(facts)
-    assert len(found.sentences) == 5 and all(s.endswith(".") for s in found.sentences)
+    assert len(found.sentences) == 6 and all(s.endswith(".") for s in found.sentences)
     assert facts["seconds"] == pytest.approx(sum(found.done.values()), abs=1)
     assert len(found.trials) == 200 and found.fit.name == facts["model"] and found.fit.comparison is not None
     assert found.trials.subject[0] == HOSTILE
@@ -341,15 +341,15 @@ def described(model, **changed):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("model", ["none", "constant", "probe", "report", "both"])
-def test_five_sentences_and_failures_first(model):
+def test_sentences_and_failures_first(model):
     found = Discovery(made())
     networks = found.networks()
     facts = Facts(2, "feature", "x", 0.0, True, 0.001, 0.0)
     fit = described(model)
-    assert len(words.five_sentences(fit, networks, facts)) == 5
+    assert len(words.discovery_sentences(fit, networks, facts)) >= 6
     # Of several networks, the verdict is of all, and the mechanism that of the first.
     other = replace(networks[0].match, matched=not networks[0].match.matched)
-    said = words.five_sentences(fit, [networks[0], replace(networks[0], match=other)], facts)
+    said = words.discovery_sentences(fit, [networks[0], replace(networks[0], match=other)], facts)
     assert "1 of 2 are matched" in said[2] and said[3].startswith("Of the first network")
     found = in_order(fit_checks(fit) + match_checks(networks, 2, False) + network_checks(networks))
     order = [c.status for c in found]
@@ -373,7 +373,7 @@ def test_data_without_swaps_have_none_explained(tmp_path):
         found = discover(rows, minutes=MINUTES, output=tmp_path / "found", start_from=start, sizes=QUICK)
     assert found.fit.name == "none"
     (mechanism,) = found.mechanisms
-    for name in ("commitment", "transplant", "pushes", "swap_axis", "kind", "decoding", "prediction"):
+    for name in ("commitment", "transplant", "pushes", "swap_axis", "error_type", "decoding", "prediction"):
         assert getattr(mechanism, name) is None and "no swaps in these data" in mechanism.left_out[name]
     assert mechanism.alignment is not None
     asked = [check["status"] for check in found.checks if check["name"].startswith("Analysis: ")]

@@ -154,7 +154,7 @@ def test_tables_are_put_between_their_comments(tmp_path):
     with pytest.raises(SystemExit, match="has no"):
         tables.put(page, "b", "")
     row = {"network": "n", "half_time": 20.04, "half_low": 19.0, "half_high": 21.0, "carried_by_x": 0.931}
-    row |= {"fixed_points": 1, "lifetime": float("nan"), "kind": "no mark", "left_out": "swap_axis"}
+    row |= {"fixed_points": 1, "lifetime": float("nan"), "error_type": "no mark", "left_out": "swap_axis"}
     line = tables.mechanism(pd.DataFrame([row])).splitlines()[-1]
     assert "| 20.0 [19.0, 21.0] |" in line and "| 93 % |" in line and "| stay |" in line and "swap_axis" in line
     said = tables.results([judge_networks("two-rings", {"n": (0.3, 0.2, 0.4)})])

@@ -179,14 +179,18 @@ def test_rows_are_added_and_none_is_lost(tmp_path, monkeypatch):
     assert before["weights"].iloc[0] != table.loc["a", "weights"]
     # Answers that were kept are taken instead of being asked again, of the network with these weights alone.
     kept = {"made_of": {"weights": weights_digest(models["b"]), "seed": 0, "lapsus": ""}}
-    kept["row"] = {"kind": "late switch", "parting": 18, "left_out": "", "seconds": 1.0}
+    kept["row"] = {"error_type": "late switch", "parting": 18, "left_out": "", "seconds": 1.0}
     (tmp_path / "answers").mkdir()
     (tmp_path / "answers" / "b.json").write_text(json.dumps(kept))
     count = len(asked)
-    study.add_members(networks, ["kind"], study.kept_answers(tmp_path / "answers"))
+    study.add_members(networks, ["error_type"], study.kept_answers(tmp_path / "answers"))
     table = study.read("members", study.KEY).set_index("network")
-    assert table.loc["b", "kind"] == "late switch" and "parting" not in table and asked[count:] == [("a", "kind")]
-    assert table.loc["b", "measured"].split() == ["evaluation", "alignment", "kind"]
+    assert (
+        table.loc["b", "error_type"] == "late switch"
+        and "parting" not in table
+        and asked[count:] == [("a", "error_type")]
+    )
+    assert table.loc["b", "measured"].split() == ["evaluation", "alignment", "error_type"]
     values = tmp_path / "values.json"
     values.write_text(json.dumps({f"{ID}: feature-smooth-0": {"value": [0.9, 0.8, 1.0], "made_of": ""}}))
     study.add_claims(values, None)
@@ -262,10 +266,10 @@ def test_networks_with_a_known_mechanism_are_recognised(mechanism):
     swapped = distance(report, data["response"].to_numpy()[:, None]).argmin(1) != data["cued"].to_numpy() - 1
     assert abs(swapped.mean() - 0.2) < 0.04
     sizes = Sizes(replay_conditions=16, groups=32, replays=4, donors=64, single_trials=2000, every=8)
-    found = analyse(model, only=("commitment", "transplant", "kind"), sizes=sizes, threads=1)
+    found = analyse(model, only=("commitment", "transplant", "error_type"), sizes=sizes, threads=1)
     half, onset = found.commitment.half_time, found.commitment.cue_onset
     when = "before" if half < onset else "at" if half <= 0 else "after"
-    assert (found.kind.decision, when, found.carrier) == EXPECTED[mechanism]
+    assert (found.error_type.decision, when, found.carrier) == EXPECTED[mechanism]
 
 
 def test_differences_are_within_seeds_where_networks_share_a_start():

@@ -69,7 +69,14 @@ def mechanism(rows: pd.DataFrame) -> str:
         return format(100 * value if percent else value, form) + (" %" if percent else "")
 
     header = ["network", "half-time [95 %]", "fixed at cue onset", "at its offset", "carried by x", "by m"]
-    header += ["push along alignment", "axis, area", "colour alone", "kind", "way at cue offset", "other cue there"]
+    header += [
+        "push along alignment",
+        "axis, area",
+        "colour alone",
+        "error type",
+        "way at cue offset",
+        "other cue there",
+    ]
     header += [
         "trials part at",
         "memories last (steps)",
@@ -91,7 +98,7 @@ def mechanism(rows: pd.DataFrame) -> str:
                 *(of(row, key, "z.0f", True) for key in ("carried_by_x", "carried_by_m")),
                 of(row, "push_alignment", "+.2f"),
                 *(of(row, key, ".2f") for key in ("axis_auc", "colour_confound")),
-                str(row.get("kind")) if isinstance(row.get("kind"), str) else "–",
+                str(row.get("error_type")) if isinstance(row.get("error_type"), str) else "–",
                 of(row, "way_at_cue_offset", "z.2f"),
                 of(row, "cue_misread", "z.0f", True),
                 of(row, "parting", ".0f"),
@@ -137,9 +144,9 @@ def over_networks(members: pd.DataFrame) -> str:
             line += [f"{found.mean:{form}} [{found.low:{form}}, {found.high:{form}}]"]
             line += [f"{values.min():{form}} to {values.max():{form}}"]
         lines.append([cell.replace("%", " %") for cell in line])
-    kinds = [own["kind"].value_counts() for own in sets.values()]
+    kinds = [own["error_type"].value_counts() for own in sets.values()]
     for kind in (*MECHANISMS, "no mark", "cannot tell"):
-        lines.append([f"kind: {kind}", *(cell for count in kinds for cell in (str(count.get(kind, 0)), ""))])
+        lines.append([f"error type: {kind}", *(cell for count in kinds for cell in (str(count.get(kind, 0)), ""))])
     header = ["over seeds"]
     for name, own in sets.items():
         header += [f"{name} set, {len(own)} networks of {own['seed'].nunique()} seeds: mean [95 %]", "range"]

@@ -68,7 +68,7 @@ def networks_page(networks: list[NetworkFindings]) -> str:
             "match_table": table("Against the target, on fresh conditions", ["measure", *short], body),
             "mechanism_table": mechanism_table(networks),
             "mechanism_columns": mechanism_columns(),
-            "overview": comparison(networks) if len(networks) > 1 else None,
+            "overview": comparison(networks),
             "checks": checks,
             "sure": sure(checks),
             "methods": networks_methods(len(networks), __version__),

@@ -174,9 +174,11 @@ def mechanism_columns() -> str:
     return f"{text[:1].upper()}{text[1:]}."
 
 
-def comparison(networks: list[NetworkFindings]) -> panels.Picture:
+def comparison(networks: list[NetworkFindings]) -> panels.Picture | None:
     """Several networks side by side, one panel for each question that can be compared."""
     compared = {name: question for name, question in QUESTIONS.items() if question.compare is not None}
+    if len(networks) == 1 or not compared:
+        return None
     with style(PAGE_POINTS):
         figure, axes = plt.subplots(
             1,
