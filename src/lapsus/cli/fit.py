@@ -25,13 +25,20 @@ def command(
     by: Annotated[
         str | None,
         typer.Option(
-            help="subject (a fit each), hierarchical (subjects around a population), or a column of the table whose"
-            " values are compared (condition, group).",
+            help="subject (a fit each), hierarchical (subjects around a population), or columns of the table whose"
+            " values are compared, with interactions (cue or cue,group).",
             show_default="all together",
         ),
     ] = None,
+    reference: Annotated[
+        str | None,
+        typer.Option(
+            help="The value of `--by` that others are compared with: valid, or cue=valid,group=old.",
+            show_default="the first by name",
+        ),
+    ] = None,
     set_size: Annotated[
-        int | None, typer.Option(help="Use only trials with so many items.", show_default="all")
+        int | None, typer.Option(help="Use only trials with this many items.", show_default="all")
     ] = None,
     emission: Annotated[
         str | None,
@@ -62,6 +69,7 @@ def command(
         Path | None, typer.Option("-o", "--output", help="Folder for results and plots.", show_default="none")
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the posterior draws.")] = 0,
+    draws: Annotated[int, typer.Option(help="Posterior draws to keep at least.")] = 1024,
     force: Annotated[bool, typer.Option("--force", help="Replace an earlier fit in the folder.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
     *,
@@ -100,6 +108,8 @@ def command(
             sets=sets,
             bias=bias,
             apart=None if apart is None else apart / used.degrees,
+            reference=reference,
+            draws=draws,
         )
         with Bar(not json) as bar:
             bar.stage("predictive checks")

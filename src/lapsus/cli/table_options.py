@@ -79,7 +79,7 @@ def _pairs(given: list[str] | None) -> dict[str, str]:
     from lapsus.errors import LapsusError
 
     pairs: dict[str, str] = {}
-    for text in (part for text in given or [] for part in text.split(",")):
+    for text in ",".join(given or []).split(",") if given else []:
         name, equals, value = (part.strip() for part in text.partition("="))
         if not equals or not name or not value:
             raise LapsusError(f"'{text}' is not of the form name=value; write --columns response=response_ori.")

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
+import pandas as pd
 import torch
 
 from lapsus.errors import LapsusError
@@ -22,8 +22,7 @@ from lapsus.files import (
 )
 from lapsus.fitting.emissions import EMISSIONS
 from lapsus.fitting.likelihood import Parameters
-from lapsus.fitting.model import FEATURES, GUESS, MEAN, SCALE, TAU, MixtureModel
-from lapsus.fitting.swap_prior import TAU_MIN, SwapPrior
+from lapsus.fitting.model import MixtureModel
 from lapsus.trials import Trials
 
 if TYPE_CHECKING:
@@ -51,7 +50,7 @@ FILES = (
     "subjects",
 )
 
-FORMAT = "lapsus fit 2"
+FORMAT = "lapsus fit 3"
 PARTS = {
     "coefficients": ("shape", "harmonic", "draw"),
     "level": ("group", "draw"),
@@ -135,9 +134,9 @@ def _dataset(fit: "Fit") -> "xr.Dataset":
         data["probe"] = (("trial", "item"), trials.probe)
     if trials.point is not None:
         data["point"] = (("trial", "dim"), trials.point)
-    if model.by is not None:
-        data["condition"] = ("trial", trials.conditions[model.by].astype(str).to_numpy(object))
-    if fit.name != "none":
+    if model.by:
+        data["condition"] = (("trial", "factor"), trials.conditions[list(model.by)].astype(str).to_numpy(object))
+    if fit.swap_model.swaps:
         data |= {f"swap_{name}": ("distance", table[name].to_numpy()) for name in table if name != "distance"}
         data["swap_distance"] = ("distance", table["distance"].to_numpy())
     meta = {
@@ -148,7 +147,12 @@ def _dataset(fit: "Fit") -> "xr.Dataset":
         "hierarchical": model.hierarchical,
         "sets": model.sets,
         "bias": model.bias,
-        "by": model.by,
+        "by": list(model.by),
+        "reference": model.reference,
+        "dropped": trials.dropped,
+        "notes": trials.notes,
+        "standard": None if fit.standard is None else fit.standard.to_dict(orient="records"),
+        "random_effects": fit.random_effects.to_dict(orient="records"),
         "apart": fit.apart,
         "seed": fit.seed,
         "rhat": fit.rhat,
@@ -167,102 +171,57 @@ def _dataset(fit: "Fit") -> "xr.Dataset":
 
 
 def load_fit(folder: str | Path, made: type["Fit"]) -> "Fit":
-    """The Fit (`made`) in a folder that `save_fit` wrote (or in its fit.nc), of this version or of the first."""
+    """The Fit (`made`) in a folder that `save_fit` wrote (or in its fit.nc)."""
     path = Path(folder) / "fit.nc" if Path(folder).is_dir() else Path(folder)
     if not path.exists():
         raise LapsusError(f"{path}: there is no such fit; `lapsus fit` writes one.")
     dataset = read_netcdf(path)
-    if dataset.attrs.get("format") not in (FORMAT, "lapsus fit 1"):
-        raise LapsusError(f"{path}: is not a fit that lapsus wrote.")
+    if dataset.attrs.get("format") != FORMAT:
+        raise LapsusError(f"{path}: is not a fit that this version of lapsus wrote; fit the trials again.")
     with understood(path):
         return _fit(dataset, made)
 
 
 def _fit(dataset: "xr.Dataset", made: type["Fit"]) -> "Fit":
     meta = json.loads(dataset.attrs["settings"])
-    by = meta.get("by")
+    by = meta["by"]
+    conditions = dict(zip(by, dataset["condition"].to_numpy().astype(str).T, strict=True)) if by else None
     trials = Trials(
         dataset["response"].to_numpy(),
         dataset["report"].to_numpy(),
         dataset["probe"].to_numpy() if "probe" in dataset else None,
         subject=dataset["subject"].to_numpy().astype(str),
         point=dataset["point"].to_numpy() if "point" in dataset else None,
-        conditions=None if by is None else {by: dataset["condition"].to_numpy().astype(str)},
+        conditions=conditions,
         source=meta["source"],
     )
-    trials.unit = meta["unit"]
-    trials.probe_unit = meta.get("probe_unit", meta["unit"])
-    trials.name_features(meta.get("feature_name"), meta.get("probe_name"))
-    return (_second if dataset.attrs["format"] == FORMAT else _first)(dataset, meta, trials, made)
-
-
-def _model(meta: dict[str, Any], trials: Trials, **options: Any) -> MixtureModel:
-    emission = EMISSIONS[meta["emission"]]()
-    return MixtureModel(trials, meta["model"], emission, meta["uniform"], meta["even"], meta["hierarchical"], **options)
-
-
-def _second(dataset: "xr.Dataset", meta: dict[str, Any], trials: Trials, made: type["Fit"]) -> "Fit":
-    import pandas as pd
-
-    def part(name: str) -> torch.Tensor | None:
-        return torch.tensor(dataset[name].to_numpy()) if name in dataset else None
-
-    def parameters(prefix: str) -> Parameters:
-        others = {name: part(prefix + name) for name in PARTS if name != "emission"}
-        return Parameters(emission=torch.tensor(dataset[f"{prefix}emission"].to_numpy()), **others)
-
-    typical = parameters("typical_") if "typical_emission" in dataset else None
-    model = _model(meta, trials, sets=meta["sets"], bias=meta["bias"], by=meta["by"])
-    fit = made(model, parameters(""), meta["rhat"], meta["accepted"], meta["seed"], typical, meta["apart"])
+    trials.unit, trials.probe_unit = meta["unit"], meta["probe_unit"]
+    trials.dropped, trials.notes = meta["dropped"], meta["notes"]
+    trials.name_features(meta["feature_name"], meta["probe_name"])
+    model = MixtureModel(
+        trials,
+        meta["model"],
+        EMISSIONS[meta["emission"]](),
+        meta["uniform"],
+        meta["even"],
+        meta["hierarchical"],
+        sets=meta["sets"],
+        bias=meta["bias"],
+        by=by,
+        reference=meta["reference"],
+    )
+    typical = _parameters(dataset, "typical_") if "typical_emission" in dataset else None
+    fit = made(model, _parameters(dataset, ""), meta["rhat"], meta["accepted"], meta["seed"], typical, meta["apart"])
     fit.seconds, fit.requested = meta["seconds"], meta["requested"]
     fit.candidates = None if meta["candidates"] is None else pd.DataFrame(meta["candidates"])
+    fit.standard = None if meta["standard"] is None else pd.DataFrame(meta["standard"])
+    fit.random_effects = pd.DataFrame(meta["random_effects"], columns=fit.random_effects.columns)
     return fit
 
 
-def _first(dataset: "xr.Dataset", meta: dict[str, Any], trials: Trials, made: type["Fit"]) -> "Fit":
-    """A fit of the first version: one f for all set sizes and subjects, coordinates instead of parameters."""
-    import pandas as pd
-
-    model, theta = _model(meta, trials, sets="shared"), torch.tensor(dataset["theta"].to_numpy())
-    features = FEATURES[meta["model"]]
-    prior = SwapPrior(features, meta["even"]) if features else None
-    rows, groups = len(model.emission.names) + meta["uniform"], len(model.labels)
-    sizes, at, parts = len(model.sizes), 0, {}
-    for part, count in (
-        ("a", prior.size if prior else 0),
-        ("mean", int(meta["model"] != "none")),
-        ("scale", int(prior is not None)),
-        ("tau", len(features)),
-        ("groups", rows * groups),
-        ("population", rows * sizes if meta["hierarchical"] else 0),
-        ("population_sd", rows if meta["hierarchical"] else 0),
-    ):
-        parts[part] = theta[at : at + count]
-        at += count
-    emission = model.emission
-    centre = torch.tensor([*emission.means, *[GUESS[0]] * meta["uniform"]], dtype=torch.float64)[:, None, None]
-    width = torch.tensor([*emission.scales, *[GUESS[1]] * meta["uniform"]], dtype=torch.float64)[:, None, None]
-    columns = theta.shape[1]
-    z = parts["groups"].reshape(rows, groups, columns)
-    # The first version sorted subjects as text.
-    order = sorted(range(groups), key=lambda g: (model.labels[g][0], model.labels[g][1]))
-    if meta["hierarchical"]:
-        middle = centre + width * parts["population"].reshape(rows, sizes, columns)
-        of = torch.tensor([model.sizes.index(model.labels[g][0]) for g in order])
-        values = middle[:, of] + torch.exp(np.log(0.4) + 0.5 * parts["population_sd"])[:, None] * z
-    else:
-        values = centre + width * z
-    values = values[:, np.argsort(order)]
-    coefficients = level = None
-    if prior is not None:
-        tau = TAU_MIN + torch.exp(TAU[0] + TAU[1] * parts["tau"])
-        coefficients = (torch.exp(SCALE[0] + SCALE[1] * parts["scale"]) * prior.spectrum(tau).sqrt() * parts["a"])[None]
-    if meta["model"] != "none":
-        level = (MEAN[0] + MEAN[1] * parts["mean"]).expand(groups, -1).contiguous()
-    guess = values[-1] if meta["uniform"] else None
-    parameters = Parameters(coefficients, level, values[: len(emission.names)].contiguous(), None, guess)
-    fit = made(model, parameters, meta["rhat"], meta["accepted"], meta["seed"])
-    fit.seconds, fit.requested = meta["seconds"], meta["requested"]
-    if meta["comparison"] is not None:
-        fit.candidates = pd.DataFrame(meta["comparison"]).assign(emission=meta["emission"])
-    return fit
+def _parameters(dataset: "xr.Dataset", prefix: str) -> Parameters:
+    parts: dict[str, Any] = dict.fromkeys(PARTS)
+    for name in PARTS:
+        if prefix + name in dataset:
+            parts[name] = torch.tensor(dataset[prefix + name].to_numpy())
+    return Parameters(**parts)

@@ -306,7 +306,7 @@ def _droppable(
     found = {}
     for reason in options.drop:
         rows = np.zeros(len(table), bool)
-        rows[[p.row for p in problems if p.reason == reason and p.row is not None]] = True
+        rows[[int(p.row) for p in problems if p.reason == reason and p.row is not None]] = True
         if reason == "equal":
             rows = equal_items(report) | equal_items(probe)
         elif reason == "repeated":
