@@ -81,3 +81,35 @@ def test_discover_recommends_the_set_size_with_most_swaps(tmp_path):
     assert set(used.set_size) == {2} and "1,000 left out" in notes[0]
     assert "`set_size=3`" in _better_size(table, 2)
     assert _better_size(table, 3) is None and _better_size(used, 2) is None
+
+
+def test_it_names_the_unit_of_the_table_and_what_is_wrong_with_it(tmp_path):
+    """Degrees were named where the table has radians, and a code for missing responses was read in silence."""
+    table = lapsus.read_trials(observer_path()).table[:600]
+    table.loc[:49, "response"] = -1.0
+    table.to_csv(tmp_path / "t.csv", index=False)
+    said = CliRunner().invoke(app, ["doctor", str(tmp_path / "t.csv")])
+    assert "is in radians; the probe feature (probe) in radians" in said.output
+    assert "50 of 600 responses are exactly -1" in said.output and "--where response!=-1" in said.output
+    clean = CliRunner().invoke(app, ["doctor", str(tmp_path / "t.csv"), "--where", "response!=-1", "--json"])
+    facts = json.loads(clean.output)
+    assert facts["trials"] == 550 and facts["notes"] == []
+
+
+@pytest.mark.parametrize("command", ["doctor", "fit", "discover"])
+def test_every_command_that_reads_a_table_has_the_same_options(command):
+    """discover lacked those that its own messages named."""
+    said = CliRunner().invoke(app, [command, "--help"], env={"COLUMNS": "200"}).output
+    for option in ("unit", "probe-unit", "columns", "where", "drop", "probe-positions", "non-targets"):
+        assert f"--{option} " in said
+    assert "--items-beyond-set-size" in said
+
+
+def test_a_sweeps_subjects_take_the_same_options():
+    import inspect
+
+    from lapsus.sweep.sweep_file import Subjects
+
+    options = Subjects(trials="t.csv", columns={"response": "r"}, where=["block!=1"], drop=["missing"]).table_options()
+    named = set(inspect.signature(lapsus.read_trials).parameters) - {"path", "feature_name", "probe_name"}
+    assert set(options) == named and options["where"] == ["block!=1"]

@@ -1,15 +1,16 @@
 """lapsus discover."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from lapsus.cli.fit import ProbeUnit, Unit
+from lapsus.cli.table_options import reads_table
 from lapsus.cli.train import Trust
 from lapsus.cli.words import as_typed
 
 
+@reads_table
 def command(
     trials: Annotated[
         Path | None,
@@ -52,10 +53,10 @@ def command(
             show_default="one that never swaps, of another seed for each network",
         ),
     ] = None,
-    unit: Unit = None,
-    probe_unit: ProbeUnit = None,
     seed: Annotated[int, typer.Option(help="Seed of fit and networks.")] = 1,
     trust: Trust = False,
+    *,
+    table: dict[str, Any],
 ) -> None:
     """From a trial table to a mechanism: fit, train networks that make the same errors, analyse them, report."""
     from lapsus.pipeline.stages import discover
@@ -72,11 +73,10 @@ def command(
             networks=networks,
             output=output,
             start_from=start_from,
-            unit=unit,
-            probe_unit=probe_unit,
             seed=seed,
             trust=trust,
             say=lambda text: typer.echo(as_typed(text), err=True),
+            **table,
         )
     except Interrupted:
         typer.echo("Interrupted; all is saved. The same command goes on.", err=True)

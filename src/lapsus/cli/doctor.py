@@ -2,25 +2,24 @@
 
 import json as json_module
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from lapsus.cli.fit import Columns, ProbePositions, ProbeUnit, Unit, Where, table_of
+from lapsus.cli.table_options import reads_table
 from lapsus.cli.words import as_typed
 
 
+@reads_table
 def command(
     trials: Annotated[Path, typer.Argument(help="Trial table or folder, as for lapsus fit.")],
-    unit: Unit = None,
-    probe_unit: ProbeUnit = None,
-    columns: Columns = None,
-    where: Where = None,
-    probe_positions: ProbePositions = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    *,
+    table: dict[str, Any],
 ) -> None:
     """Say what was understood of a trial table: columns, unit, items, distances, swaps to expect, analyses."""
     from lapsus.fitting.examine import examine
+    from lapsus.trials import read_trials
 
-    found = examine(table_of(trials, unit, probe_unit, columns, where, probe_positions))
+    found = examine(read_trials(trials, **table))
     typer.echo(json_module.dumps(found.to_dict()) if json else as_typed(found.text()))

@@ -2,46 +2,15 @@
 
 import json as json_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
 import typer
 
+from lapsus.cli.table_options import reads_table
 from lapsus.cli.words import as_typed
 
-if TYPE_CHECKING:
-    from lapsus.trials import Trials
 
-Unit = Annotated[str | None, typer.Option(help="degrees, degrees_180 or radians.", show_default="read off the values")]
-ProbeUnit = Annotated[str | None, typer.Option(help="Unit of the probe feature.", show_default="the same")]
-Columns = Annotated[
-    list[str] | None,
-    typer.Option(help="Which column is which: response=response_ori (again for more).", show_default="by name"),
-]
-Where = Annotated[
-    list[str] | None,
-    typer.Option(help="Use only rows with a value: condition=dual (again for more).", show_default="all"),
-]
-ProbePositions = Annotated[
-    int | None, typer.Option(help="Probes are numbers of so many places on a ring.", show_default="probes are angles")
-]
-
-
-def table_of(
-    path: Path,
-    unit: str | None,
-    probe_unit: str | None,
-    columns: list[str] | None,
-    where: list[str] | None,
-    probe_positions: int | None,
-) -> "Trials":
-    """The trials that the options above describe."""
-    from lapsus.trials import read_trials
-
-    named = _pairs(columns, "--columns response=response_ori")
-    kept = _pairs(where, "--where condition=dual")
-    return read_trials(path, unit, probe_unit, columns=named, where=kept, probe_positions=probe_positions)
-
-
+@reads_table
 def command(
     trials: Annotated[
         Path,
@@ -56,24 +25,20 @@ def command(
     by: Annotated[
         str | None,
         typer.Option(
-            help="subject (a fit each), hierarchical (subjects around a population), or a column of the table whose"
-            " values are compared (condition, group).",
+            help="subject (a fit each), hierarchical (subjects around a population), or columns of the table whose"
+            " values are compared, with interactions (cue or cue,group).",
             show_default="all together",
         ),
     ] = None,
-    unit: Unit = None,
-    probe_unit: ProbeUnit = None,
+    reference: Annotated[
+        str | None,
+        typer.Option(
+            help="The value of `--by` that others are compared with: valid, or cue=valid,group=old.",
+            show_default="the first by name",
+        ),
+    ] = None,
     set_size: Annotated[
-        int | None, typer.Option(help="Use only trials with so many items.", show_default="all")
-    ] = None,
-    columns: Columns = None,
-    where: Where = None,
-    probe_positions: ProbePositions = None,
-    feature_name: Annotated[
-        str | None, typer.Option(help="What to call the reported feature: orientation, …", show_default="report")
-    ] = None,
-    probe_name: Annotated[
-        str | None, typer.Option(help="What to call the probe feature: position, …", show_default="probe")
+        int | None, typer.Option(help="Use only trials with this many items.", show_default="all")
     ] = None,
     emission: Annotated[
         str | None,
@@ -104,8 +69,11 @@ def command(
         Path | None, typer.Option("-o", "--output", help="Folder for results and plots.", show_default="none")
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the posterior draws.")] = 0,
+    draws: Annotated[int, typer.Option(help="Posterior draws to keep at least.")] = 1024,
     force: Annotated[bool, typer.Option("--force", help="Replace an earlier fit in the folder.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    *,
+    table: dict[str, Any],
 ) -> None:
     """Fit swap models to a trial table: swap rates, the swap function with its uncertainty, plots, a summary."""
     import numpy as np
@@ -114,6 +82,7 @@ def command(
     from lapsus.fitting import fit
     from lapsus.fitting.files import check_folder
     from lapsus.fitting.progress import Bar
+    from lapsus.trials import read_trials
 
     if output is not None and check_folder(output) and not force:
         raise LapsusError(f"{output}: holds an earlier fit; --force replaces it, -o names another folder.")
@@ -121,16 +90,15 @@ def command(
         raise LapsusError(f"--seed must not be negative (it is {seed}).")
     if apart is not None and not apart > 0:
         raise LapsusError(f"--apart is an angle above 0 (it is {apart:g}).")
-    table = table_of(trials, unit, probe_unit, columns, where, probe_positions)
-    table.name_features(feature_name, probe_name)
+    used = read_trials(trials, **table)
     if set_size is not None:
-        if not (table.set_size == set_size).any():
-            sizes = ", ".join(map(str, np.unique(table.set_size)))
+        if not (used.set_size == set_size).any():
+            sizes = ", ".join(map(str, np.unique(used.set_size)))
             raise LapsusError(f"{trials}: no trial has set size {set_size}; the table has {sizes}.")
-        table = table[table.set_size == set_size]
+        used = used[used.set_size == set_size]
     try:
         result = fit(
-            table,
+            used,
             model,
             emission,
             uniform,
@@ -139,7 +107,9 @@ def command(
             seed,
             sets=sets,
             bias=bias,
-            apart=None if apart is None else apart / table.degrees,
+            apart=None if apart is None else apart / used.degrees,
+            reference=reference,
+            draws=draws,
         )
         with Bar(not json) as bar:
             bar.stage("predictive checks")
@@ -157,18 +127,3 @@ def command(
     typer.echo(shown)
     if output is not None and not json:
         typer.echo(f"\nWritten to {output}.")
-
-
-def _pairs(given: list[str] | None, example: str) -> dict[str, str] | None:
-    """a=b, c=d (also separated by commas) as a dictionary."""
-    from lapsus.errors import LapsusError
-
-    pairs = {}
-    for one in (part for text in given or [] for part in text.split(",")):
-        name, equals, value = one.partition("=")
-        if not equals or not name.strip() or not value.strip():
-            raise LapsusError(f"'{one}' is not of the form name=value; write {example}.")
-        if name.strip() in pairs:
-            raise LapsusError(f"'{name.strip()}' is given twice in '{', '.join(given or [])}'; give it once.")
-        pairs[name.strip()] = value.strip()
-    return pairs or None

@@ -16,13 +16,25 @@ import torch
 from lapsus.fitting.emissions import EMISSIONS
 from lapsus.fitting.laplace import Laplace, approximate
 from lapsus.fitting.loo import Loo, leave_one_out, sum_loo
-from lapsus.fitting.model import FEATURES, SETS, MixtureModel
+from lapsus.fitting.model import SETS, MixtureModel
 from lapsus.fitting.shares import group_shares, mean_shares
+from lapsus.fitting.swap_models import SWAP_MODELS
 from lapsus.trials import Trials
 
-__all__ = ["EMISSION_ORDER", "MODELS", "SCATTER", "Candidate", "Choice", "compare", "evaluate", "most_looks", "search"]
+__all__ = [
+    "EMISSION_ORDER",
+    "MODELS",
+    "SCATTER",
+    "Candidate",
+    "Choice",
+    "compare",
+    "evaluate",
+    "most_looks",
+    "search",
+    "standard_candidate",
+]
 
-MODELS = ("none", "constant", "probe", "report", "both")  # simplest first
+MODELS = tuple(SWAP_MODELS)  # simplest first
 EMISSION_ORDER = ("von_mises", "variable_precision", "wrapped_stable")
 SCATTER = {
     "von_mises": "von Mises",
@@ -44,7 +56,7 @@ class Choice:
 
     def words(self, several: bool) -> str:
         """What is being compared or sampled; how f differs between set sizes where there are several."""
-        sets = [f"f {self.sets}"] if several and self.model != "none" else []
+        sets = [f"f {self.sets}"] if several and SWAP_MODELS[self.model].swaps else []
         return ", ".join([self.model, f"{SCATTER[self.emission]} scatter", *sets, *(["bias"] if self.bias else [])])
 
 
@@ -55,11 +67,11 @@ class Candidate:
     choice: Choice
     fits: list[Laplace]
     loo: Loo
-    rates: pd.DataFrame  # set_size, swap, swap_low, swap_high, …: over all trials
+    shares: list[tuple[MixtureModel, dict[str, np.ndarray]]]  # of responses, for every set of trials (shares.py)
 
 
 def make_model(trials: Trials, choice: Choice, **options: Any) -> MixtureModel:
-    """The model of a choice; options: uniform, even, hierarchical, by."""
+    """The model of a choice; options: uniform, even, hierarchical, by, reference."""
     emission = EMISSIONS[choice.emission]()
     return MixtureModel(trials, choice.model, emission, sets=choice.sets, bias=choice.bias, **options)
 
@@ -74,10 +86,15 @@ def evaluate(parts: list, choice: Choice, options: dict, seed: int, apart: float
         parameters = model.unpack(fits[-1].draw(DRAWS, rng))
         loos.append(leave_one_out(model.likelihood(torch.float32).by_trial(parameters)))
         shares.append((model, group_shares(model, parameters.map(lambda part: part[..., ::2]), apart)))
-    rates = mean_shares(shares)
     for model, _ in shares:
         model.forget()  # of many candidates one is sampled, and all together would fill the memory
-    return Candidate(choice, fits, sum_loo(loos), rates)
+    return Candidate(choice, fits, sum_loo(loos), shares)
+
+
+def standard_candidate(seen: dict[Choice, Candidate]) -> Candidate | None:
+    """Of candidates the three-component mixture of Bays et al. (2009), the better of those with and without a bias."""
+    found = [c for c in seen if (c.model, c.emission) == ("constant", "von_mises") and c.sets != "shared"]
+    return seen[max(found, key=lambda c: seen[c].loo.elpd)] if found else None
 
 
 def search(
@@ -111,8 +128,11 @@ def search(
         for name in models:
             look(replace(best, model=name))
     chosen = _simplest(seen)
-    if len(sets) > 1 and chosen.model != "none":
-        others = [replace(chosen, sets=s) for s in sets if s != "shapes" or FEATURES[chosen.model]]
+    swap_model = SWAP_MODELS[chosen.model]
+    if len(sets) > 1 and swap_model.swaps:
+        # Shapes of each set size over two distances have hundreds of coefficients, which hours of sampling would not
+        # tell apart: they are fitted where they are asked for.
+        others = [replace(chosen, sets=s) for s in sets if s != "shapes" or len(swap_model.features) == 1]
         chosen = _sets(others, look)
     look(chosen)
     return chosen, seen
@@ -169,7 +189,7 @@ def compare(seen: dict[Choice, Candidate], kept: Choice, sampled: pd.DataFrame) 
     rows = []
     for choice, candidate in sorted(seen.items(), key=lambda item: -item[1].loo.elpd):
         difference, error = loo_difference(candidate.loo, best.loo)
-        overall = (sampled if choice == kept else candidate.rates).iloc[-1]
+        overall = (sampled if choice == kept else mean_shares(candidate.shares)).iloc[-1]
         rows.append(
             {
                 "model": choice.model,

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from lapsus.fitting.candidates import SCATTER, Choice
+from lapsus.fitting.swap_models import SWAP_MODELS
 
 if TYPE_CHECKING:
     from lapsus.fitting.result import Fit
@@ -19,9 +20,9 @@ def disagreement(fit: "Fit") -> str | None:
     rate is negative, so every band leaves out 0; one that would hold it if it went as far down as up counts as if it
     did."""
     table = fit.candidates
-    if table is None or "swap" not in table or fit.trials.set_size.max() < 2:
+    if table is None or fit.trials.set_size.max() < 2:
         return None
-    own = _own_row(table, fit)
+    own = _own_row(table)
     near = table[table["elpd_difference"] >= -2 * table["difference_se"] - 1e-9]
     low = near["swap_low"].where(2 * near["swap"] > near["swap_high"], 0.0)
     own_low = own["swap_low"] if 2 * own["swap"] > own["swap_high"] else 0.0
@@ -49,24 +50,19 @@ def comparison(fit: "Fit") -> list[str]:
     table = fit.candidates
     if table is None or len(table) < 2:
         return []
-    if "sets" not in table:  # written by an earlier version
-        table = table.assign(emission=fit.model.emission.name, sets="shared", bias=False)
-        own = table[table["model"] == fit.name].iloc[0]
-    else:
-        own = _own_row(table, fit)
+    own = _own_row(table)
     several = len([n for n in fit.model.sizes if n > 1]) > 1
     lines = [" ".join(_why(table, own, several))]
     if table["model"].nunique() == 1 and table["emission"].nunique() == 1:
         lines.append("No other swap model and no other scatter was compared.")
-    swaps = "swap" in table
     heading = f"{'f':<8} " if several else ""
-    rates = "   non-target reports (≈: by Laplace's approximation)" if swaps else ""
-    lines.append(f"{'model':<9} {'scatter':<19} {heading}bias  below the best{rates}")
+    rates = "non-target reports (≈: by Laplace's approximation)"
+    lines.append(f"{'model':<9} {'scatter':<19} {heading}bias  below the best   {rates}")
     for _, row in table.iterrows():
         below = "–" if row["elpd_difference"] == 0 else f"{-row['elpd_difference']:.1f} ± {row['difference_se']:.1f}"
-        kept = " (kept)" if row.equals(own) else ""
-        rate = f"{_rate(row):>10}" if swaps else ""
-        sets = f"{row['sets'] if row['model'] != 'none' else '–':<8} " if several else ""
+        kept = " (kept)" if row["sampled"] else ""
+        rate = f"{_rate(row):>10}"
+        sets = f"{row['sets'] if SWAP_MODELS[row['model']].swaps else '–':<8} " if several else ""
         lines.append(
             f"{row['model']:<9} {SCATTER[row['emission']]:<19} {sets}{'yes' if row['bias'] else 'no':<5}"
             f" {below:<17}{rate}{kept}"
@@ -95,7 +91,7 @@ def _why(table: pd.DataFrame, own: pd.Series, several: bool) -> list[str]:
     alike = (table["model"] == own["model"]) & (table["emission"] == own["emission"])
     if not alike[near.index].all():
         said.append("Of swap models and scatters the simplest within one standard error of the best is kept.")
-    if several and own["model"] != "none" and table["sets"][alike].nunique() > 1:
+    if several and SWAP_MODELS[own["model"]].swaps and table["sets"][alike].nunique() > 1:
         said.append(
             "Offsets of f are kept unless another form predicts better by more than one standard error."
             if own["sets"] == "offsets"
@@ -106,18 +102,14 @@ def _why(table: pd.DataFrame, own: pd.Series, several: bool) -> list[str]:
     return said
 
 
-def _own_row(table: pd.DataFrame, fit: "Fit") -> pd.Series:
+def _own_row(table: pd.DataFrame) -> pd.Series:
     """The row of the candidates that was kept."""
-    model = fit.model
-    same = (table["model"] == model.name) & (table["emission"] == model.emission.name)
-    same &= (table["sets"] == model.sets) & (table["bias"] == model.bias)
-    rows = table[same]
-    return (rows if len(rows) else table[table["model"] == model.name]).iloc[0]
+    return table[table["sampled"]].iloc[0]
 
 
 def _rate(row: pd.Series) -> str:
-    """The swap rate: of the kept model from its draws, of the others (and of an earlier version's) approximate."""
-    about = "" if row.get("sampled", False) or row["model"] == "none" else "≈ "
+    """The swap rate: of the kept model from its draws, of the others approximate."""
+    about = "" if row["sampled"] or not SWAP_MODELS[row["model"]].swaps else "≈ "
     return f"{about}{100 * row['swap']:.1f} %"
 
 

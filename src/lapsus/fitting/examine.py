@@ -55,6 +55,8 @@ class Examination:
     set_sizes: list[SetSize]
     recommended: int | None
     analyses: dict[str, str]
+    dropped: dict[str, int]
+    notes: list[str]
 
     def to_dict(self) -> dict:
         """For JSON."""
@@ -63,12 +65,14 @@ class Examination:
     def text(self) -> str:
         """In sentences and two small tables."""
         subjects = f"{self.subjects} subject{'s' * (self.subjects != 1)}"
-        lines = [f"{self.source}: {self.trials:,} trials of {subjects}.", ""]
+        lines = [f"{self.source}: {self.trials:,} trials of {subjects}.", *self.notes, ""]
         lines.append("Columns that are used: " + ", ".join(_taken(self.columns)) + ".")
         if self.others:
             lines.append("Kept, for `by` and `where`: " + ", ".join(self.others) + ".")
         probe = f"the probe feature ({self.probe}) in {self.probe_unit}" if self.probe else "no probe feature"
         lines += [f"The reported feature ({self.feature}) is in {self.unit}; {probe}.", ""]
+        degrees = "degrees of orientation" if self.unit == "degrees of orientation" else "degrees"
+        lines.append(f"Distances between items in {degrees}:")
         lines.append(
             "items   trials   subjects   distance: reported          of the probe               swaps expected"
         )
@@ -129,13 +133,20 @@ def examine(trials: Trials | pd.DataFrame | str | Path) -> Examination:
         columns={name: trials.called.get(name, name) for name in trials.columns if name not in trials.conditions},
         others=[str(name) for name in trials.conditions],
         feature=trials.feature_name,
-        unit=trials.unit_name,
+        unit=_unit(trials.unit),
         probe=trials.probe_name if has_probe else None,
-        probe_unit=trials.probe_unit_name if has_probe else None,
+        probe_unit=_unit(trials.probe_unit) if has_probe else None,
         set_sizes=sizes,
         recommended=recommended,
         analyses=_analyses(trials, sizes, recommended),
+        dropped=trials.dropped,
+        notes=trials.notes,
     )
+
+
+def _unit(unit: str) -> str:
+    """The unit of the table itself, in words."""
+    return "degrees of orientation" if unit == "degrees_180" else unit
 
 
 def _expected_swaps(trials: Trials) -> dict[int, dict[str, float]]:

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -113,9 +113,9 @@ def _dataset(fit: "Fit") -> "xr.Dataset":
         data["probe"] = (("trial", "item"), trials.probe)
     if trials.point is not None:
         data["point"] = (("trial", "dim"), trials.point)
-    if model.by is not None:
-        data["condition"] = ("trial", trials.conditions[model.by].astype(str).to_numpy(object))
-    if fit.name != "none":
+    if model.by:
+        data["condition"] = (("trial", "factor"), trials.conditions[list(model.by)].astype(str).to_numpy(object))
+    if fit.swap_model.swaps:
         data |= {f"swap_{name}": ("distance", table[name].to_numpy()) for name in table if name != "distance"}
         data["swap_distance"] = ("distance", table["distance"].to_numpy())
     meta = {
@@ -126,7 +126,12 @@ def _dataset(fit: "Fit") -> "xr.Dataset":
         "hierarchical": model.hierarchical,
         "sets": model.sets,
         "bias": model.bias,
-        "by": model.by,
+        "by": list(model.by),
+        "reference": model.reference,
+        "dropped": trials.dropped,
+        "notes": trials.notes,
+        "standard": None if fit.standard is None else fit.standard.to_dict(orient="records"),
+        "random_effects": fit.random_effects.to_dict(orient="records"),
         "apart": fit.apart,
         "seed": fit.seed,
         "rhat": fit.rhat,
@@ -161,33 +166,43 @@ def _fit(dataset: "xr.Dataset", made: type["Fit"]) -> "Fit":
 
     meta = json.loads(dataset.attrs["settings"])
     by = meta["by"]
+    conditions = dict(zip(by, dataset["condition"].to_numpy().astype(str).T, strict=True)) if by else None
     trials = Trials(
         dataset["response"].to_numpy(),
         dataset["report"].to_numpy(),
         dataset["probe"].to_numpy() if "probe" in dataset else None,
         subject=dataset["subject"].to_numpy().astype(str),
         point=dataset["point"].to_numpy() if "point" in dataset else None,
-        conditions=None if by is None else {by: dataset["condition"].to_numpy().astype(str)},
+        conditions=conditions,
         source=meta["source"],
     )
-    trials.unit = meta["unit"]
-    trials.probe_unit = meta["probe_unit"]
+    trials.unit, trials.probe_unit = meta["unit"], meta["probe_unit"]
+    trials.dropped, trials.notes = meta["dropped"], meta["notes"]
     trials.name_features(meta["feature_name"], meta["probe_name"])
-
-    def part(name: str) -> torch.Tensor | None:
-        return torch.tensor(dataset[name].to_numpy()) if name in dataset else None
-
-    def parameters(prefix: str) -> Parameters:
-        others = {name: part(prefix + name) for name in PARTS if name != "emission"}
-        return Parameters(emission=torch.tensor(dataset[f"{prefix}emission"].to_numpy()), **others)
-
-    typical = parameters("typical_") if "typical_emission" in dataset else None
-    emission = EMISSIONS[meta["emission"]]()
-    options = {"sets": meta["sets"], "bias": meta["bias"], "by": by}
     model = MixtureModel(
-        trials, meta["model"], emission, meta["uniform"], meta["even"], meta["hierarchical"], **options
+        trials,
+        meta["model"],
+        EMISSIONS[meta["emission"]](),
+        meta["uniform"],
+        meta["even"],
+        meta["hierarchical"],
+        sets=meta["sets"],
+        bias=meta["bias"],
+        by=by,
+        reference=meta["reference"],
     )
-    fit = made(model, parameters(""), meta["rhat"], meta["accepted"], meta["seed"], typical, meta["apart"])
+    typical = _parameters(dataset, "typical_") if "typical_emission" in dataset else None
+    fit = made(model, _parameters(dataset, ""), meta["rhat"], meta["accepted"], meta["seed"], typical, meta["apart"])
     fit.seconds, fit.requested = meta["seconds"], meta["requested"]
     fit.candidates = None if meta["candidates"] is None else pd.DataFrame(meta["candidates"])
+    fit.standard = None if meta["standard"] is None else pd.DataFrame(meta["standard"])
+    fit.random_effects = pd.DataFrame(meta["random_effects"], columns=fit.random_effects.columns)
     return fit
+
+
+def _parameters(dataset: "xr.Dataset", prefix: str) -> Parameters:
+    parts: dict[str, Any] = dict.fromkeys(PARTS)
+    for name in PARTS:
+        if prefix + name in dataset:
+            parts[name] = torch.tensor(dataset[prefix + name].to_numpy())
+    return Parameters(**parts)

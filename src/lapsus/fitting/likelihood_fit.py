@@ -11,7 +11,7 @@ from lapsus.errors import LapsusError
 from lapsus.fitting.emissions import EMISSIONS
 from lapsus.fitting.laplace import curvature
 from lapsus.fitting.likelihood import Likelihood, Parameters
-from lapsus.fitting.model import FEATURES
+from lapsus.fitting.swap_models import SWAP_MODELS
 from lapsus.trials import Trials
 
 __all__ = ["MaximumLikelihood", "maximum_likelihood"]
@@ -39,12 +39,12 @@ def maximum_likelihood(
     kind = EMISSIONS[emission]()
     with torch_threads(1):
         sizes, groups = np.unique(trials.set_size, return_inverse=True)
-        likelihood = Likelihood(trials, kind, groups, FEATURES[model], even)
+        likelihood = Likelihood(trials, kind, groups, SWAP_MODELS[model].features, even)
         if likelihood.sites is not None and not all(likelihood.sites.exact):
             raise LapsusError(
                 f"maximum likelihood with model '{model}' needs at most 48 distinct distances; use lapsus.fit."
             )
-        swaps = model != "none" and sizes.max() > 1
+        swaps = SWAP_MODELS[model].swaps and sizes.max() > 1
         count = (len(likelihood.sites.points) if likelihood.sites is not None else 1) if swaps else 0
         size = len(kind.names)
 

@@ -14,14 +14,17 @@ The swap function of a group (a set size; with "hierarchical" a subject in it; w
     bias           N(0, 0.15) radians, of all set sizes
 
 and with "hierarchical" level, emission, guess and bias have, each with its own log s.d., an offset of each subject
-(N(log 0.4, 0.7)) and, bias aside, a deviation of each subject in each set size (N(log 0.2, 0.7)); with `by` an effect
-of each condition but the first, N(0, 1) (bias: none), and an offset of each subject in each condition
-(N(log 0.2, 0.7)) where subjects have more than one.
+(N(log 0.4, 0.7)) and, bias aside, a deviation of each subject in each set size (N(log 0.2, 0.7)).
+
+With `by` (one or several factors) all but the bias have an effect of each level of a factor but its first (the
+reference), N(0, 1); a deviation of each combination of several factors, and of each condition in each set size
+(log s.d. N(log 0.5, 0.7)), so that the effect of a condition may differ between set sizes; and an offset of each
+subject in each condition (N(log 0.2, 0.7)) where subjects have more than one.
 """
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -29,22 +32,16 @@ import torch
 from torch import Tensor
 
 from lapsus.fitting.likelihood import Likelihood, Parameters
+from lapsus.fitting.swap_models import SWAP_MODELS
 from lapsus.fitting.swap_prior import TAU_MIN, SwapPrior
 from lapsus.trials import Trials
 
-__all__ = ["FEATURES", "SETS", "MixtureModel", "Tier"]
+__all__ = ["SETS", "MixtureModel", "Tier", "condition_labels", "natural_order"]
 
-FEATURES: dict[str, tuple[str, ...]] = {
-    "none": (),
-    "constant": (),
-    "probe": ("probe",),
-    "report": ("report",),
-    "both": ("probe", "report"),
-}
 SETS = ("shared", "offsets", "shapes")  # how f differs between set sizes, simplest first
 MEAN, SCALE, TAU, GUESS, BIAS = (-2.5, 2.0), (math.log(0.7), 1.0), (0.5, 1.0), (-3.0, 2.0), 0.15
 OFFSET, SUBJECT, DEVIATION = (math.log(0.7), 0.7), (math.log(0.4), 0.7), (math.log(0.2), 0.7)
-SHAPES, EFFECT = (math.log(0.3), 0.7), 1.0
+SHAPES, EFFECT, INTERACTION = (math.log(0.3), 0.7), 1.0, (math.log(0.5), 0.7)
 
 
 class Tier:
@@ -55,8 +52,16 @@ class Tier:
     z, sd         slices of theta: coordinates of the offsets [R · units] and of the log s.d. [R]
     """
 
-    def __init__(self, name: str, rows: list[int], unit: np.ndarray, prior: tuple[float, float], widths: Tensor):
-        self.name, self.rows, self.prior = name, rows, prior
+    def __init__(
+        self,
+        name: str,
+        rows: list[int],
+        unit: np.ndarray,
+        prior: tuple[float, float],
+        widths: Tensor,
+        of_subjects: bool = False,
+    ):
+        self.name, self.rows, self.prior, self.of_subjects = name, rows, prior, of_subjects
         self.count = int(unit.max()) + 1
         self.unit = torch.tensor(unit)
         self.widths = widths[rows][:, None]  # an s.d. of 1 is one of these units
@@ -83,8 +88,10 @@ class Tier:
 class MixtureModel:
     """One swap model on one set of trials.
 
-    name        none, constant, probe, report or both
+    name        of the swap model (swap_models.py)
     sets        how f differs between set sizes: shared, offsets or shapes
+    by          columns whose values are compared; the first level of each (`reference`, or the first by name) is the
+                one that effects are relative to
     labels      what each group is: (set size, subject or "all", condition or "all")
     rows        names of the parameters that every group has: eta's rows
     dimension   number of coordinates
@@ -100,19 +107,23 @@ class MixtureModel:
         hierarchical: bool = False,
         sets: str = "offsets",
         bias: bool = False,
-        by: str | None = None,
+        by: tuple[str, ...] = (),
+        reference: Mapping[str, str] | None = None,
         harmonics: int | None = None,
     ):
         self.trials, self.name, self.emission, self.uniform = trials, name, emission, uniform
-        self.even, self.hierarchical, self.bias, self.by = even, hierarchical, bias, by
+        self.even, self.hierarchical, self.bias = even, hierarchical, bias
+        self.by, self.reference = tuple(by), dict(reference or {})
+        self.swap_model = SWAP_MODELS[name]
         self.sizes = sorted({int(n) for n in trials.set_size})
         several = [n for n in self.sizes if n > 1]
-        self.sets = sets if len(several) > 1 and name != "none" else "shared"
-        if self.sets == "shapes" and not FEATURES[name]:
+        self.sets = sets if len(several) > 1 and self.swap_model.swaps else "shared"
+        features = self.swap_model.features
+        if self.sets == "shapes" and not features:
             self.sets = "offsets"
-        self.prior = SwapPrior(FEATURES[name], even, harmonics) if FEATURES[name] else None
+        self.prior = SwapPrior(features, even, harmonics) if features else None
         self._label_groups()
-        self.rows = [*emission.names, *["bias"] * bias, *["guess"] * uniform, *["level"] * (name != "none")]
+        self.rows = [*emission.names, *["bias"] * bias, *["guess"] * uniform, *["level"] * self.swap_model.swaps]
         self._likelihoods: dict[torch.dtype, Likelihood] = {}
         if self.prior is not None:
             self.likelihood()  # distances that the model needs and the trials lack are missed now
@@ -122,17 +133,47 @@ class MixtureModel:
         trials = self.trials
         everyone = np.full(len(trials), "all", object)
         who = trials.subject.astype(str) if self.hierarchical else everyone
-        what = everyone if self.by is None else trials.conditions[self.by].astype(str).to_numpy(object)
+        self.levels = {factor: self._levels(factor) for factor in self.by}
+        what = condition_labels(trials, self.by) if self.by else everyone
+        self.subjects = natural_order(set(who))
+        self.conditions = self._ordered_conditions(what)
         keys = list(zip(trials.set_size.tolist(), who.tolist(), what.tolist()))
-        order = {s: i for i, s in enumerate(natural_order(set(who)))}
-        order_c = {c: i for i, c in enumerate(natural_order(set(what)))}
-        self.labels = sorted(set(keys), key=lambda k: (k[0], order[k[1]], order_c[k[2]]))
+        subject_number = {name: i for i, name in enumerate(self.subjects)}
+        condition_number = {name: i for i, name in enumerate(self.conditions)}
+        self.labels = sorted(set(keys), key=lambda k: (k[0], subject_number[k[1]], condition_number[k[2]]))
         number = {label: i for i, label in enumerate(self.labels)}
         self.groups = np.array([number[key] for key in keys])
-        self.subjects, self.conditions = list(order), list(order_c)
-        self._size = np.array([self.sizes.index(n) for n, _, _ in self.labels])
-        self._subject = np.array([order[s] for _, s, _ in self.labels])
-        self._condition = np.array([order_c[c] for _, _, c in self.labels])
+        self._size = np.array([self.sizes.index(size) for size, _, _ in self.labels])
+        self._subject = np.array([subject_number[subject] for _, subject, _ in self.labels])
+        self._condition = np.array([condition_number[condition] for _, _, condition in self.labels])
+
+    def _levels(self, factor: str) -> list[str]:
+        """The levels of a factor, its reference first."""
+        levels = natural_order(set(self.trials.conditions[factor].astype(str)))
+        reference = self.reference.get(factor, levels[0])
+        return [reference, *(level for level in levels if level != reference)]
+
+    def _ordered_conditions(self, labels: np.ndarray) -> list[str]:
+        """The combinations of levels that occur, and in `_effects` [conditions, levels but the first] what each has."""
+        if not self.by:
+            return ["all"]
+        rows = self.trials.conditions[list(self.by)].astype(str)
+        levels_of = dict(zip(labels, rows.itertuples(index=False, name=None)))
+        order = {factor: {level: i for i, level in enumerate(levels)} for factor, levels in self.levels.items()}
+        names = sorted(levels_of, key=lambda name: [order[f][v] for f, v in zip(self.by, levels_of[name])])
+        self.levels_of = {name: dict(zip(self.by, levels_of[name])) for name in names}
+        self._effects = torch.tensor(
+            [
+                [
+                    float(self.levels_of[name][factor] == level)
+                    for factor in self.by
+                    for level in self.levels[factor][1:]
+                ]
+                for name in names
+            ],
+            dtype=torch.float64,
+        )
+        return names
 
     def _place(self, several: list[int]) -> None:
         """Where every part lies in theta."""
@@ -156,9 +197,9 @@ class MixtureModel:
             "common": len(common),
             "base": len(each) * len(self.sizes),
         }
-        contrasted = [i for i, row in enumerate(rows) if row != "bias"] if self.by else []
-        counts["effect"] = len(contrasted) * (len(self.conditions) - 1)
-        self._contrasted = contrasted
+        unbiased = [i for i, row in enumerate(rows) if row != "bias"]
+        self._contrasted = unbiased if self.by else []
+        counts["effect"] = len(self._contrasted) * (self._effects.shape[1] if self.by else 0)
         self.slices, at = {}, 0
         for part, count in counts.items():
             self.slices[part] = slice(at, at + count)
@@ -166,15 +207,18 @@ class MixtureModel:
         self.tiers: list[Tier] = []
         if self.sets != "shared":
             self.tiers.append(Tier("set size", [rows.index("level")], self._size, OFFSET, widths))
-        unbiased = [i for i, row in enumerate(rows) if row != "bias"]
+        if len(self.by) > 1:
+            self.tiers.append(Tier("condition", unbiased, self._condition, INTERACTION, widths))
+        if self.by and len(self.sizes) > 1:
+            cells = _numbered(self._size, self._condition)
+            self.tiers.append(Tier("condition in set size", unbiased, cells, INTERACTION, widths))
         if self.hierarchical and len(self.subjects) > 1:
-            self.tiers.append(Tier("subject", list(range(len(rows))), self._subject, SUBJECT, widths))
-            pairs = sorted(set(zip(self._subject.tolist(), self._condition.tolist())))
-            if len(pairs) > len(self.subjects):
-                unit = np.array([pairs.index(p) for p in zip(self._subject.tolist(), self._condition.tolist())])
-                self.tiers.append(Tier("subject in condition", unbiased, unit, DEVIATION, widths))
-            if len(self.labels) > len(pairs):
-                self.tiers.append(Tier("group", unbiased, np.arange(len(self.labels)), DEVIATION, widths))
+            everything, pairs = list(range(len(rows))), _numbered(self._subject, self._condition)
+            self.tiers.append(Tier("subject", everything, self._subject, SUBJECT, widths, True))
+            if pairs.max() + 1 > len(self.subjects):
+                self.tiers.append(Tier("subject in condition", unbiased, pairs, DEVIATION, widths, True))
+            if len(self.labels) > pairs.max() + 1:
+                self.tiers.append(Tier("group", unbiased, np.arange(len(self.labels)), DEVIATION, widths, True))
         for tier in self.tiers:
             tier.z = slice(at, at + len(tier.rows) * tier.count)
             tier.sd = slice(tier.z.stop, tier.z.stop + len(tier.rows))
@@ -214,9 +258,8 @@ class MixtureModel:
         eta = self._centre + self._width * z
         if self._contrasted:
             effect = EFFECT * theta[self.slices["effect"]].reshape(len(self._contrasted), -1, columns)
-            first = torch.zeros(len(self._contrasted), 1, columns, dtype=theta.dtype)
             more = torch.zeros_like(eta)
-            more[self._contrasted] = torch.cat([first, effect], 1)[:, torch.tensor(self._condition)]
+            more[self._contrasted] = (self._effects @ effect)[:, torch.tensor(self._condition)]
             eta = eta + more
         return eta
 
@@ -250,11 +293,11 @@ class MixtureModel:
 
     def typical(self, theta: Tensor) -> Parameters | None:
         """Draws of the parameters of a typical subject; None where the model has no subjects."""
-        if not any(tier.name == "subject" for tier in self.tiers):
+        if not any(tier.of_subjects for tier in self.tiers):
             return None
         eta = self.base(theta)
         for tier in self.tiers:
-            if tier.name == "set size":
+            if not tier.of_subjects:
                 eta = tier.add(eta, tier.offsets(theta))
         return self.as_parameters(self.coefficients(theta), eta)
 
@@ -311,6 +354,19 @@ class MixtureModel:
         start = (np.array(self.emission.initial(self.trials)) - self.emission.means) / np.array(self.emission.scales)
         theta[self.slices["base"]].reshape(len(self._each), -1)[: len(start)] = start[:, None]
         return theta
+
+
+def condition_labels(trials: Trials, by: tuple[str, ...]) -> np.ndarray:
+    """The condition of every trial: its value in a column, or those in several."""
+    columns = [trials.conditions[name].astype(str) for name in by]
+    return np.array([", ".join(values) for values in zip(*columns)], object)
+
+
+def _numbered(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Pairs of numbers, numbered in the order of the pairs."""
+    pairs = list(zip(first.tolist(), second.tolist()))
+    number = {pair: i for i, pair in enumerate(sorted(set(pairs)))}
+    return np.array([number[pair] for pair in pairs])
 
 
 def natural_order(names: Iterable) -> list[str]:

@@ -25,12 +25,9 @@ def fitted_behaviour(fit: Any, set_size: int, cueing: str) -> BNS:
     """
     fitted = fit.behaviour(average="posterior", radius=RADIUS, set_size=set_size)
     fitted = replace(fitted, spread=RADIUS * planar_scatter(fitted.spread / RADIUS))
-    if cueing == "index" and fit.name in ("probe", "both", "constant"):
-        gaps = [
-            fit.trials.distance(name)[:, 1:].ravel()
-            for name in (("probe", "report") if fit.name == "both" else ("probe",))
-            if fit.name != "constant"
-        ]
+    features = fit.swap_model.features
+    if cueing == "index" and fit.swap_model.swaps and features != ("report",):
+        gaps = [fit.trials.distance(name)[:, 1:].ravel() for name in features]
         gaps = [torch.tensor(g[np.isfinite(g)]) for g in gaps] or [torch.zeros(1)]
         p = float(torch.sigmoid(fitted.swap(*gaps)).mean())
         return BNS(

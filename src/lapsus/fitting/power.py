@@ -72,7 +72,7 @@ def simulate_experiment(
 
 def _detected(trials: Trials, rng: np.random.Generator) -> bool:
     """Whether the 95 % interval of the difference in log odds leaves out 0."""
-    model = MixtureModel(trials, "constant", EMISSIONS["von_mises"](), hierarchical=True, by="condition")
+    model = MixtureModel(trials, "constant", EMISSIONS["von_mises"](), hierarchical=True, by=("condition",))
     draws = approximate(model).draw(DRAWS, rng)
     effect = draws[model.slices["effect"]].numpy()
     at = [model.rows[i] for i in model._contrasted].index("level")

@@ -12,6 +12,7 @@ import torch
 from lapsus.behaviour import BNS, NoSwap, TabulatedSwap
 from lapsus.engine.threads import torch_threads
 from lapsus.errors import LapsusError
+from lapsus.fitting.candidates import Choice, evaluate
 from lapsus.fitting.contrasts import contrasts
 from lapsus.fitting.files import load_fit, save_fit
 from lapsus.fitting.likelihood import Parameters
@@ -19,13 +20,26 @@ from lapsus.fitting.loo import Loo, leave_one_out
 from lapsus.fitting.model import MixtureModel
 from lapsus.fitting.predictive import predictive_checks
 from lapsus.fitting.sampler import RHAT
-from lapsus.fitting.shares import band, group_shares, tell_apart
+from lapsus.fitting.shares import band, group_shares, mean_rates, tell_apart
+from lapsus.fitting.swap_models import SwapModel
 from lapsus.fitting.tables import as_dict, as_html, tidy, to_arviz
 from lapsus.fitting.words import describe, methods, warning
 from lapsus.statistics.counts import expected_count
 from lapsus.trials import Trials
 
-__all__ = ["Fit"]
+__all__ = ["Fit", "random_effects"]
+
+
+def random_effects(model: MixtureModel, theta: torch.Tensor) -> pd.DataFrame:
+    """Learned s.d. of offsets (of set sizes, subjects, …) in each parameter, from draws of theta [P, S]: columns of,
+    parameter, sd, low, high; in units of a logit or a logarithm, of the bias in radians."""
+    rows = []
+    for tier in model.tiers:
+        name = "subject in set size" if tier.name == "group" else tier.name
+        for row, values in zip(tier.rows, tier.spread(theta).numpy(), strict=True):
+            ends = {k: float(v) for k, v in band(values, "").items()}
+            rows.append({"of": name, "parameter": model.rows[row], "sd": float(values.mean())} | ends)
+    return pd.DataFrame(rows, columns=["of", "parameter", "sd", "low", "high"])
 
 
 class Fit:
@@ -35,6 +49,7 @@ class Fit:
     parameters    posterior draws of everything that the likelihood depends on (S columns)
     population    the same for a typical subject (no subject's offsets); None where subjects are not modelled
     candidates    table of all models compared, best first; None where there was one
+    random_effects  table of learned s.d.: of what, in which parameter, sd, low, high
     rhat, accepted: how the sampling went
     apart         angle beyond which non-targets count as distinguishable (radians); None: 2 circular s.d.
 
@@ -57,12 +72,18 @@ class Fit:
         self.model, self.parameters, self.population, self.apart = model, parameters, population, apart
         self.rhat, self.accepted, self.seed = float(rhat), float(accepted), seed
         self.candidates: pd.DataFrame | None = None
+        self.random_effects = pd.DataFrame(columns=["of", "parameter", "sd", "low", "high"])
         self.seconds, self.requested = float("nan"), model.name
 
     @property
     def name(self) -> str:
         """The swap model: none, constant, probe, report or both."""
         return self.model.name
+
+    @property
+    def swap_model(self) -> SwapModel:
+        """What the swap model is."""
+        return self.model.swap_model
 
     @property
     def trials(self) -> Trials:
@@ -84,11 +105,9 @@ class Fit:
         if table is None:
             return None
         model = self.model
-        own = table["emission"] == model.emission.name
-        if "sets" in table:  # a fit of an earlier version has one row a model
-            same = own & (table["bias"] == model.bias)
-            table = table[same].drop_duplicates("model")  # best first: of a model with several `sets` its best
-            table = table.assign(elpd_difference=table["elpd_difference"] - table["elpd_difference"].max())
+        same = (table["emission"] == model.emission.name) & (table["bias"] == model.bias)
+        table = table[same].drop_duplicates("model")  # best first: of a model with several `sets` its best
+        table = table.assign(elpd_difference=table["elpd_difference"] - table["elpd_difference"].max())
         return None if len(table) < 2 else table.reset_index(drop=True)
 
     def f(self, distances: np.ndarray | Sequence[float], set_size: int | None = None) -> np.ndarray:
@@ -122,7 +141,7 @@ class Fit:
         """
         if distances is None:
             axis = np.linspace(0 if self.model.even else -np.pi, np.pi, 61 if self.model.even else 121)
-            if self.name == "both":
+            if len(self.swap_model.features) == 2:
                 axis = axis[::5] if self.model.even else axis[::10]
                 distances = np.stack(np.meshgrid(axis, axis, indexing="ij"), -1).reshape(-1, 2)
             else:
@@ -165,20 +184,34 @@ class Fit:
         swap_high, swap_apart …, guess, guess_low, guess_high."""
         table = self.weights.rename(columns=lambda name: name.replace("non_target", "swap"))
         drop = ["target", "target_low", "target_high"]
-        drop += ["subject"] * (not self.model.hierarchical) + ["condition"] * (self.model.by is None)
+        drop += ["subject"] * (not self.model.hierarchical) + ["condition"] * (not self.model.by)
         return table.drop(columns=drop)
 
     @cached_property
     def mean_rates(self) -> pd.DataFrame:
-        """Swap and guess rates by set size (and condition): the mean of subjects, with 95 % bands of that mean."""
-        table, rows = self._labels(), []
-        for (size, condition), part in table.groupby(["set_size", "condition"], sort=True):
-            row = {"set_size": int(str(size)), "condition": condition, "trials": int(part["trials"].sum())}
-            for name, value in (("swap", "non_target"), ("swap_apart", "non_target_apart"), ("guess", "guess")):
-                values = self.shares[value][part.index].mean(0)
-                row |= {name: values.mean()} | {k: float(v) for k, v in band(values, f"{name}_").items()}
-            rows.append(row)
-        return pd.DataFrame(rows).drop(columns=["condition"] * (self.model.by is None))
+        """Shares of responses by set size (and condition): the mean of subjects, with 95 % bands of that mean."""
+        return mean_rates(self.model, self.shares)
+
+    @cached_property
+    def standard(self) -> pd.DataFrame | None:
+        """Rates of the three-component mixture of Bays et al. (2009), which the literature reports: one rate of
+        non-target reports for each set size (and condition), von Mises scatter, guesses. Columns as in `mean_rates`;
+        None where no trial has two items. From Laplace's approximation unless it is the model that was kept."""
+        if self.is_standard:
+            return self.mean_rates
+        if self.trials.set_size.max() < 2:
+            return None
+        model = self.model
+        options = {"hierarchical": model.hierarchical, "by": model.by, "reference": model.reference}
+        with torch_threads(1):
+            found = evaluate([self.trials], Choice("constant", bias=model.bias), options, self.seed, self.apart)
+        return mean_rates(*found.shares[0])
+
+    @property
+    def is_standard(self) -> bool:
+        """Whether the model that was kept is the three-component mixture itself."""
+        model = self.model
+        return model.name == "constant" and model.emission.name == "von_mises" and model.uniform
 
     @cached_property
     def emission(self) -> pd.DataFrame:
@@ -278,7 +311,7 @@ class Fit:
     @cached_property
     def contrasts(self) -> pd.DataFrame | None:
         """Differences between conditions (see fitting/contrasts.py); None where the fit is not by a condition."""
-        return None if self.model.by is None else contrasts(self)
+        return contrasts(self) if self.model.by else None
 
     def behaviour(
         self, average: str = "mean", radius: float = 2.5, spread: float | None = None, set_size: int | None = None
@@ -302,19 +335,22 @@ class Fit:
         uniform = float((share * self.weights["guess"][rows]).sum())
         if spread is None:
             spread = radius * float((share * self.emission["circular_sd"][rows]).sum())
-        if self.name == "none" or set_size == 1:
+        features = self.swap_model.features
+        if not self.swap_model.swaps or set_size == 1:
             return BNS(swap=NoSwap(), uniform=uniform, radius=radius, spread=spread)
         axis = -np.pi + 2 * np.pi * np.arange(72) / 72
-        grid = np.stack(np.meshgrid(axis, axis, indexing="ij"), -1).reshape(-1, 2) if self.name == "both" else axis
+        torus = len(features) == 2
+        grid = np.stack(np.meshgrid(axis, axis, indexing="ij"), -1).reshape(-1, 2) if torus else axis
         f = self.f(grid, set_size)
         p = (1 / (1 + np.exp(-f))).mean(1)
         logits = f.mean(1) if average == "mean" else np.log(p) - np.log1p(-p)
-        if self.name == "both":
+        if torus:
             logits = logits.reshape(72, 72)
         values = tuple(map(tuple, logits.tolist())) if logits.ndim == 2 else tuple(logits.tolist())
         table = TabulatedSwap(tuple(axis.tolist()), values)
-        features: dict[str, Literal["probe", "report", "both"]] = {"report": "report", "both": "both"}
-        feature = features.get(self.name, "probe")
+        feature: Literal["probe", "report", "both"] = (
+            "both" if torus else "report" if features == ("report",) else "probe"
+        )
         return BNS(swap=table, feature=feature, uniform=uniform, radius=radius, spread=spread)
 
     def summary(self) -> str:

@@ -8,7 +8,7 @@ from lapsus.fitting.likelihood import Parameters
 from lapsus.fitting.model import MixtureModel
 from lapsus.statistics.intervals import limits
 
-__all__ = ["band", "group_shares", "mean_shares", "tell_apart"]
+__all__ = ["band", "group_shares", "mean_rates", "mean_shares", "tell_apart"]
 
 
 def band(values: np.ndarray, prefix: str) -> dict[str, np.ndarray]:
@@ -49,6 +49,26 @@ def group_shares(model: MixtureModel, p: Parameters, apart: float | None = None)
         for name, value in values.items():
             found[name][own[starts]] += np.add.reduceat(value.astype(float), starts, axis=0)
     return {name: value / count[:, None] for name, value in found.items()} | {"trials": count}
+
+
+def mean_rates(model: MixtureModel, shares: dict[str, np.ndarray]) -> pd.DataFrame:
+    """Shares of responses by set size (and condition): the mean of subjects, with 95 % bands of that mean.
+
+    Columns set_size, condition (where there are some), trials, and for each of swap, swap_apart, guess and target its
+    mean, _low and _high."""
+    columns = {"swap": "non_target", "swap_apart": "non_target_apart", "guess": "guess", "target": "target"}
+    cells: dict[tuple[int, str], list[int]] = {}
+    for group, (size, _, condition) in enumerate(model.labels):
+        cells.setdefault((size, condition), []).append(group)
+    rows = []
+    for size, condition in sorted(cells, key=lambda cell: (cell[0], model.conditions.index(cell[1]))):
+        groups = cells[size, condition]
+        row = {"set_size": size, "condition": condition, "trials": int(shares["trials"][groups].sum())}
+        for name, share in columns.items():
+            values = shares[share][groups].mean(0)
+            row |= {name: values.mean()} | {k: float(v) for k, v in band(values, f"{name}_").items()}
+        rows.append(row)
+    return pd.DataFrame(rows).drop(columns=[] if model.by else ["condition"])
 
 
 def mean_shares(parts: list[tuple[MixtureModel, dict[str, np.ndarray]]]) -> pd.DataFrame:

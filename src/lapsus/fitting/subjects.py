@@ -77,7 +77,7 @@ class SubjectFits(dict):
             "comparison": None if self.comparison is None else records(self.comparison),
             "candidates": None if self.candidates is None else records(self.candidates),
             "rates": records(self.rates),
-            "swap_function": [] if self.name == "none" else records(self.swap_function()),
+            "swap_function": records(self.swap_function()) if self._first.swap_model.swaps else [],
             "converged": all(fit.converged for fit in self.values()),
             "warning": {subject: fit.warning for subject, fit in self.items() if fit.warning},
             "summary": self.summary(),

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 __all__ = ["as_dict", "as_html", "feature_words", "records", "tidy", "to_arviz"]
 
 
+GROUP = "group"
+SHARES = {"target": "target", "swap": "non_target", "swap_apart": "non_target_apart", "guess": "guess"}
+
+
 def records(table: pd.DataFrame) -> list[dict]:
     """The rows of a table as plain dictionaries."""
     return json.loads(table.to_json(orient="records", double_precision=10))
@@ -37,39 +41,43 @@ def feature_words(trials: Trials) -> dict:
 
 
 def tidy(fit: "Fit") -> pd.DataFrame:
-    """One row for every group and parameter: set_size, subject, condition, parameter, estimate, low, high, unit.
+    """One row for every subject (or "all"), set size, condition and parameter: set_size, subject, condition, parameter,
+    estimate, low, high, unit; with subjects also for their mean ("group") and for the s.d. of their offsets.
 
     low and high are the ends of the 95 % band; angles are in degrees of the reported feature. swap_apart is a share of
     all trials of the group and depends on their displays: not to be compared between groups that saw different ones.
     """
-    rows = []
-
-    def add(label: tuple[int, str, str], parameter: str, value: float, low: float, high: float, unit: str) -> None:
-        size, subject, condition = label
-        rows.append([size, subject, condition, parameter, value, low, high, unit])
-
-    degrees, unit = fit.trials.degrees, fit.trials.unit_name
-    doubled = "of twice the orientation" if fit.trials.unit == "degrees_180" else ""  # kappa, as it is in formulas
-    for label, (_, row) in zip(fit.model.labels, fit.weights.iterrows()):
-        for name, column in (("swap", "non_target"), ("swap_apart", "non_target_apart"), ("guess", "guess")):
-            if column == "guess" or label[0] > 1:
-                ends = row[f"{column}_low"], row[f"{column}_high"]
-                add(label, name, row[column], *ends, "share of responses")
-    for label, (_, row) in zip(fit.model.labels, fit.emission.iterrows()):
-        for name in (c for c in fit.emission if f"{c}_low" in fit.emission):
-            factor, said = (degrees, unit) if name in ("circular_sd", "gamma") else (1.0, doubled * (name == "kappa"))
-            add(label, name, factor * row[name], factor * row[f"{name}_low"], factor * row[f"{name}_high"], said)
+    model, degrees, unit = fit.model, fit.trials.degrees, fit.trials.unit_name
+    subjects = len(model.subjects) > 1
+    cells: dict[tuple[int, str, str], list[int]] = {label: [g] for g, label in enumerate(model.labels)}
+    if subjects:  # the group: the mean of subjects
+        for g, (size, _, condition) in enumerate(model.labels):
+            cells.setdefault((size, GROUP, condition), []).append(g)
+    measures = [
+        (name, fit.shares[share], "share of responses", 2 if "non_target" in share else 1)
+        for name, share in SHARES.items()
+    ]
+    # Kappa as it is in formulas, where orientations are doubled.
+    doubled = "of twice the orientation" if fit.trials.unit == "degrees_180" else ""
+    for name, values in model.emission.natural(fit.parameters.emission.numpy()).items():
+        angle = name in ("circular_sd", "gamma")
+        measures.append((name, values * (degrees if angle else 1), unit if angle else doubled * (name == "kappa"), 1))
     if fit.parameters.bias is not None:
-        for g, label in enumerate(fit.model.labels):
-            values = degrees * fit.parameters.bias[g].numpy()
-            low, high = map(float, band(values, "").values())
-            add(label, "bias", values.mean(), low, high, unit)
+        measures.append(("bias", degrees * fit.parameters.bias.numpy(), unit, 1))
     if fit.parameters.level is not None:
-        for g, label in enumerate(fit.model.labels):
-            if label[0] > 1:
-                values = fit.parameters.level[g].numpy()
-                low, high = map(float, band(values, "").values())
-                add(label, "level", values.mean(), low, high, "log odds")
+        measures.append(("level", fit.parameters.level.numpy(), "log odds", 2))
+    rows = []
+    for name, values, said, least in measures:
+        for (size, subject, condition), groups in cells.items():
+            if size >= least:
+                draws = values[groups].mean(0)
+                low, high = map(float, band(draws, "").values())
+                rows.append([size, subject, condition, name, draws.mean(), low, high, said])
+    for row in fit.random_effects.itertuples():
+        scale = degrees if row.parameter == "bias" else 1.0
+        values = scale * row.sd, scale * row.low, scale * row.high
+        said = unit if row.parameter == "bias" else "logits or logarithms"
+        rows.append(["all", f"s.d. of {row.of}", "all", row.parameter, *values, said])
     columns = ["set_size", "subject", "condition", "parameter", "estimate", "low", "high", "unit"]
     return pd.DataFrame(rows, columns=columns)
 
@@ -87,8 +95,12 @@ def as_dict(fit: "Fit") -> dict:
         "trials": len(fit.trials),
         "subjects": len(np.unique(fit.trials.subject)),
         "feature": feature_words(fit.trials),
+        "dropped": fit.trials.dropped,
+        "notes": fit.trials.notes,
+        "standard_mixture": None if fit.standard is None else records(fit.standard),
         "rates": records(fit.rates),
         "mean_rates": records(fit.mean_rates),
+        "random_effects": records(fit.random_effects),
         "expected_swaps": fit.expected_swaps,
         "bias": None if fit.bias is None else {k: v * fit.trials.degrees for k, v in fit.bias.items()},
         "emission": {"kind": model.emission.name, "groups": records(_in_degrees(fit))},
@@ -97,7 +109,7 @@ def as_dict(fit: "Fit") -> dict:
         "comparison": None if fit.comparison is None else records(fit.comparison),
         "candidates": None if fit.candidates is None else records(fit.candidates),
         "checks": records(fit.checks),
-        "swap_function": [] if fit.name == "none" else records(_with_degrees(fit, None)),
+        "swap_function": records(_with_degrees(fit, None)) if fit.swap_model.swaps else [],
         "swap_functions": {n: records(_with_degrees(fit, n)) for n in several} if by_size else {},
         "converged": fit.converged,
         "rhat": round(fit.rhat, 3),
@@ -116,7 +128,7 @@ def _in_degrees(fit: "Fit") -> pd.DataFrame:
 
 def _with_degrees(fit: "Fit", set_size: int | None) -> pd.DataFrame:
     table = fit.swap_function(set_size=set_size)
-    own = fit.trials.degrees if fit.name == "report" else fit.trials.probe_degrees
+    own = fit.trials.degrees if fit.swap_model.features == ("report",) else fit.trials.probe_degrees
     table = table.assign(degrees=table["distance"] * own)
     if "report_distance" in table:
         table = table.assign(report_degrees=table["report_distance"] * fit.trials.degrees)
@@ -177,9 +189,10 @@ def to_arviz(fit: "Fit") -> Any:
     if p.bias is not None:
         add("bias", p.bias * fit.trials.degrees, "group")
     coords = {"group": names, "trial": np.arange(len(fit.trials))}
-    if fit.name not in ("none", "both"):
+    features = fit.swap_model.features
+    if fit.swap_model.swaps and len(features) < 2:
         axis = np.linspace(0 if model.even else -np.pi, np.pi, 61)
-        coords["distance"] = axis * (fit.trials.degrees if fit.name == "report" else fit.trials.probe_degrees)
+        coords["distance"] = axis * (fit.trials.degrees if features == ("report",) else fit.trials.probe_degrees)
         add("f", fit.f(axis), "distance")
     likelihood = {"response": chains(fit.log_likelihood)}
     dims["response"] = ["trial"]

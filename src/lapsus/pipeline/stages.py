@@ -62,12 +62,11 @@ def discover(
     networks: int = 1,
     output: str | Path | None = None,
     start_from: str | None = None,
-    unit: str | None = None,
-    probe_unit: str | None = None,
     seed: int = 1,
     trust: bool = False,
     say: Callable[[str], None] | None = None,
     sizes: Sizes = FULL,
+    **table: Any,
 ) -> Discovery:
     """From trials (a path, a table, Trials; None: the synthetic observer that ships with lapsus) to a mechanism and a
     report.
@@ -75,7 +74,8 @@ def discover(
     minutes is the budget of everything together. One network is trained by each of the objectives ("diffusion" and
     "energy", or that of `start_from`), or as many as `networks` says; they are trained side by side on the cores that
     there are. The folder `output` keeps every stage; the same call resumes where it was stopped. trust: import classes
-    outside of lapsus that `start_from` names. `say` is called with a line of text as stages begin.
+    outside of lapsus that `start_from` names. `say` is called with a line of text as stages begin. table: how a file
+    or table is read, as in `read_trials` (unit, columns, where, drop, …).
 
     >>> try:
     ...     lapsus.discover("absent.csv", minutes=10, output="found")
@@ -95,8 +95,9 @@ def discover(
     if objectives is not None and (not objectives or not set(objectives) <= set(OBJECTIVES)):
         raise LapsusError(f"`objectives` are one or both of {' and '.join(OBJECTIVES)}, not {', '.join(objectives)}.")
     example = trials is None
-    table, source = _read(trials, subject, unit, probe_unit)
-    used, notes = _of_size(table, source, set_size)
+    read, source = _read(trials, subject, table)
+    used, notes = _of_size(read, source, set_size)
+    notes = [*read.notes, *notes]
     cueing = _cueing(cueing, used)
     place = Path(output) if output is not None else _default_folder(source)
     resumed = holds(place, "discovery")  # then it has what it needs of its start, or looks for it
@@ -117,7 +118,7 @@ def discover(
     if not folder.done:
         for note in notes:
             say(f"      {note}")
-        if set_size is None and (better := _better_size(table, int(used.set_size[0]))):
+        if set_size is None and (better := _better_size(read, int(used.set_size[0]))):
             say(f"      {better}")
     with locked(folder.path, "is being worked on"):
         return _stages(folder, used, notes, say, sizes)
@@ -165,14 +166,14 @@ def _default_folder(source: str) -> Path:
     return Path("runs") / f"discover-{stem or 'trials'}"
 
 
-def _read(trials: Any, subject: str | list[str] | None, unit: str | None, probe_unit: str | None) -> tuple[Trials, str]:
+def _read(trials: Any, subject: str | list[str] | None, options: dict[str, Any]) -> tuple[Trials, str]:
     """The trials of the subjects, and where they are from."""
     if isinstance(trials, Trials):
         table, source = trials, Path(str(trials.source)).name or "trials"
     elif isinstance(trials, pd.DataFrame):
-        table, source = Trials.from_table(trials, unit, probe_unit), "table"
+        table, source = Trials.from_table(trials, **options), "table"
     else:
-        table = read_trials(observer_path() if trials is None else trials, unit, probe_unit)
+        table = read_trials(observer_path() if trials is None else trials, **options)
         source = NAME if trials is None else Path(trials).name
     if subject is not None:
         wanted = [subject] if isinstance(subject, str) else list(subject)

@@ -5,20 +5,21 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 from matplotlib import colormaps, pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from lapsus.circular import difference
 from lapsus.files import write_figure
+from lapsus.fitting.model import condition_labels
+from lapsus.fitting.predictive import DistanceCurve
 from lapsus.fitting.result import Fit
 from lapsus.fitting.subjects import SubjectFits
+from lapsus.fitting.tables import GROUP
 from lapsus.plots.style import BLUE, GREY, ORANGE, TEXT_WIDTH, VERMILION, legend_above, lettered, note, style
 from lapsus.plots.subject_fits import subject_swap_functions, subjects
 from lapsus.plots.swap_functions import (
     degree_axis,
-    feature_of,
     model_comparison,
     name_of,
     scale_of,
@@ -26,7 +27,6 @@ from lapsus.plots.swap_functions import (
     swap_probability,
 )
 from lapsus.statistics.intervals import limits
-from lapsus.statistics.swaps import distance_edges, nearest_item, rate_by_distance
 from lapsus.trials import Trials
 
 __all__ = ["errors", "figures", "non_target_errors", "parameters", "predictive", "save_all"]
@@ -55,16 +55,29 @@ def _bars_and_band(ax: Axes, edges: np.ndarray, observed: np.ndarray, predicted:
     ax.plot(middle, predicted.mean(0), color=VERMILION, label="fit, 95 % predictive")
 
 
-def errors(ax: Axes, fit: Fit) -> Axes:
-    """Histogram of response errors, with the fit's posterior predictive."""
+def errors(figure: Figure, fit: Fit) -> Figure:
+    """Histograms of response errors with the fit's posterior predictive: a panel for each set size and condition."""
+    trials, model = fit.trials, fit.model
     edges = np.linspace(-np.pi, np.pi, ERROR_BINS + 1)
-    predicted = _predicted(fit, lambda t: _histogram(t.error, edges))
-    _bars_and_band(ax, edges, _histogram(fit.trials.error, edges), predicted, fit.trials.degrees)
-    degree_axis(ax, True, "response − target (°)", fit.trials.degrees)
-    ax.set_ylabel("density (per degree)")
-    ax.set_ylim(bottom=0)
-    legend_above(ax)
-    return ax
+    conditions = condition_labels(trials, model.by) if model.by else np.full(len(trials), "all", object)
+    axes = figure.subplots(len(model.conditions), len(model.sizes), sharex=True, sharey="row", squeeze=False)
+    for row, condition in zip(axes, model.conditions, strict=True):
+        for ax, size in zip(row, model.sizes, strict=True):
+            mine = (trials.set_size == size) & (conditions == condition)
+            if not mine.any():
+                note(ax, "no trials")
+                continue
+            predicted = np.stack([_histogram(answered.error[mine], edges) for answered in fit.predictive])
+            _bars_and_band(ax, edges, _histogram(trials.error[mine], edges), predicted, trials.degrees)
+            name = f", {lettered(condition, 24)}" if model.by else ""
+            ax.set_title(f"set size {size}{name}\nn = {mine.sum():,}")
+            degree_axis(ax, True, "", trials.degrees)
+            ax.tick_params(axis="x", labelsize=5)
+        row[0].set_ylim(bottom=0)
+    figure.supxlabel("response − target (°)", fontsize=7)
+    figure.supylabel("density (per degree)", fontsize=7)
+    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper right", ncols=2)
+    return figure
 
 
 def _corrected(trials: Trials, edges: np.ndarray, rng: np.random.Generator, shuffles: int = 10) -> np.ndarray:
@@ -102,95 +115,74 @@ def non_target_errors(ax: Axes, fit: Fit) -> Axes:
     return ax
 
 
-def _nearest_share(trials: Trials, feature: str, edges: np.ndarray) -> np.ndarray:
-    """Of the distractors in each bin of distance, the share that the response is nearest to."""
-    item, _ = nearest_item(trials.response, trials.report)
-    gap = np.abs(trials.distance(feature))[:, 1:]
-    shown = np.isfinite(gap)
-    hit = np.arange(1, trials.report.shape[1]) == item[:, None]
-    return rate_by_distance(hit[shown], gap[shown], edges)
-
-
 def predictive(ax: Axes, fit: Fit) -> Axes:
     """Posterior predictive check of the swaps: how often the nearest item to the response is a distractor, by its
     distance."""
-    trials = fit.trials
-    if trials.set_size.max() < 2:
+    if fit.trials.set_size.max() < 2:
         return note(ax, "Every trial has one item.")
-    feature = feature_of(fit)
-    gap = np.abs(trials.distance(feature)[:, 1:])
-    gap = gap[np.isfinite(gap)]
-    edges = distance_edges(gap, 12)
-    middle = rate_by_distance(gap, gap, edges)
-    predicted = _predicted(fit, lambda t: _nearest_share(t, feature, edges))
-    known = np.isfinite(_nearest_share(trials, feature, edges))
-    low, high = limits(predicted[:, known])
-    x = scale_of(fit, feature) * middle[known]
-    ax.fill_between(x, 100 * low, 100 * high, color=VERMILION, alpha=0.3, lw=0)
-    ax.plot(x, 100 * predicted[:, known].mean(0), color=VERMILION, label="fit, 95 % predictive")
-    ax.plot(
-        x, 100 * _nearest_share(trials, feature, edges)[known], "o", color="black", ms=3.5, clip_on=False, label="data"
-    )
-    degree_axis(ax, False, f"non-target's {name_of(fit, feature)} distance (°)", scale_of(fit, feature))
+    curve = DistanceCurve(fit)
+    known = np.isfinite(curve.observed)
+    predicted = 100 * curve.predicted[:, known]
+    scale = scale_of(fit, curve.feature)
+    x = scale * curve.middle[known]
+    ax.fill_between(x, *limits(predicted), color=VERMILION, alpha=0.3, lw=0)
+    ax.plot(x, predicted.mean(0), color=VERMILION, label="fit, 95 % predictive")
+    ax.plot(x, 100 * curve.observed[known], "o", color="black", ms=3.5, clip_on=False, label="data")
+    degree_axis(ax, False, f"non-target's {name_of(fit, curve.feature)} distance (°)", scale)
     ax.set_ylabel("responses nearest to\nthat non-target (%)")
     ax.set_ylim(bottom=0)
     legend_above(ax)
     return ax
 
 
+PANELS = (
+    # measure, label, smallest set size
+    ("swap", "non-target reports (%)", 2),
+    ("guess", "guesses (%)", 1),
+    ("circular_sd", "circular s.d. (°)", 1),
+)
+
+
 def parameters(axes: np.ndarray, fit: Fit) -> np.ndarray:
-    """The classic figure: non-target reports, guesses and circular s.d. against set size, in three axes; one line a
-    condition (mean of subjects, 95 % band), subjects in grey behind it."""
-    rates, scatter = fit.mean_rates, fit.emission
-    conditions = fit.model.conditions
+    """The classic figure: non-target reports, guesses and circular s.d. against set size, in three axes; one line per
+    condition (mean of subjects, 95 % band), subjects in grey behind it, the three-component mixture dotted."""
+    model, estimates = fit.model, fit.table()
+    subjects = model.hierarchical and len(model.subjects) > 1
     shades = [BLUE, ORANGE, VERMILION, GREY]
-    if len(conditions) > len(shades):
-        shades = list(colormaps["viridis"](np.linspace(0, 0.9, len(conditions))))
-    colours = dict(zip(conditions, shades))
-    panels = (
-        ("swap", "non-target reports (%)", 100, 1),
-        ("guess", "guesses (%)", 100, 0),
-        ("circular_sd", "circular s.d. (°)", fit.trials.degrees, 0),
-    )
-    sizes = fit.model.sizes
-    for ax, (name, label, factor, least) in zip(axes, panels):
-        if name == "swap" and fit.name == "none":
+    if len(model.conditions) > len(shades):
+        shades = list(colormaps["viridis"](np.linspace(0, 0.9, len(model.conditions))))
+    for ax, (name, label, least) in zip(axes, PANELS):
+        if name == "swap" and not fit.swap_model.swaps:
             note(ax, "The model has no swaps.")
             continue
-        every = fit.rates if name != "circular_sd" else scatter
-        if fit.model.hierarchical and fit.model.by is None:
-            for _, mine in every[every["set_size"] > least].groupby("subject"):
-                ax.plot(mine["set_size"], factor * mine[name], color="0.8", lw=0.7, zorder=1)
-        for number, condition in enumerate(conditions):
-            if name == "circular_sd":
-                own = scatter[scatter["condition"] == condition].groupby("set_size")
-                draws = fit.model.emission.natural(fit.parameters.emission.numpy())[name]
-                rows = {n: draws[part.index].mean(0) for n, part in own}
-                table = pd.DataFrame(
-                    {"set_size": n, name: v.mean()} | dict(zip((f"{name}_low", f"{name}_high"), limits(v)))
-                    for n, v in rows.items()
-                )
-            else:
-                table = rates if fit.model.by is None else rates[rates["condition"] == condition]
-                table = table[table["set_size"] > least]
-            if not len(table):
-                note(ax, "Every trial has one item.")
-                continue
-            middle = factor * table[name].to_numpy()
-            spread = [
-                middle - factor * table[f"{name}_low"].to_numpy(),
-                factor * table[f"{name}_high"].to_numpy() - middle,
-            ]
-            at = table["set_size"] + 0.12 * (number - (len(conditions) - 1) / 2)
-            label_of = None if fit.model.by is None else f"{lettered(fit.model.by)} {lettered(condition)}"
-            ax.errorbar(
-                at, middle, np.maximum(spread, 0), fmt="o-", ms=3.5, lw=1, color=colours[condition], label=label_of
-            )
-        ax.set(xlabel="set size", ylabel=label, xticks=sizes, xlim=(sizes[0] - 0.5, sizes[-1] + 0.5))
+        factor = 1 if name == "circular_sd" else 100
+        mine = estimates[estimates["parameter"] == name]
+        mine = mine[mine["set_size"] != "all"]  # s.d. of offsets have no set size
+        if not len(mine):
+            note(ax, "Every trial has one item.")
+            continue
+        for _, one in mine[mine["subject"] != GROUP].groupby(["subject", "condition"]) if subjects else ():
+            ax.plot(one["set_size"], factor * one["estimate"], color="0.85", lw=0.6, zorder=1)
+        whole = mine[mine["subject"] == (GROUP if subjects else "all")]
+        for number, (condition, colour) in enumerate(zip(model.conditions, shades)):
+            table = whole[whole["condition"] == condition]
+            middle, low, high = (factor * table[column].to_numpy(float) for column in ("estimate", "low", "high"))
+            offset = 0.12 * (number - (len(model.conditions) - 1) / 2)
+            at = table["set_size"].to_numpy(float) + offset
+            bars = np.maximum([middle - low, high - middle], 0)
+            shown = f"{lettered(', '.join(model.by))} {lettered(condition)}" if model.by else None
+            ax.errorbar(at, middle, bars, fmt="o-", ms=3.5, lw=1, color=colour, label=shown)
+            if name != "circular_sd" and fit.standard is not None and not fit.is_standard:
+                standard = fit.standard[fit.standard["set_size"] >= least]
+                standard = standard[standard["condition"] == condition] if model.by else standard
+                known = "three-component mixture" if number == 0 else None
+                ax.plot(standard["set_size"] + offset, 100 * standard[name], ":", color=colour, lw=0.9, label=known)
+        ax.set(xlabel="set size", ylabel=label, xticks=model.sizes)
+        ax.set_xlim(model.sizes[0] - 0.5, model.sizes[-1] + 0.5)
         top = ax.get_ylim()[1]
         ax.set_ylim(0, min(top, 100) if factor == 100 else top)
-    if fit.model.by is not None:
-        first = axes[int(fit.name == "none")]
+    first = axes[int(not fit.swap_model.swaps)]
+    if first.get_legend_handles_labels()[0]:
         first.legend(loc="lower left", bbox_to_anchor=(0, 1), borderaxespad=0.2)
     return axes
 
@@ -209,11 +201,17 @@ def figures(fit: Fit) -> dict[str, Figure]:
     """Every plot of a fit, by the name of its file."""
     found = {}
     with style():
-        if fit.name != "none":
-            found["swap_function"], axes = plt.subplots(1, 2, figsize=(TEXT_WIDTH * 0.75, 2.5), layout="constrained")
+        if fit.swap_model.swaps:
+            figure, axes = plt.subplots(1, 2, figsize=(TEXT_WIDTH * 0.75, 2.5), layout="constrained")
             swap_function(axes[0], fit)
             swap_probability(axes[1], fit)
-        for draw in (errors, non_target_errors, predictive):
+            if len(fit.swap_model.features) < 2:
+                figure.legend(*axes[1].get_legend_handles_labels(), loc="outside lower center", ncols=3)
+            found["swap_function"] = figure
+        sizes, conditions = len(fit.model.sizes), len(fit.model.conditions)
+        figure = plt.figure(figsize=(max(3.4, min(1.4 * sizes, 10)), 1.1 + 1.4 * conditions), layout="constrained")
+        found["errors"] = errors(figure, fit)
+        for draw in (non_target_errors, predictive):
             found[draw.__name__], ax = plt.subplots(figsize=(3.4, 2.5), layout="constrained")
             draw(ax, fit)
         found["parameters"], axes = plt.subplots(1, 3, figsize=(TEXT_WIDTH, 2.3), layout="constrained")
@@ -229,9 +227,9 @@ def figures(fit: Fit) -> dict[str, Figure]:
 def save_all(fit: Fit | SubjectFits, folder: Path) -> list[Path]:
     """Every plot of a Fit or of SubjectFits as PNG and PDF into its folder; returns the files."""
     if isinstance(fit, SubjectFits):
-        found = {"subjects": subjects(fit)} | (
-            {} if fit.name == "none" else {"swap_function": subject_swap_functions(fit)}
-        )
+        found = {"subjects": subjects(fit)}
+        if next(iter(fit.values())).swap_model.swaps:
+            found["swap_function"] = subject_swap_functions(fit)
     else:
         found = figures(fit)
     paths = []

@@ -28,7 +28,7 @@ __all__ = ["subject_swap_functions", "subject_weights", "subjects"]
 def subjects(fits: SubjectFits) -> Figure:
     """Subjects on one page: p(swap) with its mean, the shares of responses, model comparison."""
     panels = [subject_weights]
-    if fits.name not in ("none", "both"):  # the torus does not fit in one panel: subject_swap_functions shows it
+    if _swaps(fits) and _features(fits) < 2:  # the torus does not fit in one panel: subject_swap_functions shows it
         panels.insert(0, _subject_curves)
     if fits.comparison is not None:
         panels.append(lambda ax, fits: model_comparison(ax, fits.comparison, fits.name))
@@ -42,6 +42,15 @@ def subjects(fits: SubjectFits) -> Figure:
     return figure
 
 
+def _features(fits: SubjectFits) -> int:
+    """Number of distances on which f depends."""
+    return len(next(iter(fits.values())).swap_model.features)
+
+
+def _swaps(fits: SubjectFits) -> bool:
+    return next(iter(fits.values())).swap_model.swaps
+
+
 def _titles(fits: SubjectFits) -> dict[str, str]:
     return {subject: f"{lettered(subject, 16)}, n = {len(fit.trials):,}" for subject, fit in fits.items()}
 
@@ -49,9 +58,9 @@ def _titles(fits: SubjectFits) -> dict[str, str]:
 def _subject_curves(ax: Axes, fits: SubjectFits) -> Axes:
     """p(swap) of every subject and their mean; by subject where it is one number."""
     first = next(iter(fits.values()))
-    if fits.name == "none":
+    if not _swaps(fits):
         return note(ax, "The model has no swaps.")
-    if fits.name == "constant":
+    if not _features(fits):
         rows = [fit.swap_function([0.0]).iloc[0] for fit in fits.values()]
         _forest(ax, fits, [(rows, "p_swap", "p_low", "p_high", BLUE, None)], 1.0)
         ax.set_xlabel(f"p(swap), one non-target,\nmean and 95 % band{averaged(first)}")
@@ -93,7 +102,7 @@ def subject_weights(ax: Axes, fits: SubjectFits) -> Axes:
     """How often each subject reports a non-target or guesses, with 95 % bands: the largest set size."""
     rows = [fit.weights.iloc[-1] for fit in fits.values()]
     series = [(rows, "guess", "guess_low", "guess_high", ORANGE, "guess")]
-    if fits.name != "none":
+    if _swaps(fits):
         series.insert(0, (rows, "non_target", "non_target_low", "non_target_high", BLUE, "non-target"))
     _forest(ax, fits, series, 100)
     sizes = sorted({int(row["set_size"]) for row in rows})
@@ -104,7 +113,7 @@ def subject_weights(ax: Axes, fits: SubjectFits) -> Axes:
 
 def subject_swap_functions(fits: SubjectFits) -> Figure:
     """p(swap) of every subject in a panel of its own, with its 95 % band."""
-    if fits.name in ("none", "constant"):
+    if not _features(fits):
         with style():
             figure, ax = plt.subplots(figsize=(3.4, 0.8 + 0.14 * max(len(fits), 5)), layout="constrained")
             _subject_curves(ax, fits)
@@ -119,7 +128,7 @@ def subject_swap_functions(fits: SubjectFits) -> Figure:
         tables = {subject: where_known(fit) for subject, fit in fits.items()}
         top = max(table["p_swap"].max() for table in tables.values())
         for ax, (subject, fit) in zip(axes.flat, fits.items()):
-            if fits.name == "both":
+            if _features(fits) == 2:
                 image = image_of(ax, fit, tables[subject], "p_swap", vmin=0, vmax=top)
             else:
                 curve(ax, fit, "p_swap", "p_low", "p_high", "")
@@ -129,7 +138,7 @@ def subject_swap_functions(fits: SubjectFits) -> Figure:
             ax.axis("off")
         for number, ax in enumerate(axes.flat):
             ax.tick_params(labelbottom=number + columns >= len(fits))  # the lowest of its column has the numbers
-        if fits.name == "both":
+        if _features(fits) == 2:
             figure.colorbar(image, ax=axes, label=f"p(swap), one non-target{averaged(fit)}", shrink=0.8)
             figure.supxlabel(f"{name_of(fit, 'probe')} distance (°)", fontsize=7)
             figure.supylabel(f"{name_of(fit, 'report')} distance (°)", fontsize=7)

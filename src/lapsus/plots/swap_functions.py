@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from lapsus.fitting.interpolation import distinct
 from lapsus.fitting.result import Fit
 from lapsus.fitting.words import averaged_over, sizes_apart
-from lapsus.plots.style import BLUE, GREY, ORANGE, legend_above, lettered, note
+from lapsus.plots.style import BLUE, GREY, ORANGE, lettered, note
 
 __all__ = [
     "averaged",
@@ -39,8 +39,8 @@ def degree_axis(ax: Axes, signed: bool, label: str, per_radian: float) -> None:
 
 def feature_of(fit: Fit) -> str:
     """The feature on whose distance f depends, or that is shown where it depends on none."""
-    if fit.name in ("probe", "report"):
-        return fit.name
+    if len(fit.swap_model.features) == 1:
+        return fit.swap_model.features[0]
     return "probe" if fit.trials.probe is not None else "report"
 
 
@@ -62,9 +62,9 @@ def distance_label(fit: Fit) -> str:
 
 def _distances(fit: Fit) -> np.ndarray:
     """The distinct distances of distractors in the data, in radians; none where f depends on no distance."""
-    if fit.name not in ("probe", "report"):
+    if len(fit.swap_model.features) != 1:
         return np.zeros(0)
-    values = fit.trials.distance(fit.name)[:, 1:]
+    values = fit.trials.distance(fit.swap_model.features[0])[:, 1:]
     values = values[np.isfinite(values)]
     return distinct(np.abs(values) if fit.model.even else values)
 
@@ -105,9 +105,9 @@ def curve(ax: Axes, fit: Fit, value: str, low: str, high: str, label: str, avera
 
     average: one line for all set sizes; else one for each that has an f of its own.
     """
-    if fit.name == "none":
+    if not fit.swap_model.swaps:
         return note(ax, "The model has no swaps.")
-    if fit.name == "both":
+    if len(fit.swap_model.features) == 2:
         return _map(ax, fit, value, label + averaged(fit))
     sizes: list = [] if average else sizes_apart(fit)
     for number, size in enumerate(sizes or [None]):
@@ -150,9 +150,8 @@ def swap_function(ax: Axes, fit: Fit) -> Axes:
 def swap_probability(ax: Axes, fit: Fit) -> Axes:
     """Posterior of p(swap) with one distractor, with its 95 % band; a line a set size, where they differ."""
     curve(ax, fit, "p_swap", "p_low", "p_high", "p(swap), one non-target", average=False)
-    if fit.name not in ("none", "both"):
+    if fit.swap_model.swaps and len(fit.swap_model.features) < 2:
         ax.set_ylim(0, min(ax.get_ylim()[1], 1.0))
-        legend_above(ax)
     return ax
 
 

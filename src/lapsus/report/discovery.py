@@ -76,7 +76,7 @@ def discovery_page(content: DiscoveryContent) -> str:
             "overview": None,
             "checks": content.checks,
             "sure": sure(content.checks),
-            "methods": methods(summary, networks, content.facts, __version__),
+            "methods": methods(summary, networks, content.facts),
             "references": REFERENCES,
             "run_table": table("Time, versions and seeds", ["what", "value"], used),
             "settings": json.dumps(shown, indent=1, ensure_ascii=False),

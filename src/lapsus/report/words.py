@@ -5,8 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from lapsus.fitting.candidates import SCATTER
-from lapsus.fitting.words import MEANING
+from lapsus.fitting.swap_models import SWAP_MODELS
 from lapsus.mechanism.registry import QUESTIONS
 from lapsus.report.check_list import Truth
 from lapsus.report.findings import NetworkFindings
@@ -63,12 +62,6 @@ def _percent(value: float) -> str:
     return f"{100 * value:.1f} %"
 
 
-def _scatter(fit: dict[str, Any]) -> str:
-    """Which scatter was kept; fits of version 0.1 knew one."""
-    emission = fit.get("emission")
-    return SCATTER.get(emission.get("kind", "") if isinstance(emission, dict) else "", SCATTER["von_mises"])
-
-
 # --- Sentences ---
 
 
@@ -96,13 +89,16 @@ def _data(fit: dict[str, Any], facts: Facts) -> str:
         chosen = next(row for row in fit["comparison"] if row["model"] == "none")
         gap = f"{-chosen['elpd_difference']:.1f} ± {chosen['difference_se']:.1f} nats above"
         return text + f" (the best, {best['model']}, is {gap}), so the model without swaps was kept."
-    weights = fit["weights"]
-    total = sum(row["trials"] for row in weights)
-    swaps = sum(row["trials"] * row["non_target"] for row in weights) / total
-    text = f"In {who}, {_percent(swaps)} of responses report a non-target; "
-    table = fit["comparison"]
+    standard = fit["standard_mixture"]
+    total = sum(row["trials"] for row in standard)
+    swaps = sum(row["trials"] * row["swap"] for row in standard) / total
+    text = (
+        f"In {who}, {_percent(swaps)} of responses report a non-target by the three-component mixture (Bays et al."
+        " 2009); "
+    )
+    table, meaning = fit["comparison"], SWAP_MODELS[fit["model"]].describe()
     if not table:
-        return text + f"the behaviour model is {fit['model']} ({MEANING[fit['model']]})."
+        return text + f"the behaviour model is {fit['model']} ({meaning})."
     chosen = next(row for row in table if row["model"] == fit["model"])
     if table[0]["model"] == fit["model"]:
         margin = (
@@ -114,7 +110,7 @@ def _data(fit: dict[str, Any], facts: Facts) -> str:
             f"the simplest within one standard error of the best ({table[0]['model']}, {-chosen['elpd_difference']:.1f}"
             f" ± {chosen['difference_se']:.1f} nats above it)"
         )
-    return text + f"of the models compared, {fit['model']} was kept ({MEANING[fit['model']]}), {margin}."
+    return text + f"of the models compared, {fit['model']} was kept ({meaning}), {margin}."
 
 
 def _swap_function(fit: dict[str, Any]) -> str:
@@ -146,8 +142,8 @@ def _swap_function(fit: dict[str, Any]) -> str:
 
 
 def _shown(row: dict[str, Any], feature: str = "") -> float:
-    """The distance of a row in the user's degrees; fits of version 0.1 kept radians alone."""
-    return row.get(f"{feature}degrees", np.degrees(row[f"{feature}distance"]))
+    """The distance of a row in the user's degrees."""
+    return row[f"{feature}degrees"]
 
 
 def _apart(row: dict[str, Any]) -> str:
@@ -206,8 +202,8 @@ def _architecture(network: NetworkFindings) -> str:
     return units + (f", each with a dendritic tree of {branching} branches" if branching else "")
 
 
-def methods(fit: dict[str, Any], networks: list[NetworkFindings], facts: Facts, version: str) -> str:
-    """A paragraph to paste."""
+def methods(fit: dict[str, Any], networks: list[NetworkFindings], facts: Facts) -> str:
+    """A paragraph to paste: that of the fit, then the networks'."""
     origin = "trained without swaps; ships with lapsus" if facts.shipped else "chosen by the user"
     start = (
         f"started from {facts.start} ({origin}; mean difference of the swap curves {facts.start_distance:.3f}),"
@@ -234,13 +230,7 @@ def methods(fit: dict[str, Any], networks: list[NetworkFindings], facts: Facts, 
         else f" Guesses ({_percent(facts.uniform_fit)}) were left out of the target."
     )
     return (
-        f"Responses were analysed with lapsus {version}. The Bayesian non-parametric swap model (Radmard et al. 2025)"
-        f" was fitted to {fit['trials']:,} trials with a Gaussian-process prior on the swap function,"
-        f" {_scatter(fit)} scatter and uniform guesses; models without swaps, with constant swaps, and with swaps that"
-        " depend on the probe distance, the report distance or both were compared by leave-one-out predictive density"
-        " (Vehtari et al."
-        f" 2017), keeping the simplest within one standard error of the best ({fit['model']}). The posterior mean of"
-        " the swap probability became the target of"
+        f"{fit['methods']} The posterior mean of the swap probability became the target of"
         f" {'a recurrent network' if len(networks) == 1 else str(len(networks)) + ' recurrent networks'}"
         f" ({_architecture(networks[0])}), {start} and trained for {_minutes(networks):.1f} min to answer by"
         f" denoising diffusion through {'its' if len(networks) == 1 else 'their'} own dynamics (Ho et al. 2020). The"

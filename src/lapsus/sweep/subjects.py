@@ -32,7 +32,7 @@ def fitted_targets(
     if wanted is None:
         return None
     path = sweep.folder / wanted.trials
-    trials = read_trials(path if os.path.exists(path) else wanted.trials, wanted.unit, wanted.probe_unit)
+    trials = read_trials(path if os.path.exists(path) else wanted.trials, **wanted.table_options())
     subjects = list(dict.fromkeys(map(str, trials.subject)))
     unknown = [name for name in wanted.only or [] if name not in subjects]
     if unknown:

@@ -63,9 +63,21 @@ class Subjects(_Section):
     trials: str
     only: list[str] | None = None
     model: str = "auto"
+    set_size: int | None = Field(None, ge=1)
+    # How the table is read, as in lapsus.read_trials.
     unit: str | None = None
     probe_unit: str | None = None
-    set_size: int | None = Field(None, ge=1)
+    columns: dict[str, str] = {}
+    where: dict[str, str] | list[str] = {}
+    drop: list[str] = []
+    probe_positions: int | None = None
+    non_targets: str | None = None
+    items_beyond_set_size: str | None = None
+
+    def table_options(self) -> dict[str, Any]:
+        """The keywords of `read_trials`."""
+        names = ("unit", "probe_unit", "columns", "where", "drop", "probe_positions", "non_targets")
+        return {name: getattr(self, name) for name in (*names, "items_beyond_set_size")}
 
 
 class SweepFile(_Section):

@@ -1,44 +1,28 @@
-"""What the columns of a trial table are called, and which unit their angles are in."""
+"""What the columns of a trial table are called, and which rows of it count."""
 
 import math
 import re
 from collections.abc import Hashable, Iterable
 from contextlib import suppress
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from lapsus.errors import LapsusError
+from lapsus.trials.options import TableOptions
+from lapsus.trials.units import UNITS, infer_unit
 
 __all__ = [
-    "UNITS",
-    "Unit",
     "from_errors",
-    "infer_unit",
-    "is_item",
     "item_columns",
+    "name_columns",
     "number_to_angle",
     "numeric",
-    "rename",
-    "select",
+    "plain_name",
+    "role_of",
+    "select_rows",
     "subject_column",
 ]
-
-
-class Unit(NamedTuple):
-    """How angles are written: radians on the full circle for one unit, and the range of values that it allows."""
-
-    factor: float  # radians on the full circle per unit
-    low: float
-    high: float
-
-
-UNITS = {
-    "radians": Unit(1.0, -math.pi, 2 * math.pi),
-    "degrees": Unit(math.pi / 180, -180.0, 360.0),
-    "degrees_180": Unit(math.pi / 90, -90.0, 180.0),
-}
 
 ALIASES = {
     "id": "subject",
@@ -59,100 +43,164 @@ ALIASES = {
     "target_pos": "target_probe",
     "target_position": "target_probe",
 }
-KNOWN = ("subject", "set_size", "response", "target", "target_probe", "cued", "response_x", "response_y")
-NON_TARGET = re.compile(r"^(?:non_?targets?|(?:col_)?nt|distractors?|nt_?features?)_?(\d+)$")
+ROLES = ("subject", "set_size", "response", "error", "target", "target_probe", "cued", "response_x", "response_y")
+_PLACE = "(?:probe|location|loc|pos|position)"
+NON_TARGET = re.compile(r"^(?:non_?targets?|(?:col_)?nt|distractors?|nt_?features?)_?(\d*)$")
 NON_TARGET_PROBE = re.compile(
-    r"^(?:(?:non_?target|nt|distractor)_(?:probe|location|loc|pos|position)_?(\d+)"
-    r"|(?:non_?target|nt|distractor)_?(\d+)_(?:probe|location|loc|pos|position))$"
+    rf"^(?:(?:non_?target|nt|distractor)_{_PLACE}_?(\d*)|(?:non_?target|nt|distractor)_?(\d+)_{_PLACE})$"
 )
-ITEM = re.compile(r"^(report|probe)_(\d+)$")
+NUMBERED_ITEM = re.compile(r"^(report|probe)_(\d+)$")
+# Names that people give to items, recognised or not.
+ITEM_LIKE = re.compile(r"non_?target|distract|lure|foil|(?:^|_)nt(?:_|\d|$)|^(?:item|stim|stimulus)_?\d+$")
+MOST_ITEMS = 99
 
 
-def rename(table: pd.DataFrame, source: str) -> pd.DataFrame:
-    """The table under the names of docs/trials.md; columns that mean nothing here keep their names."""
-    names: dict[object, str] = {}
-    plains = {_plain(name) for name in table.columns}
-    for name in table.columns:
-        plain = _plain(name)
-        if found := NON_TARGET_PROBE.match(plain):
-            plain = f"non_target_probe_{found[1] or found[2]}"
-        elif found := NON_TARGET.match(plain):
-            plain = f"non_target_{found[1]}"
-        elif plain in ("distractors", "nt_features"):
-            plain = "non_target_1"
-        elif plain == "probe" and not _is_probe(table, name):
-            plain = str(name)
-        elif plain in ALIASES and ALIASES[plain] not in plains:  # a table with subject may have its own use for id
-            plain = ALIASES[plain]
-        elif plain not in KNOWN:
-            plain = plain if ITEM.match(plain) else str(name)
-        # pandas reads a second column of the same name as name.1
-        if plain in names.values() or names.get(re.sub(r"\.\d+$", "", str(name))) in KNOWN:
-            raise LapsusError(
-                f"{source}: two columns mean '{names.get(str(name).rsplit('.', 1)[0], plain)}'; keep one of them."
-            )
-        names[name] = plain
-    table = table.rename(columns=names)
-    return _cued_first(table, source) if "cued" in table and "report_1" in table else table
+def plain_name(name: object) -> str:
+    """A column's name in lower case, with underscores for whatever separates its words."""
+    return re.sub(r"[ .-]", "_", str(name)[:200].strip().lower())
 
 
-def subject_column(names: Iterable[Hashable], columns: dict[str, str] | None = None) -> Hashable | None:
-    """Which column of a file holds the subjects: the one that `columns` says (ours: theirs), else as `rename` does."""
-    plains: dict[str, Hashable] = {_plain(name): name for name in names}
-    if columns and "subject" in columns:
-        return columns["subject"] if columns["subject"] in plains.values() else None
-    aliases = (alias for alias, ours in ALIASES.items() if ours == "subject")
-    return next((plains[plain] for plain in ("subject", *aliases) if plain in plains), None)
+def role_of(name: object) -> str | None:
+    """Our name for a column of this name: response, non_target_2, …; None where it means nothing here."""
+    plain = plain_name(name)
+    if found := NON_TARGET_PROBE.match(plain):
+        return f"non_target_probe_{_item_number(found[1] or found[2], plain)}"
+    if found := NON_TARGET.match(plain):
+        return f"non_target_{_item_number(found[1], plain)}"
+    if found := NUMBERED_ITEM.match(plain):
+        _item_number(found[2], plain)
+        return plain
+    return ALIASES.get(plain, plain if plain in ROLES else None)
+
+
+def _item_number(digits: str | None, plain: str) -> int:
+    """Items are numbered from 1 on, so a date at the end of a name is a slip; one without a number is the only one."""
+    if digits and (len(digits) > 4 or int(digits) > MOST_ITEMS):
+        raise LapsusError(f"column {plain[:80]}: items are numbered up to {MOST_ITEMS}.")
+    return int(digits or 1)
+
+
+def _family(role: str) -> str:
+    """Roles that are given together: naming one of the probes by hand means naming all of them."""
+    if "probe" in role:
+        return "probe"
+    if role.startswith("non_target"):
+        return "non_target"
+    return "response" if role in ("error", "response_x", "response_y") else role
+
+
+def subject_column(names: Iterable[Hashable], columns: dict[str, str]) -> Hashable | None:
+    """Which column of a file holds the subjects: the one that `columns` says (ours: theirs), else by its name."""
+    names = list(names)
+    if "subject" in columns:
+        return columns["subject"] if columns["subject"] in names else None
+    found = [name for name in names if role_of(name) == "subject"]
+    return min(found, key=lambda name: plain_name(name) != "subject", default=None)
 
 
 def numeric(column: pd.Series) -> pd.Series:
-    """A column as floats, NaN where a cell is not a number; true and false are none."""
+    """A column as floats, NaN where a cell is not a number; true and false are not numbers."""
     values = column.astype(object) if pd.api.types.is_bool_dtype(column) else column
     if values.dtype == object:
         values = values.mask(values.map(lambda value: isinstance(value, bool | np.bool_)))
     return pd.to_numeric(values, errors="coerce").astype(float)
 
 
-def is_item(name: str) -> bool:
-    """Whether a MATLAB variable of this name holds responses or items: left out, the rest would be wrong."""
-    plain = _plain(name)
-    known = ALIASES.get(plain, plain) in (*KNOWN, "error")
-    return known or any(pattern.match(f"{plain}_1") for pattern in (NON_TARGET, NON_TARGET_PROBE, ITEM))
+def _is_angle(column: pd.Series) -> bool:
+    """Whether a column can hold angles: mostly numbers, and not a mere flag."""
+    numbers = numeric(column)
+    return bool(numbers.notna().mean() > 0.5) and numbers.nunique() > 2
 
 
-def _is_probe(table: pd.DataFrame, name: Hashable) -> bool:
-    """Whether a column that is just called probe holds the cued item's angle: numbers, with the other items' beside."""
-    numbers = numeric(table[name])
-    plains = [_plain(other) for other in table.columns]
-    several = any(NON_TARGET.match(plain) for plain in plains)
-    return bool(numbers.notna().mean() > 0.5) and (
-        not several or any(NON_TARGET_PROBE.match(plain) for plain in plains)
-    )
-
-
-def select(
-    table: pd.DataFrame, columns: dict[str, str] | None, where: dict[str, str] | None, source: str
-) -> pd.DataFrame:
-    """The rows whose columns have the values in `where`, with columns named as `columns` says (ours: theirs)."""
-    there = ", ".join(map(str, table.columns))
-    for name, value in (where or {}).items():
+def select_rows(table: pd.DataFrame, options: TableOptions, source: str) -> pd.DataFrame:
+    """The rows that `where` keeps."""
+    for name, value, equal in options.where:
         if name not in table:
+            there = ", ".join(map(str, table.columns))
             raise LapsusError(f"{source}: there is no column {name} to select by; the table has {there}.")
-        same = table[name].astype(str).str.strip() == str(value).strip()
+        same = table[name].astype(str).str.strip() == value.strip()
         with suppress(ValueError):  # as numbers only where no text is the same: 01 and 1 may be two subjects
             same = same if same.any() else numeric(table[name]) == float(value)
         if not same.any():
             values = ", ".join(map(str, list(dict.fromkeys(table[name].astype(str)))[:10]))
             raise LapsusError(f"{source}: no row has {name} {value}; the column has {values}.")
-        table = table[same].reset_index(drop=True)
-    for ours, theirs in (columns or {}).items():
-        if theirs not in table:
-            raise LapsusError(f"{source}: there is no column {theirs} to be {ours}; the table has {there}.")
-    if columns:
-        # A column that has one of our names and is not the one that was named is somebody else's.
-        aside = {name: f"{name}_in_table" for name in columns if name in table and columns[name] != name}
-        table = table.rename(columns=aside).rename(columns={theirs: ours for ours, theirs in columns.items()})
+        kept = same if equal else ~same
+        if not kept.any():
+            raise LapsusError(f"{source}: every row has {name} {value}, so `where` leaves no trials.")
+        table = table[kept]
     return table
+
+
+def name_columns(
+    table: pd.DataFrame, options: TableOptions, source: str
+) -> tuple[pd.DataFrame, dict[str, str], list[str]]:
+    """The table under the names of docs/trials.md, what it called the columns that were renamed (ours: theirs), and
+    its columns that look like items and were not taken for any.
+
+    Columns that mean nothing here keep their names. Where `columns` names a role, no other column is guessed for it.
+    """
+    given = options.columns
+    for ours, theirs in given.items():
+        if theirs not in table:
+            there = ", ".join(map(str, table.columns))
+            raise LapsusError(f"{source}: there is no column {theirs} to be {ours}; the table has {there}.")
+    settled = {_family(ours) for ours in given}
+    guessed = _guess(table, settled, set(given.values()), source)
+    names = guessed | {theirs: ours for ours, theirs in given.items()}
+    for name in table.columns:
+        if name not in names and name in given:
+            names[name] = f"{name}_in_table"  # has one of our names, and is not the column that was meant
+    unused = [
+        str(name)
+        for name in table.columns
+        if name not in names and ITEM_LIKE.search(plain_name(name)) and role_of(name) != name and _is_angle(table[name])
+    ]
+    named = table.rename(columns=names)
+    if "cued" in named and "report_1" in named:
+        # Numbered items (report_1, … and which is cued) become several columns of ours.
+        return _cued_first(named, source), given, unused
+    called = {ours: str(theirs) for theirs, ours in guessed.items() if ours != theirs}
+    return named, called | given, unused
+
+
+def _guess(table: pd.DataFrame, settled: set[str], taken: set[str], source: str) -> dict[Hashable, str]:
+    """theirs → ours by their names, for roles that are not settled."""
+    by_role: dict[str, list[Hashable]] = {}
+    for name in table.columns:
+        # pandas reads a second column of the same name as name.1
+        first = re.sub(r"\.\d+$", "", str(name))
+        role = role_of(first if first in table.columns else name)
+        if role is not None and name not in taken and _family(role) not in settled:
+            by_role.setdefault(role, []).append(name)
+    numbered = sum(role.startswith("non_target_") and "probe" not in role for role in by_role) > 1
+    guessed: dict[Hashable, str] = {}
+    for role, names in by_role.items():
+        names = [name for name in names if _means(table, name, role, numbered, by_role)]
+        exact = [name for name in names if plain_name(name) == role]
+        twice = any(re.sub(r"\.\d+$", "", str(name)) in exact for name in names if name not in exact)
+        if len(exact) == 1 and not twice and _family(role) not in ("probe", "non_target"):
+            names = exact  # a table with subject may have its own use for id
+        if len(names) > 1:
+            every = ", and so on for every item" if _family(role) in ("probe", "non_target") else ""
+            raise LapsusError(
+                f"{source}: two columns mean '{role}' ({names[0]} and {names[1]}); choose one with `columns`"
+                f" ({role}={names[0]}{every})."
+            )
+        guessed |= dict.fromkeys(names, role)
+    return guessed
+
+
+def _means(table: pd.DataFrame, name: Hashable, role: str, numbered: bool, by_role: dict[str, list[Hashable]]) -> bool:
+    """Whether a column whose name suggests a role has it: some names are used for conditions too."""
+    plain = plain_name(name)
+    if plain == "probe":
+        # The cued item's angle: numbers, with the other items' beside them.
+        several = any(other.startswith("non_target_") for other in by_role)
+        probes = any(other.startswith("non_target_probe_") for other in by_role)
+        return bool(numeric(table[name]).notna().mean() > 0.5) and (not several or probes)
+    if role == "non_target_1" and not plain[-1].isdigit():
+        return not numbered and _is_angle(table[name])
+    return True
 
 
 def from_errors(table: pd.DataFrame, unit: str | None = None) -> pd.DataFrame:
@@ -160,16 +208,16 @@ def from_errors(table: pd.DataFrame, unit: str | None = None) -> pd.DataFrame:
     target too."""
     if "response" in table or "error" not in table or {"response_x", "response_y"} <= set(table):
         return table
-    if "target" in table:
-        names = [n for n in table if n in ("error", "target") or re.fullmatch(r"non_target_\d+", str(n))]
-        numbers = table[names].apply(numeric)
-        unit = unit if unit in UNITS else infer_unit(numbers)[0]
-        circle, response = 2 * math.pi / UNITS[unit].factor, numbers["error"] + numbers["target"]
-        # An error across the end of the scale comes back at its other end; one of more than a turn is a slip.
-        over = (response > UNITS[unit].high) & (numbers["error"] <= circle)
-        under = (response < UNITS[unit].low) & (numbers["error"] >= -circle)
-        return table.assign(response=response - circle * over + circle * under)
-    return table.drop(columns="error").assign(response=table["error"], target=0.0)
+    if "target" not in table:
+        return table.drop(columns="error").assign(response=table["error"], target=0.0)
+    names = [n for n in table if n in ("error", "target") or re.fullmatch(r"non_target_\d+", str(n))]
+    numbers = table[names].apply(numeric)
+    scale = UNITS[unit or infer_unit(numbers)[0]]
+    circle, response = 2 * math.pi / scale.factor, numbers["error"] + numbers["target"]
+    # An error across the end of the scale comes back at its other end; one of more than a turn is a slip.
+    over = (response > scale.high) & (numbers["error"] <= circle)
+    under = (response < scale.low) & (numbers["error"] >= -circle)
+    return table.assign(response=response - circle * over + circle * under)
 
 
 def number_to_angle(table: pd.DataFrame, positions: int, source: str) -> pd.DataFrame:
@@ -183,38 +231,38 @@ def number_to_angle(table: pd.DataFrame, positions: int, source: str) -> pd.Data
     values = numbers.to_numpy(float)
     values = values[np.isfinite(values)]
     first = 0 if len(values) and values.min() < 1 else 1
-    if len(values) and ((values % 1 != 0).any() or values.min() < 0 or values.max() > positions - 1 + first):
+    last = positions - 1 + first
+    if len(values) and ((values % 1 != 0).any() or values.min() < 0 or values.max() > last):
         raise LapsusError(
-            f"{source}: with `probe_positions={positions}` probes are whole numbers from {first} to"
-            f" {positions - 1 + first}; the table has {values.min():g} to {values.max():g}."
+            f"{source}: with `probe_positions={positions}` probes are whole numbers from {first} to {last}; the table"
+            f" has {values.min():g} to {values.max():g}."
         )
     return table.assign(**{name: (numbers[name] - first) * 360 / positions for name in names})
 
 
-def _plain(name: object) -> str:
-    return str(name).strip().lower().replace(" ", "_").replace("-", "_").replace(".", "_")
+def _number(name: str) -> int:
+    return int(name.rsplit("_", 1)[1])
 
 
 def _cued_first(table: pd.DataFrame, source: str) -> pd.DataFrame:
     """Item columns report_1 …, probe_1 … with the number of the cued item (from 1) → the cued item first."""
+    items = {
+        feature: sorted((n for n in table if re.fullmatch(rf"{feature}_\d+", n)), key=_number)
+        for feature in ("report", "probe")
+    }
+    count = len(items["report"])
     cued = numeric(table["cued"])
-    reports = sorted((n for n in table if ITEM.match(n) and n.startswith("report")), key=_number)
-    if cued.isna().any() or not cued.between(1, len(reports)).all() or (cued % 1 != 0).any():
-        raise LapsusError(f"{source}: column cued must hold the number of the cued item, 1 to {len(reports)}.")
-    cued = cued.to_numpy(int) - 1
-    order = np.argsort(np.arange(len(reports))[None] != cued[:, None], axis=1, kind="stable")
-    parts: dict[str, np.ndarray] = {}
-    for kind, first, others in (("report", "target", "non_target_"), ("probe", "target_probe", "non_target_probe_")):
-        columns = sorted((n for n in table if ITEM.match(n) and n.startswith(kind)), key=_number)
-        if columns:
-            values = np.take_along_axis(table[columns].to_numpy(), order, axis=1)
-            parts |= {first if i == 0 else f"{others}{i}": values[:, i] for i in range(len(columns))}
-    rest = table[[n for n in table if not ITEM.match(n) and n not in parts]]
-    return pd.concat([rest, pd.DataFrame(parts, index=table.index)], axis=1)
-
-
-def _number(name: str) -> int:
-    return int(name.rsplit("_", 1)[1])
+    if cued.isna().any() or not cued.between(1, count).all() or (cued % 1 != 0).any():
+        raise LapsusError(f"{source}: column cued must hold the number of the cued item, 1 to {count}.")
+    order = np.argsort(np.arange(1, count + 1) != cued.to_numpy()[:, None], axis=1, kind="stable")
+    sorted_items: dict[str, np.ndarray] = {}
+    for feature, suffix in (("report", ""), ("probe", "_probe")):
+        if items[feature]:
+            values = np.take_along_axis(table[items[feature]].to_numpy(), order, axis=1)
+            names = [f"target{suffix}", *(f"non_target{suffix}_{i}" for i in range(1, len(items[feature])))]
+            sorted_items |= dict(zip(names, values.T, strict=True))
+    rest = [n for n in table if n not in items["report"] + items["probe"] and n not in sorted_items]
+    return pd.concat([table[rest], pd.DataFrame(sorted_items, index=table.index)], axis=1)
 
 
 def item_columns(table: pd.DataFrame, source: str, called: dict[str, str]) -> tuple[list[str], list[str]]:
@@ -225,18 +273,17 @@ def item_columns(table: pd.DataFrame, source: str, called: dict[str, str]) -> tu
         missing.remove("response")
     others = sorted((n for n in table if re.fullmatch(r"non_target_\d+", n)), key=_number)
     probes = sorted((n for n in table if re.fullmatch(r"non_target_probe_\d+", n)), key=_number)
-    # Item columns are numbered without gaps, and have a probe each or none has.
+    # Item columns are numbered without gaps, and either all items have a probe or none has.
     if others:
         wanted = range(min(_number(others[0]), 1), _number(others[-1]))
         missing += [f"non_target_{i}" for i in wanted if f"non_target_{i}" not in others]
     if probes and "target_probe" not in table:
         missing.append("target_probe")
+    partners = [n.replace("non_target_", "non_target_probe_") for n in others]
     if probes or "target_probe" in table:
-        partners = [n.replace("non_target_", "non_target_probe_") for n in others]
         missing += [n for n in partners if n not in probes]
-        missing += [
-            n.replace("_probe", "") for n in probes if n not in partners and n.replace("_probe", "") not in missing
-        ]
+        items = [n.replace("_probe", "") for n in probes if n not in partners]
+        missing += [n for n in items if n not in missing]
     if missing:
         there = (f"{called[name]} (read as {name})" if name in called else str(name) for name in table.columns)
         raise LapsusError(
@@ -245,31 +292,4 @@ def item_columns(table: pd.DataFrame, source: str, called: dict[str, str]) -> tu
             f" non_target_probe_1, … for all of them. This one has {', '.join(there)}; if one of these is"
             f" {missing[0]}, say so with `columns` ({missing[0]}=ITS_NAME)."
         )
-    if "target_probe" not in table:
-        return ["target", *others], []
-    return ["target", *others], ["target_probe", *partners]
-
-
-def fits_half_circle(values: np.ndarray) -> tuple[float, float] | None:
-    """The range of orientations in degrees, 0 … 180 or −90 … 90, that holds all values; None where neither does."""
-    for low, high in ((0.0, 180.0), (-90.0, 90.0)):
-        if len(values) and low - 1e-9 <= values.min() and values.max() <= high + 1e-9:
-            return low, high
-    return None
-
-
-def infer_unit(numbers: pd.DataFrame) -> tuple[str, tuple | None]:
-    """The unit that the values can only be in, and a problem where two are possible."""
-    values = numbers.to_numpy(float)
-    values = values[np.isfinite(values)]
-    # Cells out of every range must not decide: most of the values do.
-    extent = np.quantile(np.abs(values), 0.99) if len(values) > 100 else np.abs(values).max(initial=0.0)
-    if extent <= 2 * math.pi + 1e-9:
-        return "radians", None
-    if extent > 180 + 1e-9 or (values < -90 - 1e-9).mean() > 0.01:
-        return "degrees", None
-    text = (
-        f"the values lie between {values.min():.4g} and {values.max():.4g}, so they may be degrees or degrees_180: "
-        'give `unit="degrees_180"` if 0 and 180 are the same (orientations), else `unit="degrees"`'
-    )
-    return "degrees", (None, None, text)
+    return ["target", *others], ["target_probe", *partners] if "target_probe" in table else []

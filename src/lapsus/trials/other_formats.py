@@ -1,10 +1,9 @@
-"""Layouts of other programs and studies: MemToolbox, van den Berg's orientation files, BIDS, R."""
+"""Layouts of other programs and studies: MemToolbox, van den Berg et al. (2012), R."""
 
 import bz2
 import gzip
 import io
 import lzma
-import re
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -14,9 +13,9 @@ import numpy as np
 import pandas as pd
 
 from lapsus.errors import LapsusError
-from lapsus.files import read_bytes, read_json
+from lapsus.files import read_bytes
 
-__all__ = ["bids_facts", "bids_files", "r_table", "unpack_structs", "van_den_berg_orientation"]
+__all__ = ["r_table", "unpack_structs", "van_den_berg_colour", "van_den_berg_orientation"]
 
 
 def unpack_structs(variables: dict) -> dict:
@@ -76,49 +75,42 @@ def van_den_berg_orientation(variables: dict, path: Path) -> pd.DataFrame:
     return pd.concat(tables, ignore_index=True)
 
 
-def bids_files(folder: Path) -> list[Path]:
-    """The behavioural tables of a BIDS data set."""
-    return sorted(folder.rglob("*_beh.tsv"))
-
-
-def bids_facts(path: Path) -> dict[str, str]:
-    """What a BIDS file's name and its JSON say: subject, session, unit and feature_name, where they do.
-
-    The JSON beside the file counts, or one higher up whose name is contained in the file's (BIDS' inheritance)."""
-    facts = {key: found[1] for key, found in _entities(path).items() if found}
-    words = set(path.stem.split("_"))
-    for place in (path.parent, *path.parent.parents[:3]):
-        for side in sorted(place.glob("*_beh.json"), key=lambda p: -len(p.stem)):
-            if set(side.stem.split("_")) <= words:
-                return facts | _described(side)
-    return facts
-
-
-def _entities(path: Path) -> dict[str, re.Match[str] | None]:
-    return {
-        "subject": re.search(r"(?:^|_)sub-([A-Za-z0-9]+)", path.stem),
-        "session": re.search(r"(?:^|_)ses-([A-Za-z0-9]+)", path.stem),
-    }
-
-
-def _described(side: Path) -> dict[str, str]:
-    try:
-        columns = read_json(side, Any, most=1 << 22)
-    except LapsusError as error:
-        raise LapsusError(f"{side}: is not a JSON file that can be read.") from error
-    found: dict[str, str] = {}
-    for name in ("target", "response"):
-        about = columns.get(name) if isinstance(columns, dict) else None
-        if not isinstance(about, dict):
-            continue
-        unit = str(about.get("Units", "")).lower()
-        if "unit" not in found and unit.startswith(("deg", "°")):
-            found["unit"] = "degrees_180" if "180" in unit or "orient" in unit else "degrees"
-        if "unit" not in found and unit.startswith("rad"):
-            found["unit"] = "radians"
-        if "feature_name" not in found and about.get("LongName"):
-            found["feature_name"] = str(about["LongName"])
-    return found
+def van_den_berg_colour(variables: dict[str, Any], path: Path) -> pd.DataFrame:
+    """recording1, …: c_array [8 positions, trials] (0 empty, else colour 1–180), test (probed position), sub_picked."""
+    recordings = sorted(name for name in variables if name.startswith("recording"))
+    if not recordings:
+        raise LapsusError(f"{path}: holds no recording1, …, which the files of van den Berg et al. (2012) do.")
+    subject = path.stem.rstrip("abcdefghij").rstrip("0123456789") or path.stem
+    tables = []
+    for number, name in enumerate(recordings, 1):
+        fields = variables[name].dtype.names or ()
+        lacking = [field for field in ("set_size", "c_array", "test", "sub_picked", "RT") if field not in fields]
+        if lacking:
+            raise LapsusError(
+                f"{path}: {name} has no {', '.join(lacking)}, as the files of van den Berg et al. (2012) do."
+            )
+        recording = {field: np.atleast_1d(variables[name][field].item()) for field in fields}
+        colours, test = recording["c_array"].astype(float), recording["test"].astype(int) - 1
+        positions, trials = colours.shape
+        shown = colours > 0
+        cued = np.arange(positions)[:, None] == test[None]
+        order = np.argsort(np.where(cued, 0, np.where(shown, 1, 2)), axis=0, kind="stable")
+        colours = np.where(colours > 0, 2 * colours, np.nan)
+        angles = np.where(shown, np.arange(positions)[:, None] * 360 / positions, np.nan)
+        table: dict[str, Any] = {
+            "subject": subject,
+            "set_size": recording["set_size"],
+            "response": 2.0 * recording["sub_picked"],
+        }
+        for values, first, others in (
+            (colours, "target", "non_target_"),
+            (angles, "target_probe", "non_target_probe_"),
+        ):
+            values = np.take_along_axis(values, order, axis=0)
+            table |= {first if i == 0 else f"{others}{i}": values[i] for i in range(positions)}
+        table |= {"session": path.stem, "recording": number, "rt": recording["RT"]}
+        tables.append(pd.DataFrame(table, index=range(trials)))
+    return pd.concat(tables, ignore_index=True)
 
 
 # How R packs what it saves; and how many numbers the sequences in a file may have that it describes by their ends.

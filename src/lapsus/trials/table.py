@@ -1,23 +1,26 @@
-"""Trials: one row a trial, the cued item first, angles in radians in [-pi, pi)."""
+"""Trials: one row per trial, the cued item first, angles in radians in [-pi, pi)."""
 
 import copy
 import html
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
 from lapsus.circular import difference, wrap
-from lapsus.errors import LapsusError
+from lapsus.errors import LapsusError, LapsusWarning
 from lapsus.files import write_text
-from lapsus.trials.checks import Problem, find_problems, raise_problems, warn_of_half_circle
-from lapsus.trials.columns import UNITS, from_errors, infer_unit, item_columns, number_to_angle, numeric, rename, select
+from lapsus.trials.checks import Angles, Problem, equal_items, find_problems, raise_problems
+from lapsus.trials.columns import from_errors, item_columns, name_columns, number_to_angle, numeric, select_rows
+from lapsus.trials.options import DROP, TableOptions
+from lapsus.trials.suspicions import half_circle, relative_non_targets, repeated_rows, suspicions
+from lapsus.trials.units import UNITS, infer_unit
 
 __all__ = ["Trials"]
-
-DEGREES = {"degrees": 180 / np.pi, "radians": 180 / np.pi, "degrees_180": 90 / np.pi}  # that are shown, in a radian
 
 
 class Trials:
@@ -33,6 +36,8 @@ class Trials:
     columns           names of the columns that the table had
     called            what it called those that were renamed: {"response": "resp_ori"}
     unit, probe_unit  what the table's angles were in
+    dropped           rows that were left out, by reason: {"missing": 3}
+    notes             sentences about what was left out, or is probably not what it seems
     feature_name, probe_name  what to call the features in texts and plots
 
     >>> trials = lapsus.Trials(response=[0.1, 2.0], report=[[0.0, 2.0], [0.0, 2.0]])
@@ -79,8 +84,7 @@ class Trials:
         table = pd.DataFrame(columns)
         if conditions is not None:
             table = pd.concat([table, pd.DataFrame(conditions).reset_index(drop=True)], axis=1)
-        self.called: dict[str, str] = {}
-        self._set(table, "radians", "radians", source)
+        self._clean(table, {}, TableOptions("radians", "radians"), source)
 
     @classmethod
     def from_table(
@@ -89,62 +93,107 @@ class Trials:
         unit: str | None = None,
         probe_unit: str | None = None,
         source: str = "table",
-        *,
-        columns: dict[str, str] | None = None,
-        where: dict[str, str] | None = None,
-        probe_positions: int | None = None,
+        **options: Any,
     ) -> "Trials":
         """From a pandas table with the columns of docs/trials.md (mixtur's, MemToolbox's and bmm's names are
-        understood too); columns, where and probe_positions as in read_trials."""
-        trials = cls.__new__(cls)
-        table = select(table.reset_index(drop=True), columns, where, source)
-        theirs = dict(columns or {})
-        named = rename(table, source)
-        # Numbered items (report_1, … and which is cued) become several columns of ours.
-        pairs = () if "report_1" in map(str.lower, map(str, table)) else zip(named, table)
-        trials.called = theirs | {ours: str(name) for ours, name in pairs if ours != name}
-        table = from_errors(named, unit)
-        if probe_positions is not None:
-            table, probe_unit = number_to_angle(table, probe_positions, source), "degrees"
-        trials._set(table, unit, probe_unit, source, hint=True)
-        return trials
+        understood too); options as in `read_trials`."""
+        return cls._from_options(table, TableOptions(unit, probe_unit, **options), source)
 
-    def _set(
-        self, table: pd.DataFrame, unit: str | None, probe_unit: str | None, source: str, hint: bool = False
-    ) -> None:
-        for name in (unit, probe_unit):
-            if name is not None and name not in UNITS:
-                raise LapsusError(f"{source}: unit '{name}' is not known; use one of {', '.join(UNITS)}.")
-        reports, probes = item_columns(table, source, self.called)
-        names = [n for n in ["response", *reports, *probes, "set_size", "response_x", "response_y"] if n in table]
-        numbers, problems = _numbers(table, names)
-        features = [name for name in ["response", *reports] if name in numbers]
+    @classmethod
+    def _from_options(cls, table: pd.DataFrame, options: TableOptions, source: str) -> "Trials":
+        trials = cls.__new__(cls)
+        table = select_rows(table, options, source).reset_index(drop=True)
+        named, called, unused = name_columns(table, options, source)
+        read = from_errors(named, options.unit)
+        if options.probe_positions is not None:
+            read = number_to_angle(read, options.probe_positions, source)
+        notes = _unused_items(unused, read, source)
+        numbers, reported = trials._clean(read, called, options, source)
+        kept = named.loc[numbers.index]
+        trials.notes += notes + trials._equal_items_note() + suspicions(kept, numbers, reported, called)
+        if hint := half_circle(numbers, reported):
+            warnings.warn(hint, LapsusWarning, stacklevel=4)
+        errors_alone = "error" in named and "target" not in named  # whose non-targets are relative to it by definition
+        if not errors_alone:
+            trials._place_non_targets(options)
+        return trials.name_features(options.feature_name, options.probe_name)
+
+    def _clean(
+        self, table: pd.DataFrame, called: dict[str, str], options: TableOptions, source: str
+    ) -> tuple[pd.DataFrame, Angles]:
+        """Check the table and keep its rows that are not to be dropped, in radians; return their numbers."""
+        reports, probes = item_columns(table, source, called)
+        columns = ["response", *reports, *probes, "set_size", "response_x", "response_y"]
+        numbers, problems = _numbers(table, [name for name in columns if name in table])
+        if options.items_beyond_set_size == "drop" and "set_size" in numbers:
+            for names in filter(None, (reports, probes)):
+                beyond = np.arange(len(names)) >= numbers[["set_size"]].to_numpy()
+                numbers[names] = numbers[names].mask(beyond)
+        features = [name for name in ("response", *reports) if name in numbers]
+        unit = options.unit
         if unit is None:
             unit, ambiguous = infer_unit(numbers[features])
-            problems += [ambiguous] if ambiguous else []
-        if probe_unit is None:
-            probe_unit = unit
-        problems += find_problems(table, numbers, reports, probes, unit, probe_unit)
-        raise_problems(problems, source)
-        if hint:
-            warn_of_half_circle(numbers, features, unit)
+            problems += [Problem(None, None, ambiguous)] if ambiguous else []
+        probe_unit = "degrees" if options.probe_positions is not None else options.probe_unit or unit
+        reported = Angles(features, unit, "the values", "unit")
+        probed = Angles(probes, probe_unit, "the probes", "probe_unit")
+        problems += find_problems(table, numbers, reported, probed)
+        report = numbers[reports].to_numpy() * UNITS[unit].factor
+        probe = numbers[probes].to_numpy() * UNITS[probe_unit].factor
+        reasons = _droppable(problems, table, report, probe, options)
+        dropped = np.zeros(len(table), bool)
+        self.dropped: dict[str, int] = {}
+        for reason, rows in reasons.items():
+            self.dropped[reason] = int((rows & ~dropped).sum())
+            dropped |= rows
+        raise_problems([p for p in problems if p.row is None or not dropped[p.row]], source)
+        if len(table) and dropped.all():
+            raise LapsusError(f"{source}: `drop` leaves no trials; {_dropped_note(self.dropped)}")
+        self.called, self.unit, self.probe_unit, self.source = called, unit, probe_unit, source
+        numbers = numbers[~dropped]
+        self._keep(table[~dropped], numbers, report[~dropped], probe[~dropped] if probes else None)
+        self.notes = [_dropped_note(self.dropped)] if any(self.dropped.values()) else []
+        return numbers, reported
 
-        report = wrap(numbers[reports].to_numpy() * UNITS[unit].factor)
-        self.unit, self.probe_unit, self.source = unit, probe_unit, source
-        self.report = report
-        self.probe = wrap(numbers[probes].to_numpy() * UNITS[probe_unit].factor) if probes else None
+    def _keep(self, table: pd.DataFrame, numbers: pd.DataFrame, report: np.ndarray, probe: np.ndarray | None) -> None:
+        self.report = wrap(report)
+        self.probe = None if probe is None else wrap(probe)
         self.set_size = np.isfinite(report).sum(1)
         self.point = numbers[["response_x", "response_y"]].to_numpy() if "response_x" in numbers else None
         if "response" in numbers:
-            self.response = wrap(numbers["response"].to_numpy() * UNITS[unit].factor)
+            self.response = wrap(numbers["response"].to_numpy() * UNITS[self.unit].factor)
         else:
             self.response = wrap(np.arctan2(numbers["response_y"].to_numpy(), numbers["response_x"].to_numpy()))
-        self.subject = (
-            table["subject"].astype(str).to_numpy(object) if "subject" in table else np.full(len(table), "all", object)
-        )
+        everyone = np.full(len(table), "all", object)
+        self.subject = table["subject"].astype(str).to_numpy(object) if "subject" in table else everyone
         self.columns = [str(name) for name in table]
-        used = {"subject", "set_size", *names}
+        used = {"subject", *numbers}
         self.conditions = table[[name for name in table if name not in used]].reset_index(drop=True)
+
+    def _equal_items_note(self) -> list[str]:
+        notes = []
+        for values, feature in ((self.report, "reported feature"), (self.probe, "probe feature")):
+            count = 0 if values is None else int(equal_items(values).sum())
+            if count:
+                notes.append(
+                    f"{count:,} of {len(self):,} trials have two items with the same {feature}. They are kept: such"
+                    ' items share the responsibility for a response (`drop="equal"` leaves these trials out).'
+                )
+        return notes
+
+    def _place_non_targets(self, options: TableOptions) -> None:
+        """Non-targets that are differences from the response or the target as features; refuse them unasked."""
+        if options.non_targets is None and (look := relative_non_targets(self.response, self.report)):
+            raise LapsusError(
+                f"{self.source}: the values of the non-targets are centred on 0 or leave it out, and are independent of"
+                f' the target: they look like differences. Give `non_targets="{look}"`'
+                ' (or "relative_to_response", "relative_to_target") to convert them, or `non_targets="absolute"` if'
+                " they are features like the target's."
+            )
+        if options.non_targets in ("relative_to_response", "relative_to_target"):
+            anchor = self.response if options.non_targets == "relative_to_response" else self.report[:, 0]
+            self.report[:, 1:] = wrap(self.report[:, 1:] + anchor[:, None])
+            self.notes.append(f"Non-targets were given {options.non_targets.replace('_', ' ')} and were converted.")
 
     def __len__(self) -> int:
         return len(self.response)
@@ -168,10 +217,7 @@ class Trials:
     def __getitem__(self, rows: np.ndarray | slice | Sequence[int]) -> "Trials":
         """The trials at a mask, slice or list of rows."""
         rows = np.arange(len(self))[rows]
-        chosen = Trials.__new__(Trials)
-        chosen.unit, chosen.probe_unit = self.unit, self.probe_unit
-        chosen.source, chosen.columns, chosen.called = self.source, self.columns, self.called
-        chosen.feature_name, chosen.probe_name = self.feature_name, self.probe_name
+        chosen = copy.copy(self)
         chosen.set_size, chosen.subject = self.set_size[rows], self.subject[rows]
         width = max(int(chosen.set_size.max()), 1) if len(rows) else 1
         chosen.report = self.report[rows, :width]
@@ -196,22 +242,22 @@ class Trials:
     @property
     def degrees(self) -> float:
         """Degrees of the reported feature in a radian: 180/π, or 90/π for orientations, whose circle is 180°."""
-        return DEGREES[self.unit]
+        return UNITS[self.unit].degrees
 
     @property
     def probe_degrees(self) -> float:
         """Degrees of the probe feature in a radian."""
-        return DEGREES[self.probe_unit]
+        return UNITS[self.probe_unit].degrees
 
     @property
     def unit_name(self) -> str:
         """The unit in which angles of the reported feature are printed."""
-        return "degrees of orientation" if self.unit == "degrees_180" else "degrees"
+        return UNITS[self.unit].name
 
     @property
     def probe_unit_name(self) -> str:
         """The unit in which angles of the probe feature are printed."""
-        return "degrees of orientation" if self.probe_unit == "degrees_180" else "degrees"
+        return UNITS[self.probe_unit].name
 
     @property
     def error(self) -> np.ndarray:
@@ -239,7 +285,7 @@ class Trials:
         return self._table()
 
     def _table(self, unit: float = 1.0, probe_unit: float = 1.0) -> pd.DataFrame:
-        """The same with so many units in a radian."""
+        """The same in units of which a radian has `unit` (of the probe feature: `probe_unit`)."""
         columns = {"subject": self.subject, "set_size": self.set_size, "response": self.response * unit}
         columns |= _item_table(self.report * unit, "target", "non_target_{}")
         if self.probe is not None:
@@ -253,6 +299,43 @@ class Trials:
         write_text(path, self.table.to_csv(index=False))
 
 
+def _droppable(
+    problems: list[Problem], table: pd.DataFrame, report: np.ndarray, probe: np.ndarray, options: TableOptions
+) -> dict[str, np.ndarray]:
+    """For every reason that `drop` names the rows that it leaves out [T]."""
+    found = {}
+    for reason in options.drop:
+        rows = np.zeros(len(table), bool)
+        rows[[int(p.row) for p in problems if p.reason == reason and p.row is not None]] = True
+        if reason == "equal":
+            rows = equal_items(report) | equal_items(probe)
+        elif reason == "repeated":
+            rows = repeated_rows(table)
+        found[reason] = rows
+    return found
+
+
+def _dropped_note(dropped: dict[str, int]) -> str:
+    total = sum(dropped.values())
+    reasons = "; ".join(f"{count:,} because {DROP[reason]}" for reason, count in dropped.items())
+    return f"{total:,} trial{'s were' if total != 1 else ' was'} left out: {reasons}."
+
+
+def _unused_items(unused: list[str], table: pd.DataFrame, source: str) -> list[str]:
+    """Say which columns look like items and were not used; refuse a table that would then have one item a trial."""
+    if not unused:
+        return []
+    listed = ", ".join(unused)
+    column = "column" if len(unused) == 1 else "columns"
+    if any(str(name).startswith("non_target_") for name in table):
+        return [f"The {column} {listed} look like items and are not used."]
+    raise LapsusError(
+        f"{source}: no column was recognised as a non-target, but the {column} {listed} look like items: say which is"
+        f" which with `columns` (non_target_1={unused[0]}), or give another name to what is not an item"
+        f" (condition={unused[0]})."
+    )
+
+
 def _item_table(values: np.ndarray, first: str, others: str) -> dict[str, np.ndarray]:
     return {first if i == 0 else others.format(i): values[:, i] for i in range(values.shape[1])}
 
@@ -264,11 +347,11 @@ def _numbers(table: pd.DataFrame, names: list[str]) -> tuple[pd.DataFrame, list[
     for name in names:
         column = numeric(table[name])
         given = table[name].notna() & (table[name].astype(str).str.strip() != "")
-        problems += [(row, name, "the value is infinite") for row in np.flatnonzero(np.isinf(column))]
+        problems += [Problem(row, name, "the value is infinite", "missing") for row in np.flatnonzero(np.isinf(column))]
         for row in np.flatnonzero(given & column.isna()):
             text = str(table[name].iloc[row])
             if text.strip().lower() not in ("na", "nan", "null", "none"):
-                problems.append((row, name, f"'{text}' is not a number"))
+                problems.append(Problem(row, name, f"'{text}' is not a number", "missing"))
                 column.iloc[row] = np.inf
         numbers[name] = column
     return pd.DataFrame(numbers, index=table.index), problems

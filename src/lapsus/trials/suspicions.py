@@ -1,0 +1,165 @@
+"""Tables that can be read and are probably not what they seem: each suspicion is a sentence with its remedy."""
+
+import numpy as np
+import pandas as pd
+
+from lapsus.circular import difference
+from lapsus.trials.checks import Angles
+from lapsus.trials.units import UNITS, fits_half_circle
+
+__all__ = ["half_circle", "relative_non_targets", "repeated_rows", "suspicions"]
+
+LEAST = 30  # trials below which a distribution says nothing
+HARMONICS = np.arange(1, 4)
+
+
+def suspicions(table: pd.DataFrame, numbers: pd.DataFrame, reported: Angles, called: dict[str, str]) -> list[str]:
+    """Sentences about values that were read as they are, and probably mean something else.
+
+    numbers: columns as in the table, in its unit; called: what the table calls those that were renamed.
+    """
+    if len(numbers) < LEAST:
+        return []
+    found = [_turns(numbers, reported), _absolute_errors(table)]
+    if "response" in numbers:
+        response = numbers["response"].to_numpy()
+        name = called.get("response", "response")
+        found += [_code_for_missing(numbers, name), _constant(response, name), _errors(numbers, reported.unit, name)]
+    repeated = int(repeated_rows(table).sum())
+    if repeated > 0.05 * len(table):
+        found.append(
+            f'{repeated:,} of {len(table):,} rows repeat an earlier row in every column; `drop="repeated"` leaves them'
+            " out."
+        )
+    return [sentence for sentence in found if sentence] + _few_trials(table)
+
+
+def repeated_rows(table: pd.DataFrame) -> np.ndarray:
+    """Which rows equal an earlier one in every column [T]."""
+    return table.duplicated().to_numpy()
+
+
+def _turns(numbers: pd.DataFrame, reported: Angles) -> str | None:
+    values = reported.finite(numbers)
+    if reported.unit != "radians" or values.min() < 0 or not 0.9 < values.max() <= 1:
+        return None
+    return (
+        "All angles lie between 0 and 1, which looks like turns of a circle, and they are read as radians: multiply"
+        ' them by 360, and give `unit="degrees"`.'
+    )
+
+
+def _absolute_errors(table: pd.DataFrame) -> str | None:
+    """Errors of one sign have lost their side; those modulo a circle reach beyond half of it."""
+    if "error" not in table or "response" in table:
+        return None
+    errors = pd.to_numeric(table["error"], errors="coerce").dropna()
+    if not len(errors) or errors.min() < 0:
+        return None
+    largest = errors.max()
+    # Errors gather at 0; modulo a circle they gather at its end too.
+    if largest == 0 or (errors > 0.75 * largest).mean() > 0.5 * (errors < 0.25 * largest).mean():
+        return None
+    return (
+        "No error is negative: these look like absolute errors, which do not say on which side of the target a response"
+        " was, so swaps cannot be told from guesses. Use signed errors, or the responses themselves."
+    )
+
+
+def _code_for_missing(numbers: pd.DataFrame, name: str) -> str | None:
+    """One exact value among responses that is far more frequent than any other, and than it is among targets."""
+    values, counts = np.unique(numbers["response"].dropna(), return_counts=True)
+    if len(values) < 3:
+        return None
+    order = np.argsort(counts)
+    most, next_most, value = counts[order[-1]], counts[order[-2]], values[order[-1]]
+    among_targets = (numbers["target"] == value).sum()
+    if most < 10 or most < 0.02 * len(numbers) or most < 5 * next_most or most < 2 * among_targets:
+        return None
+    return (
+        f"{most:,} of {len(numbers):,} responses are exactly {value:g}, which looks like a code for a missing response:"
+        f' `where="{name}!={value:g}"` leaves these trials out.'
+    )
+
+
+def _constant(response: np.ndarray, name: str) -> str | None:
+    values = response[np.isfinite(response)]
+    if len(np.unique(values)) > 1:
+        return None
+    return f"Every response is {values[0]:g}: is {name} the column of responses?"
+
+
+def _errors(numbers: pd.DataFrame, unit: str, name: str) -> str | None:
+    """Responses that gather at 0 whatever the target is."""
+    response, target = (numbers[column].to_numpy() * UNITS[unit].factor for column in ("response", "target"))
+    if np.ptp(numbers["response"].dropna()) == 0 or np.ptp(numbers["target"].dropna()) == 0:
+        return None
+    at_zero, at_target = np.nanmean(np.cos(response)), np.nanmean(np.cos(response - target))
+    targets = np.abs(np.nanmean(np.exp(1j * target)))
+    if at_zero < 0.3 or at_zero < 2 * max(at_target, targets):
+        return None
+    return (
+        "The responses gather at 0 whatever the target is, which looks like errors, not responses: name their column"
+        f" error (`columns` error={name})."
+    )
+
+
+def _few_trials(table: pd.DataFrame) -> list[str]:
+    if "subject" not in table:
+        return []
+    counts = table["subject"].value_counts()
+    few = [f"{subject} ({count})" for subject, count in counts.items() if count < 10]
+    if not few or len(few) == len(counts):
+        return []
+    listed = ", ".join(few[:10]) + (f" and {len(few) - 10} more" if len(few) > 10 else "")
+    return [f"Subjects with fewer than 10 trials: {listed}. Their estimates say little."]
+
+
+def half_circle(numbers: pd.DataFrame, reported: Angles) -> str | None:
+    """A sentence where the values fill half of the circle that the unit has, and nothing else: orientations."""
+    unit, values = reported.unit, reported.finite(numbers)
+    in_degrees = np.degrees(values * UNITS[unit].factor)
+    half = fits_half_circle(in_degrees)
+    if unit == "degrees_180" or len(values) < 50 or half is None:
+        return None
+    # Half-filled by chance or by design is not half-filled to the brim.
+    if in_degrees.min() > half[0] + 10 or in_degrees.max() < half[1] - 10:
+        return None
+    advice = ("give " if unit == "degrees" else "give them in degrees with ") + '`unit="degrees_180"`'
+    return (
+        f"All items and responses lie between {values.min():.4g} and {values.max():.4g}, which is half of the circle in"
+        f" {unit}. If its two ends are the same (orientations), {advice}."
+    )
+
+
+def _moments(angles: np.ndarray) -> np.ndarray:
+    """Size of the mean cosines of angles and of their multiples [harmonics]."""
+    return np.abs(np.cos(HARMONICS[:, None] * angles[None]).mean(1))
+
+
+def relative_non_targets(response: np.ndarray, report: np.ndarray) -> str | None:
+    """Where the non-targets' values look like differences from the response or the target, which of the two.
+
+    Features of items are anywhere on the circle, and what is known about non-targets shows in their distance from the
+    target (items are kept apart) and from the response (swaps). Differences are the other way round: their own
+    distribution is centred on 0 (swaps) or leaves it out (items kept apart), and added to the target's feature they
+    are anywhere. Compared are mean cosines, of the first three harmonics.
+    """
+    shown = np.isfinite(report[:, 1:])
+    if shown.sum() < LEAST:
+        return None
+    trial = np.nonzero(shown)[0]
+    values, target = report[:, 1:][shown], report[:, 0]
+    error = difference(response, target)
+    as_features = np.maximum(*(_moments(values - anchor[trial]) for anchor in (target, response)))
+    of_targets = np.abs(np.exp(1j * HARMONICS[:, None] * target).mean(1))
+    least = np.maximum(6 / np.sqrt(2 * len(values)), np.maximum(2 * as_features, 3 * of_targets))
+    around_zero, around_error = _moments(values), _moments(values - error[trial])
+    if not (np.maximum(around_zero, around_error) > least).any():
+        return None
+    # Where the response is far from the target it may have been a swap: to a difference of 0 from the response, of
+    # the error from the target.
+    scatter = np.median(np.abs(error))
+    far = np.abs(error[trial]) > 4 * scatter
+    at_zero, at_error = (np.abs(gap[far]) < 2 * scatter for gap in (values, difference(values, error[trial])))
+    return "relative_to_target" if at_error.sum() >= at_zero.sum() else "relative_to_response"
