@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import study
+from lapsus.paper.recorded import recorded, statistic_digest
 from made_networks import ResponseWalks, made
 from scipy import stats
 from sweep_members import write_sweep
@@ -19,7 +20,6 @@ from lapsus.evaluation.sample_sizes import QUICK_FIGURES, Sizes
 from lapsus.evaluation.simulation import simulate
 from lapsus.files import remove
 from lapsus.paper import claims
-from lapsus.paper.recorded import recorded, statistic_digest
 from lapsus.paper.roles import Networks, finished_runs
 from lapsus.study.mechanism import analyse
 from lapsus.sweep import Sweep, plan_sweep, read_sweep

@@ -14,9 +14,9 @@ from lapsus.errors import LapsusError
 from lapsus.pipeline.target import experiment, starts, task_like
 from lapsus.tasks import FeatureCuedLike
 from lapsus.training.build import build, describe
-from lapsus.training.experiment import set_of
 from lapsus.trials import read_trials
 from lapsus.trials.observer import observer_path
+from lapsus.zoo.shipped import collection_of
 
 
 def test_the_task_has_the_distances_of_the_data():
@@ -83,7 +83,7 @@ def test_networks_start_where_none_swaps():
     }
 
     def shipped(which):
-        return {name: one for name, one in zoo.items() if set_of(name) == which}
+        return {name: one for name, one in zoo.items() if collection_of(name) == which}
 
     task, target = task_like(read_trials(observer_path()), "feature"), BNS(SmoothSwap(), pi_correct=2.0)
     with mock.patch("lapsus.pipeline.target.shipped", shipped):

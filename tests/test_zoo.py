@@ -9,8 +9,17 @@ from lapsus import LapsusError, Run, load, read_experiment, simulate, train
 from lapsus.evaluation.ship import ship
 from lapsus.evaluation.verdict import LIMITS
 from lapsus.sweep.one_by_one import jobs_of, train_all
-from lapsus.training.experiment import set_of, shipped_experiments, to_toml
-from lapsus.zoo.shipped import halfway, load_shipped, shipped, shipped_name, summary, weights_folder
+from lapsus.training.experiment import shipped_experiments, to_toml
+from lapsus.zoo.shipped import (
+    collection_of,
+    experiments_in,
+    halfway,
+    load_shipped,
+    shipped,
+    shipped_name,
+    summary,
+    weights_folder,
+)
 
 FIRST = {
     "name": "first",
@@ -129,7 +138,7 @@ COMPARED = (
 
 def test_every_network_ships_and_those_of_figure_3_in_three_seeds():
     names = set(shipped())
-    assert set(shipped_experiments("paper")) <= names and set(shipped_experiments("persistent")) <= names
+    assert set(shipped_experiments()) <= names
     assert {f"{name}@{seed}" for name in (*COMPARED, "index-preamble", "feature-preamble") for seed in (2, 3)} <= names
     assert {f"persistent-{name}@{seed}" for name in COMPARED for seed in (2, 3)} <= names
 
@@ -146,7 +155,7 @@ def test_architecture_controls_have_the_stages_of_the_tree(name):
 def _of_the_paper(facts: dict) -> bool:
     """Trees on the delayed-estimation tasks; the controls are there to miss the limits."""
     config = facts["config"]
-    if set_of(config["name"]) != "paper":
+    if collection_of(config["name"]) != "paper":
         return False
     kind, objective = config["task"]["kind"], config["stage"][-1]["objective"]["kind"]
     return kind != "cue-combination" and config["network"]["kind"] == "dendritic" and objective != "sample-mse"
@@ -175,7 +184,7 @@ MEDIAN_ERROR = {5: 0.15, 10: 0.15, 15: 0.15, 20: 0.15, 30: 0.20, 40: 0.20, 80: 0
 def test_shipped_persistent_network_is_within_the_limits_at_every_delay(name):
     (row,) = (row for row in summary() if shipped_name(row["name"], row["seed"]) == name)
     found = {point["delay"]: point for point in row["delays"]}
-    assert set(found) == set(MEDIAN_ERROR) and row["set"] == "persistent" and row["norm_ratio"] > 0
+    assert set(found) == set(MEDIAN_ERROR) and row["collection"] == "persistent" and row["norm_ratio"] > 0
     missed = {d: found[d]["median_error"] for d, limit in MEDIAN_ERROR.items() if found[d]["median_error"] > limit}
     for delay, point in found.items():
         limits = {"away": 0.15} if delay == 80 else AT_EVERY_DELAY
@@ -186,7 +195,7 @@ def test_shipped_persistent_network_is_within_the_limits_at_every_delay(name):
 
 @pytest.mark.parametrize("cueing", ["feature", "index"])
 def test_persistent_networks_of_one_cueing_differ_in_their_targets_alone(cueing):
-    names = [n for n in shipped_experiments("persistent") if n.startswith(f"persistent-{cueing}-")]
+    names = [n for n in experiments_in("persistent") if n.startswith(f"persistent-{cueing}-")]
     trained = [e for e in map(read_experiment, names) if e.start_from == f"persistent-{cueing}-base"]
     assert len(trained) >= 3 and len({json.dumps(e.behaviour, sort_keys=True) for e in trained}) == len(trained)
     for part in ("task", "network", "noise"):

@@ -16,11 +16,10 @@ from lapsus.fitting.network_target import RADIUS
 from lapsus.tasks.durations import varying
 from lapsus.training import Experiment, Model
 from lapsus.training.build import build, describe
-from lapsus.training.experiment import SETS
 from lapsus.training.loop import Training
 from lapsus.trials import Trials
 from lapsus.zoo import load, open_network
-from lapsus.zoo.shipped import shipped
+from lapsus.zoo.shipped import COLLECTIONS, shipped
 
 __all__ = ["Start", "experiment", "starts", "task_like", "updates_within"]
 
@@ -91,8 +90,8 @@ def starts(fitted: BNS, task: dict, cueing: str, start_from: str | None = None, 
     if start_from is not None:
         candidates = {str(start_from): asked_start(start_from, cueing, trust)}
     else:
-        for which in reversed(SETS):
-            configs = {name: facts["config"] for name, facts in shipped(which).items()}
+        for collection in reversed(COLLECTIONS):
+            configs = {name: facts["config"] for name, facts in shipped(collection).items()}
             candidates = {name: config for name, config in configs.items() if _neutral(config, cueing)}
             if candidates:
                 break

@@ -12,12 +12,15 @@ from lapsus.plots.gallery import gallery_row
 from lapsus.report.page import MARK, render
 from lapsus.report.parts import number
 from lapsus.study.mechanism import analyse
-from lapsus.training.experiment import set_of
 from lapsus.zoo import open_network
+from lapsus.zoo.shipped import collection_of
 
 __all__ = ["gallery_page"]
 
-_SETS = {"paper": "Networks of the paper, one delay", "persistent": "Networks that hold their memory over any delay"}
+_COLLECTIONS = {
+    "paper": "Networks of the paper, one delay",
+    "persistent": "Networks that hold their memory over any delay",
+}
 
 # A third of a minute a network.
 ROW = replace(FULL, groups=32, replays=2, rotations=4)
@@ -39,7 +42,7 @@ def gallery_page(
         asked = ("alignment", "commitment") if swaps else ("alignment",)
         found = analyse(network, only=asked, sizes=sizes, threads=threads)
         objective = network.experiment.stage[-1].objective["kind"]
-        groups.setdefault(_SETS[set_of(name)], []).append(
+        groups.setdefault(_COLLECTIONS[collection_of(name)], []).append(
             {
                 "name": name,
                 "description": network.experiment.description,

@@ -8,7 +8,7 @@ from typing import Any
 
 from lapsus.files import holds
 from lapsus.sweep.plan import plan_networks
-from lapsus.training.experiment import Experiment, shipped_experiments
+from lapsus.training.experiment import Experiment
 from lapsus.training.trainer import Outcome, train
 from lapsus.zoo.runs import Run
 
@@ -36,10 +36,9 @@ class Job:
         return self.update() >= self.experiment.updates
 
 
-def jobs_of(names: list[str] | None, seeds: int, folder: Path, which: str | None = None) -> list[Job]:
-    """Jobs for the named experiments (all that ship, or all of one set, if none is named) and what they start from,
-    each after its start."""
-    plan = plan_networks(names or shipped_experiments(which), seeds, folder)
+def jobs_of(names: list[str], seeds: int, folder: Path) -> list[Job]:
+    """Jobs for the named experiments and what they start from, each after its start."""
+    plan = plan_networks(names, seeds, folder)
     return [Job(plan.experiment(name), folder / name) for name in plan.members]
 
 

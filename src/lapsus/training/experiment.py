@@ -15,34 +15,16 @@ from lapsus.files import check_version, from_toml, read_toml
 from lapsus.files.reading import short
 
 __all__ = [
-    "SETS",
     "Experiment",
     "Noise",
     "Stage",
-    "check_set",
     "experiment_table",
     "override",
     "read_experiment",
     "set_field",
-    "set_of",
     "shipped_experiments",
     "to_toml",
 ]
-
-# The paper's networks, trained on one delay; and networks that were trained on delays that vary (docs/memory.md).
-SETS = ("paper", "persistent")
-
-
-def set_of(name: str) -> str:
-    """The set to which the experiment or network of that name belongs."""
-    return "persistent" if name.startswith("persistent-") else "paper"
-
-
-def check_set(which: str) -> str:
-    """The name of a set, if it is one."""
-    if which not in SETS:
-        raise LapsusError(f"There is no set of networks {which!r}; there are {' and '.join(SETS)}.")
-    return which
 
 
 class _Section(BaseModel):
@@ -211,10 +193,9 @@ def _shipped() -> Path:
     return Path(str(files("lapsus") / "experiments"))
 
 
-def shipped_experiments(which: str | None = None) -> list[str]:
-    """Names of the experiments that ship with lapsus, of all sets or of one."""
-    names = sorted(path.stem for path in _shipped().glob("*.toml"))
-    return [name for name in names if which in (None, set_of(name))]
+def shipped_experiments() -> list[str]:
+    """Names of the experiments that ship with lapsus."""
+    return sorted(path.stem for path in _shipped().glob("*.toml"))
 
 
 def _find(source: str | Path) -> Path:

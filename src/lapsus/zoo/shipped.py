@@ -14,12 +14,16 @@ from pathlib import Path
 from safetensors.torch import load_file
 
 from lapsus.errors import LapsusError
-from lapsus.training.experiment import Experiment, read_experiment, set_of
+from lapsus.training.experiment import Experiment, read_experiment, shipped_experiments
 from lapsus.training.model import Model, set_weights
 
 __all__ = [
+    "COLLECTIONS",
     "Shipped",
+    "check_collection",
+    "collection_of",
     "core_minutes",
+    "experiments_in",
     "halfway",
     "load_shipped",
     "seed_of",
@@ -29,6 +33,9 @@ __all__ = [
     "summary",
     "weights_folder",
 ]
+
+# The paper's networks, trained on one delay; and networks that were trained on delays that vary.
+COLLECTIONS = ("paper", "persistent")
 
 
 def shipped_name(name: str, seed: int) -> str:
@@ -57,10 +64,28 @@ def shipped_names() -> list[str]:
     return sorted(path.stem for path in weights_folder().glob("*.json"))
 
 
-def shipped(which: str | None = None) -> dict[str, dict]:
-    """name → facts (config, evaluation, cost, learning curve) of every network in the package, or in one set."""
+def collection_of(name: str) -> str:
+    """The collection to which the network or experiment of that name belongs."""
+    return "persistent" if name.startswith("persistent-") else "paper"
+
+
+def check_collection(collection: str) -> str:
+    """The name of a collection, if it is one."""
+    if collection not in COLLECTIONS:
+        raise LapsusError(f"There is no collection {collection!r}; there are {' and '.join(COLLECTIONS)}.")
+    return collection
+
+
+def experiments_in(collection: str) -> list[str]:
+    """Names of the shipped experiments of a collection."""
+    return [name for name in shipped_experiments() if collection_of(name) == collection]
+
+
+def shipped(collection: str | None = None) -> dict[str, dict]:
+    """name → facts (config, evaluation, cost, learning curve) of every network in the package, or in one collection."""
     paths = sorted(weights_folder().glob("*.json"))
-    return {path.stem: json.loads(path.read_text()) for path in paths if which in (None, set_of(path.stem))}
+    chosen = [path for path in paths if collection in (None, collection_of(path.stem))]
+    return {path.stem: json.loads(path.read_text()) for path in chosen}
 
 
 class Shipped:
@@ -122,7 +147,7 @@ def summary(names: Collection[str] | None = None) -> list[dict]:
         if halfway(name) if names is None else name not in names:
             continue
         config = facts["config"]
-        row = {"name": config["name"], "seed": config["seed"], "set": set_of(name)}
+        row = {"name": config["name"], "seed": config["seed"], "collection": collection_of(name)}
         row |= _measures(facts, facts["evaluation"])
         if "delays" in facts:
             row["delays"] = [{"delay": found["delay"]} | _measures(facts, found) for found in facts["delays"]]

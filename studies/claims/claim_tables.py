@@ -16,10 +16,10 @@ import re
 from pathlib import Path
 
 import pandas as pd
+from lapsus.paper.recorded import recorded
 
 from lapsus.analysis.synthetic import MECHANISMS
 from lapsus.paper.claims import CLAIMS
-from lapsus.paper.recorded import recorded
 from lapsus.paper.verdicts import Claim, count, criteria, judge_networks, not_computed
 from lapsus.statistics.random_effects import ensemble_mean
 from lapsus.training.experiment import set_of

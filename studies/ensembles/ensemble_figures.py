@@ -7,6 +7,7 @@ import matplotlib
 matplotlib.use("agg")
 import numpy as np
 import pandas as pd
+from lapsus.paper.recorded import recorded
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
@@ -14,7 +15,6 @@ from scipy import stats
 from tables import STUDIES
 
 from lapsus.files import write_figure
-from lapsus.paper.recorded import recorded
 from lapsus.paper.roles import LABELS
 from lapsus.paper.verdicts import criteria
 from lapsus.plots.style import TEXT_WIDTH, colour_of, letter, style

@@ -16,11 +16,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from ensemble_figures import DEGREES, alignment_figure, claims_figure, plain
+from lapsus.paper.recorded import recorded
 from scipy import stats
 from tables import STUDIES, markdown, put, threshold, verdict
 
 from lapsus.analysis.procrustes import compare_groups
-from lapsus.paper.recorded import recorded
 from lapsus.paper.roles import LABELS
 from lapsus.paper.verdicts import by_seed, criteria, judge_networks
 from lapsus.zoo.shipped import seed_of
