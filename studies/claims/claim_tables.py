@@ -1,149 +1,47 @@
-"""Tables of docs/mechanism.md and docs/claims.md, from what the commands wrote, so that no number is typed by hand.
+"""Tables and figure of the claims, in the networks that ship, in further seeds of them and under other recipes.
 
-lapsus analyse --swapping -o mechanism
-lapsus reproduce --claims-only --values values.json
-python benchmarks/study.py --values values.json
-python docs/making/tables.py --mechanism mechanism/mechanism.csv
+    lapsus reproduce --claims-only --values values.json      # and with --collection persistent, --runs FOLDER
+    python studies/ensembles/measure.py --values values.json [--recipe NAME]
+    python studies/claims/claim_tables.py
 
-Claims and means over seeds are those of the studies' tables (src/lapsus/paper/studies), of networks that ship and of
-others. Each
-table stands between two comments, <!-- name --> and <!-- end name -->; what is between them is replaced.
+The second command adds values to claims.csv (here, or in the package where the collection ships); the third writes the
+tables in tables/ and claims.png.
 """
 
-import argparse
 import math
-import re
 from pathlib import Path
 
+import matplotlib
+
+matplotlib.use("agg")
+import numpy as np
 import pandas as pd
-from lapsus.paper.recorded import recorded
+from matplotlib import pyplot as plt
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+from scipy import stats
 
-from lapsus.analysis.synthetic import MECHANISMS
+from lapsus.files import make_folder, write_figure
 from lapsus.paper.claims import CLAIMS
-from lapsus.paper.verdicts import Claim, count, criteria, judge_networks, not_computed
-from lapsus.statistics.random_effects import ensemble_mean
-from lapsus.training.experiment import set_of
+from lapsus.paper.values import Recorded, recorded_values
+from lapsus.paper.verdicts import Claim, by_seed, count, criteria, judge_networks, not_computed
+from lapsus.plots.style import TEXT_WIDTH, letter, style
+from lapsus.zoo.shipped import COLLECTIONS, seed_of
 
-DOCS = Path(__file__).resolve().parents[1]
-STUDIES = DOCS.parent / "src" / "lapsus" / "paper" / "studies"
-
-
-def markdown(header: list[str], rows: list[list[str]]) -> str:
-    """Rows of a table in Markdown."""
-    lines = [header, ["---"] * len(header), *rows]
-    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
+FOLDER = Path(__file__).resolve().parent
+OTHER_RECIPES = FOLDER / "claims.csv"
+# Most networks that one would train for a statistic.
+MOST = 1000
+MARKERS = dict(enumerate("os^Dv", 1))
 
 
-def between(page: Path, name: str) -> re.Match[str]:
-    """What stands between the comments of that name, with them."""
-    found = re.search(rf"(<!-- {name} -->\n)(.*?)(<!-- end {name} -->)", page.read_text(encoding="utf-8"), re.DOTALL)
-    if found is None:
-        raise SystemExit(f"{page} has no <!-- {name} --> … <!-- end {name} -->.")
-    return found
+def values_of(recipe: str) -> Recorded:
+    """Values of the claims in all networks of a recipe: from the package for a collection that ships."""
+    return recorded_values(recipe) if recipe in COLLECTIONS else recorded_values(recipe, OTHER_RECIPES)
 
 
-def put(page: Path, name: str, table: str) -> None:
-    """Replace what stands between the comments of that name."""
-    found = between(page, name)
-    whole = found.string[: found.end(1)] + table + "\n" + found.string[found.start(3) :]
-    page.write_text(whole, encoding="utf-8")
-
-
-def beside(page: Path, name: str, other: str) -> None:
-    """Two more columns for the table of claims of that name: value and verdict of each in the table of the other."""
-    first, *lines = between(page, name)[2].splitlines()
-    cells = [line.strip("| ").split(" | ") for line in between(page, other)[2].splitlines() if line.startswith("| `")]
-    known = {row[0]: f" {row[1]} | {row[-1]} |" for row in cells}
-    head = [first + " fixed delay: value | verdict |", lines[0] + " --- | --- |"]
-    rows = [line + known.get(line.strip("| ").split(" | ")[0], "") for line in lines[1:]]
-    put(page, name, "\n".join(head + rows))
-
-
-def mechanism(rows: pd.DataFrame) -> str:
-    """One line a network: when, what, axis, kind, dynamics."""
-
-    def of(row: pd.Series, key: str, form: str, percent: bool = False) -> str:
-        value = row.get(key)
-        if value is None or (isinstance(value, float) and math.isnan(value)):
-            return "–"
-        return format(100 * value if percent else value, form) + (" %" if percent else "")
-
-    header = ["network", "half-time [95 %]", "fixed at cue onset", "at its offset", "carried by x", "by m"]
-    header += ["push along alignment", "axis, area", "colour alone", "kind", "way at cue offset", "other cue there"]
-    header += [
-        "trials part at",
-        "memories last (steps)",
-        "fixed points",
-        "half-time, linear response",
-        "processor (s)",
-        "left out",
-    ]
-    lines = []
-    for _, row in rows.sort_values("network").iterrows():
-        half = f"{of(row, 'half_time', '.1f')} [{of(row, 'half_low', '.1f')}, {of(row, 'half_high', '.1f')}]"
-        known = of(row, "fixed_points", ".0f") != "–"
-        lasts = of(row, "lifetime", ".0f")
-        lines.append(
-            [
-                f"`{row['network']}`",
-                half,
-                *(of(row, key, "z.1f", True) for key in ("fixed_at_cue_onset", "fixed_at_cue_offset")),
-                *(of(row, key, "z.0f", True) for key in ("carried_by_x", "carried_by_m")),
-                of(row, "push_alignment", "+.2f"),
-                *(of(row, key, ".2f") for key in ("axis_auc", "colour_confound")),
-                str(row.get("kind")) if isinstance(row.get("kind"), str) else "–",
-                of(row, "way_at_cue_offset", "z.2f"),
-                of(row, "cue_misread", "z.0f", True),
-                of(row, "parting", ".0f"),
-                "stay" if known and lasts == "–" else lasts,
-                of(row, "fixed_points", ".0f"),
-                of(row, "linear_half_time", ".1f"),
-                of(row, "seconds", ".0f"),
-                row["left_out"] if isinstance(row.get("left_out"), str) else "",
-            ]
-        )
-    return markdown(header, lines)
-
-
-# Names on the page, columns of members.csv, forms (a percentage is a share times 100).
-_OVER = (
-    ("half-time (steps)", "half_time", ".1f"),
-    ("fixed at cue onset", "fixed_at_cue_onset", ".1%"),
-    ("fixed at cue offset", "fixed_at_cue_offset", ".1%"),
-    ("carried by x", "carried_by_x", ".0%"),
-    ("carried by m", "carried_by_m", ".1%"),
-    ("push along alignment", "push_alignment", "+.3f"),
-    ("axis, area", "axis_auc", ".2f"),
-    ("weight of misbinding", "misbinding", ".3f"),
-    ("weight of misselection", "misselection", ".2f"),
-    ("weight of misinterpretation", "misinterpretation", ".2f"),
-    ("way to the error at cue offset", "way_at_cue_offset", ".3f"),
-    ("swaps with the other cue's memory there", "cue_misread", ".1%"),
-    ("decoded before the cue, area", "decoding_before_cue", ".3f"),
-    ("fixed points", "fixed_points", ".0f"),
-)
-
-
-def over_networks(members: pd.DataFrame) -> str:
-    """Means over the seeds of each set, with Student's interval, and the range over networks; how many are of which
-    kind. Networks of one seed share their start and count once, by their mean."""
-    asked = members[members["half_time"].notna()]
-    sets = {name: asked[asked["recipe"] == name] for name in ("paper", "persistent")}
-    lines = []
-    for name, key, form in _OVER:
-        line = [name]
-        for own in sets.values():
-            found, values = ensemble_mean(own.groupby("seed")[key].mean().to_numpy(float)), own[key].dropna()
-            line += [f"{found.mean:{form}} [{found.low:{form}}, {found.high:{form}}]"]
-            line += [f"{values.min():{form}} to {values.max():{form}}"]
-        lines.append([cell.replace("%", " %") for cell in line])
-    kinds = [own["kind"].value_counts() for own in sets.values()]
-    for kind in (*MECHANISMS, "no mark", "cannot tell"):
-        lines.append([f"kind: {kind}", *(cell for count in kinds for cell in (str(count.get(kind, 0)), ""))])
-    header = ["over seeds"]
-    for name, own in sets.items():
-        header += [f"{name} set, {len(own)} networks of {own['seed'].nunique()} seeds: mean [95 %]", "range"]
-    return markdown(header, lines)
+def number(value: float, form: str = ".3g") -> str:
+    return format(value, form) if math.isfinite(value) else ""
 
 
 def threshold(rule: dict) -> str:
@@ -151,35 +49,16 @@ def threshold(rule: dict) -> str:
     return f"> {rule['above']:g}" if "above" in rule else f"< {rule['below']:g}"
 
 
-def rules() -> str:
-    """What each claim is, its statistic, its threshold and why: claims.toml as a table."""
-    header = ["id", "claim", "statistic", "holds if", "paper", "why this threshold"]
-    rows = []
-    for id, rule in criteria().items():
-        paper = str(rule.get("paper", ""))
-        rows.append([f"`{id}`", rule["claim"], rule["statistic"], threshold(rule), paper, rule["reason"]])
-    return markdown(header, rows)
-
-
-def changes() -> str:
-    """What each statistic was before, where it is another now; claims with the same reason on one line."""
-    by_reason: dict[str, list[str]] = {}
-    for id, rule in criteria().items():
-        if "changed" in rule:
-            by_reason.setdefault(rule["changed"], []).append(f"`{id}`")
-    return "\n".join(f"- {', '.join(ids)}: {reason}" for reason, ids in by_reason.items())
-
-
 def judged(recipe: str) -> list[Claim]:
     """Every claim on all networks of a recipe of which there is a value."""
-    found = recorded(recipe, STUDIES / "claims.csv")
+    found = values_of(recipe)
     return [
         judge_networks(id, found[id]) if id in found else not_computed(id, f"no network {CLAIMS[id].units[0][0]}")
         for id in criteria()
     ]
 
 
-def results(claims: list[Claim]) -> str:
+def results(claims: list[Claim]) -> pd.DataFrame:
     """The verdicts with values, intervals and the numbers of networks and seeds that each rests on."""
     header = ["id", "value", "95 % interval", "holds if", "seeds", "networks", "of which hold alone", "verdict"]
     rows, known = [], criteria()
@@ -187,13 +66,13 @@ def results(claims: list[Claim]) -> str:
         rule = known[claim.id]
         limit = threshold(rule)
         if claim.value is None:
-            rows.append([f"`{claim.id}`", "–", claim.statistic, limit, "0", "0", "–", claim.verdict])
+            rows.append([claim.id, "", claim.statistic, limit, "0", "0", "", claim.verdict])
             continue
         interval = f"{claim.low:.3g} to {claim.high:.3g}"
         alone = f"{round((claim.holding or 0) * claim.networks)}"
         numbers = [f"{claim.value:.3g}", interval, limit, str(claim.seeds), str(claim.networks), alone]
-        rows.append([f"`{claim.id}`", *numbers, verdict(claim)])
-    return f"{markdown(header, rows)}\n\n{count(claims)}"
+        rows.append([claim.id, *numbers, verdict(claim)])
+    return pd.DataFrame(rows, columns=header)
 
 
 def verdict(claim: Claim) -> str:
@@ -201,34 +80,141 @@ def verdict(claim: Claim) -> str:
     return f"{claim.verdict} in one seed" if claim.seeds == 1 and claim.verdict != "undecided" else claim.verdict
 
 
-def each(claims: list[Claim]) -> str:
-    """Values of single networks, of the claims that rest on several."""
+def each(recipe: str) -> pd.DataFrame:
+    """Values of the claims in single networks, one row per value."""
+    rows = [(id, names, *value) for id, found in values_of(recipe).items() for names, value in found.items()]
+    return pd.DataFrame(rows, columns=["claim", "networks", "value", "low", "high"])
+
+
+def _table(header: list[str], rows: list[list[str]]) -> pd.DataFrame:
+    return pd.DataFrame(rows, columns=header)
+
+
+def claims(recipes: list[str], needed: list[str] | None = None) -> pd.DataFrame:
+    """One column per recipe; claims of which the needed recipes (all, if none are named) have a value."""
+    found = {recipe: values_of(recipe) for recipe in recipes}
     rows = []
-    for claim in claims:
-        if len(claim.each) > 1:
-            values = [f"{name}: {v:.3g} [{low:.3g}, {high:.3g}]" for name, (v, low, high) in claim.each.items()]
-            rows.append([f"`{claim.id}`", "; ".join(values)])
-    return markdown(["id", "network: value [95 % interval within it]"], rows)
+    for id, rule in criteria().items():
+        cells = []
+        if not any(found[recipe].get(id) for recipe in needed or recipes):
+            continue
+        for recipe in recipes:
+            each = found[recipe].get(id, {})
+            if not each:
+                cells.append("")
+                continue
+            claim = judge_networks(id, each)
+            held = f"{round(claim.holding * len(each))} of {len(each)}"
+            held += f" ({claim.seeds} seeds)" if 1 < claim.seeds < len(each) else ""
+            interval = f" [{number(claim.low)}, {number(claim.high)}]" if claim.low is not None else ""
+            cells.append(f"{verdict(claim)}, {held}: {number(claim.value)}{interval}")
+        rows.append([id, threshold(rule), *cells])
+    return _table(["claim", "holds if", *recipes], rows)
+
+
+def one_network(recipes: list[str]) -> pd.DataFrame:
+    """How far one network's own verdict is from that of all of them, and how many seeds would decide."""
+    rows, known = [], criteria()
+    for recipe in recipes:
+        for id, each in values_of(recipe).items():
+            values = np.array([np.mean([value for value, _, _ in own]) for own in by_seed(each).values()])
+            if len(values) < 3:
+                continue
+            rule = known[id]
+            limit, sign = rule.get("above", rule.get("below")), 1 if "above" in rule else -1
+            within = np.mean([(high - low) / 2 for _, low, high in each.values()])
+            spread = float(values.std(ddof=1))
+            needed = networks_needed(spread, abs(float(values.mean()) - limit))
+            beyond = int((sign * (values - limit) > 0).sum())
+            ratio = number(1.96 * spread / within, ".1f") if within > 0 else ""
+            towards = "for" if sign * (values.mean() - limit) > 0 else "against"
+            cells = [f"{beyond} of {len(values)}", number(spread), ratio, f"{needed}, {towards} it"]
+            rows.append([recipe, id, *cells])
+    header = ["recipe", "claim", "seeds beyond the threshold", "s.d. between seeds"]
+    return _table([*header, "over the interval within one network", "seeds that would decide"], rows)
+
+
+def networks_needed(spread: float, gap: float) -> str:
+    """The least number of networks whose interval of the mean (Student) does not reach a threshold so far away."""
+    if spread == 0:
+        return "2"
+    for n in range(2, MOST + 1):
+        if stats.t.ppf(0.975, n - 1) * spread / math.sqrt(n) < gap:
+            return str(n)
+    return f"> {MOST}"
+
+
+SHOWN = {
+    "index-rise-05": "index-cued, 5 % swaps:\nrise of alignment in the cue",
+    "index-rise-only": "index-cued: least rise with\nswaps minus largest without",
+    "feature-rise-smooth": "smooth 2: flat minus\nsigmoid error (Table 1)",
+    "feature-rise-only": "the same minus the largest\nof other targets",
+    "close-more-aligned": "smooth 2: alignment before\nthe cue, 45° minus 165°",
+    "after-cue": "index-cued: weight of the\nerror after the cue",
+    "dice-after-cue": "share of the outcome\nfixed at cue offset",
+    "alignment-predicts-swaps": "odds ratio of a swap\nfor one s.d. of alignment",
+}
+
+
+def claims_figure(recipes: list[str]) -> None:
+    """One marker per network, with the interval within it; dashed: the threshold, on whose grey side a claim fails."""
+    found, known = {recipe: values_of(recipe) for recipe in recipes}, criteria()
+    with style():
+        fig, axes = plt.subplots(2, 4, figsize=(TEXT_WIDTH, 3.9), layout="constrained")
+        for ax, (id, title), text in zip(axes.flat, SHOWN.items(), "ABCDEFGH"):
+            _claim_panel(ax, {recipe: found[recipe].get(id, {}) for recipe in recipes}, known[id])
+            ax.set_title(title)
+            letter(ax, text)
+        seeds = [Line2D([], [], color="0.3", marker=m, ls="", ms=4, label=f"seed {s}") for s, m in MARKERS.items()]
+        open_ = Line2D([], [], color="0.3", marker="o", mfc="w", ls="", ms=4, label="index-cued, in G")
+        fig.legend(handles=[*seeds, open_], loc="outside lower center", ncols=6)
+        write_figure(FOLDER / "claims.png", fig, dpi=200)
+        plt.close(fig)
+
+
+def _claim_panel(ax: Axes, found: dict[str, dict], rule: dict) -> None:
+    place, ticks = 0.0, {}
+    mixed = len({"index" in name for each in found.values() for name in each}) > 1
+    for k, (recipe, each) in enumerate(found.items()):
+        if not each:
+            continue
+        at = place + np.arange(len(each)) * 0.5
+        for x, (names, (value, low, high)) in zip(at, each.items()):
+            face = "w" if mixed and "index" in names else f"C{k}"
+            shape = {
+                "fmt": MARKERS.get(seed_of(names), "o"),
+                "ms": 3,
+                "mew": 0.7,
+                "mfc": face,
+                "lw": 0.8,
+                "color": f"C{k}",
+            }
+            ax.errorbar(x, value, [[value - low], [high - value]], **shape)
+        ticks[float(at.mean())] = recipe.replace("-", "-\n") + f"\n({len(each)})"
+        place = at[-1] + 1.5
+    limit = rule.get("above", rule.get("below"))
+    ax.axhline(limit, color="k", lw=0.6, ls="--")
+    low, high = ax.get_ylim()
+    edge = 0.12 * (max(high, limit) - min(low, limit))
+    low, high = min(low, limit - edge), max(high, limit + edge)
+    ax.axhspan(*((low, limit) if "above" in rule else (limit, high)), color="0.92", zorder=0)
+    ax.set(ylim=(low, high), xlim=(-0.8, place - 0.7))
+    ax.set_xticks(list(ticks), list(ticks.values()), fontsize=6)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--mechanism", type=Path, help="mechanism.csv of `lapsus analyse --swapping -o FOLDER`")
-    given = parser.parse_args()
-    if given.mechanism:
-        rows = pd.read_csv(given.mechanism)
-        for which, name in (("paper", "networks"), ("persistent", "persistent networks")):
-            own = rows[[set_of(network) == which for network in rows["network"]]]
-            if len(own):
-                put(DOCS / "mechanism.md", name, mechanism(own))
-    put(DOCS / "mechanism.md", "over networks", over_networks(pd.read_csv(STUDIES / "members.csv")))
-    put(DOCS / "claims.md", "rules", rules())
-    put(DOCS / "claims.md", "changes", changes())
-    for name, recipe in (("results", "paper"), ("persistent", "persistent")):
-        claims = judged(recipe)
-        put(DOCS / "claims.md", name, results(claims))
-        put(DOCS / "claims.md", f"{name} by network", each(claims))
-    beside(DOCS / "claims.md", "persistent", "results")
+    tables = make_folder(FOLDER / "tables")
+    others = list(dict.fromkeys(pd.read_csv(OTHER_RECIPES)["recipe"]))
+    whole, changed = [*COLLECTIONS, *(name for name in others if ":" not in name)], [n for n in others if ":" in n]
+    made = {f"results-{name}": results(judged(name)) for name in COLLECTIONS}
+    made |= {f"by-network-{name}": each(name) for name in COLLECTIONS}
+    made |= {"by-recipe": claims(whole), "by-factor": claims(["paper", *changed], changed)}
+    made |= {"one-network": one_network(whole)}
+    for name, table in made.items():
+        table.to_csv(tables / f"{name}.csv", index=False, float_format="%.6g")
+    claims_figure(whole)
+    for name in COLLECTIONS:
+        print(f"{name}: {count(judged(name))}")
 
 
 if __name__ == "__main__":

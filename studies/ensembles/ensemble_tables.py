@@ -1,34 +1,23 @@
-"""Tables and figures of docs/ensembles.md from the studies' tables (src/lapsus/paper/studies), whatever these hold.
+"""Tables and figure of this study from members.csv and distances.csv, to which measure.py adds rows.
 
-python docs/making/ensembles.py
-
-What is between <!-- name --> and <!-- end name --> is replaced; docs/ensembles.png and ensembles-claims.png are drawn
-(ensemble_figures.py). benchmarks/study.py adds rows to the tables. Tables and figure of the recovery are those of
-docs/making/recovered.py.
+python studies/ensembles/ensemble_tables.py
 
 Networks of one seed share their start, so they are alike and no further units: what is compared between recipes or
 targets that share a start is compared within seeds, and what is counted is counted over seeds.
 """
 
 import math
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from ensemble_figures import DEGREES, alignment_figure, claims_figure, plain
-from lapsus.paper.recorded import recorded
+from ensemble_figures import DEGREES, FOLDER, alignment_figure, plain
 from scipy import stats
-from tables import STUDIES, markdown, put, threshold, verdict
 
 from lapsus.analysis.procrustes import compare_groups
+from lapsus.files import make_folder
 from lapsus.paper.roles import LABELS
-from lapsus.paper.verdicts import by_seed, criteria, judge_networks
 from lapsus.zoo.shipped import seed_of
 
-DOCS = Path(__file__).resolve().parents[1]
-PAGE = DOCS / "ensembles.md"
-# Most networks that one would train for a statistic.
-MOST = 1000
 COUNTS = (3, 5, 10, 20)
 # How each column of members.csv is called on the page.
 NAMES = {
@@ -48,69 +37,16 @@ NAMES = {
 
 
 def table(name: str) -> pd.DataFrame:
-    path = STUDIES / f"{name}.csv"
+    path = FOLDER / f"{name}.csv"
     return pd.read_csv(path) if path.is_file() else pd.DataFrame()
 
 
+def _table(header: list[str], rows: list[list[str]]) -> pd.DataFrame:
+    return pd.DataFrame(rows, columns=header)
+
+
 def number(value: float, form: str = ".3g") -> str:
-    return format(value, form) if math.isfinite(value) else "–"
-
-
-# --- Which claims hold in which share of networks, under which recipe ---
-
-
-def claims(recipes: list[str], needed: list[str] | None = None) -> str:
-    """A column a recipe; claims of which the needed recipes (all, if none are named) have a value."""
-    found = {recipe: recorded(recipe, STUDIES / "claims.csv") for recipe in recipes}
-    rows = []
-    for id, rule in criteria().items():
-        cells = []
-        if not any(found[recipe].get(id) for recipe in needed or recipes):
-            continue
-        for recipe in recipes:
-            each = found[recipe].get(id, {})
-            if not each:
-                cells.append("–")
-                continue
-            claim = judge_networks(id, each)
-            held = f"{round(claim.holding * len(each))} of {len(each)}"
-            held += f" ({claim.seeds} seeds)" if 1 < claim.seeds < len(each) else ""
-            interval = f" [{number(claim.low)}, {number(claim.high)}]" if claim.low is not None else ""
-            cells.append(f"{verdict(claim)}, {held}: {number(claim.value)}{interval}")
-        rows.append([f"`{id}`", threshold(rule), *cells])
-    return markdown(["claim", "holds if", *recipes], rows)
-
-
-def one_network(recipes: list[str]) -> str:
-    """How far one network's own verdict is from that of all of them, and how many seeds would decide."""
-    rows, known = [], criteria()
-    for recipe in recipes:
-        for id, each in recorded(recipe, STUDIES / "claims.csv").items():
-            values = np.array([np.mean([value for value, _, _ in own]) for own in by_seed(each).values()])
-            if len(values) < 3:
-                continue
-            rule = known[id]
-            limit, sign = rule.get("above", rule.get("below")), 1 if "above" in rule else -1
-            within = np.mean([(high - low) / 2 for _, low, high in each.values()])
-            spread = float(values.std(ddof=1))
-            needed = networks_needed(spread, abs(float(values.mean()) - limit))
-            beyond = int((sign * (values - limit) > 0).sum())
-            ratio = number(1.96 * spread / within, ".1f") if within > 0 else "–"
-            towards = "for" if sign * (values.mean() - limit) > 0 else "against"
-            cells = [f"{beyond} of {len(values)}", number(spread), ratio, f"{needed}, {towards} it"]
-            rows.append([recipe, f"`{id}`", *cells])
-    header = ["recipe", "claim", "seeds beyond the threshold", "s.d. between seeds"]
-    return markdown([*header, "over the interval within one network", "seeds that would decide"], rows)
-
-
-def networks_needed(spread: float, gap: float) -> str:
-    """The least number of networks whose interval of the mean (Student) does not reach a threshold so far away."""
-    if spread == 0:
-        return "2"
-    for n in range(2, MOST + 1):
-        if stats.t.ppf(0.975, n - 1) * spread / math.sqrt(n) < gap:
-            return str(n)
-    return f"> {MOST}"
+    return format(value, form) if math.isfinite(value) else ""
 
 
 # --- What the recipe does, and what the target does where it alone differs ---
@@ -127,24 +63,24 @@ COMPARED = {
     "normal first weights, no swaps": (("one-factor: normal", NONE), ("paper", NONE), False),
     "published recipe, smooth 2": (("as-published", SMOOTH), ("paper", SMOOTH), False),
     "published recipe, no swaps": (("as-published", NONE), ("paper", NONE), False),
-    "**target**: smooth 2 or no swaps, both after a horizon without swaps": (
+    "target: smooth 2 or no swaps, both after a horizon without swaps": (
         ("one-factor: same-horizon", SMOOTH),
         ("paper", NONE),
         False,
     ),
-    "**target**: smooth 2 or no swaps, normal first weights": (
+    "target: smooth 2 or no swaps, normal first weights": (
         ("one-factor: normal", SMOOTH),
         ("one-factor: normal", NONE),
         True,
     ),
-    "**target**: smooth 2 or no swaps, published recipe": (("as-published", SMOOTH), ("as-published", NONE), True),
-    "**target**: smooth 2 or no swaps, lasting memory": (("persistent", SMOOTH), ("persistent", NONE), True),
-    "**target**: constant 5 % or no swaps, lasting memory": (
+    "target: smooth 2 or no swaps, published recipe": (("as-published", SMOOTH), ("as-published", NONE), True),
+    "target: smooth 2 or no swaps, lasting memory": (("persistent", SMOOTH), ("persistent", NONE), True),
+    "target: constant 5 % or no swaps, lasting memory": (
         ("persistent", "feature-constant-05"),
         ("persistent", NONE),
         True,
     ),
-    "**target**: index-cued, 10 % or no swaps, lasting memory": (
+    "target: index-cued, 10 % or no swaps, lasting memory": (
         ("persistent", "index-constant-10"),
         ("persistent", "index-none"),
         True,
@@ -168,18 +104,18 @@ def difference(first: pd.Series, second: pd.Series, paired: bool) -> str:
     if paired:
         within = (first - second).dropna()
         if len(within) < 2:
-            return "–"
+            return ""
         mean, ends = within.mean(), stats.ttest_1samp(within, 0).confidence_interval()
     else:
         if min(len(first), len(second)) < 2 or first.std() + second.std() == 0:
-            return "–"
+            return ""
         mean = first.mean() - second.mean()
         ends = stats.ttest_ind(first, second, equal_var=False).confidence_interval()
     return f"{mean:+.3g} [{ends.low:.2g}, {ends.high:.2g}]"
 
 
-def factors(members: pd.DataFrame) -> str:
-    """A line a difference between two groups of networks, a column a statistic."""
+def factors(members: pd.DataFrame) -> pd.DataFrame:
+    """One row per difference between two groups of networks, a column a statistic."""
     rows = []
     for name, (*ends, paired) in COMPARED.items():
         groups = [
@@ -191,10 +127,10 @@ def factors(members: pd.DataFrame) -> str:
             cells = [difference(*(group[key] for group in groups), paired) for key in DIFFERENCES]
             count = f"{both} seeds" if paired else " and ".join(str(len(group)) for group in groups)
             rows.append([name, count, *cells])
-    return markdown(["what differs", "networks", *DIFFERENCES.values()], rows)
+    return _table(["what differs", "networks", *DIFFERENCES.values()], rows)
 
 
-def trained(members: pd.DataFrame) -> str:
+def trained(members: pd.DataFrame) -> pd.DataFrame:
     """How close each network of the studies' recipes comes to its target, how often it swaps, and what it took."""
     rows = []
     own = members[members["recipe"].str.startswith(("as-published", "one-factor"))]
@@ -205,20 +141,20 @@ def trained(members: pd.DataFrame) -> str:
         rows.append([row["recipe"], plain(row["role"]), str(row["seed"]), *cells, *(number(row[key]) for key in keys)])
     header = ["recipe", "target", "seed", "swaps wanted (%), 45° to 165°", "nearest item", "by likelihood", "excess"]
     header += ["median error (rad)", "away from every item", "core-minutes", "with what it starts from"]
-    return markdown(header, rows)
+    return _table(header, rows)
 
 
 # --- Alignment before the cue and p(swap) ---
 
 
-def alignment(members: pd.DataFrame) -> str:
+def alignment(members: pd.DataFrame) -> pd.DataFrame:
     """Of each feature-cued target: alignment before the cue at each probe distance over its networks."""
     rows = []
     own = members[members["role"].str.startswith("feature") & members["before_45"].notna()]
     for (recipe, role), group in own.groupby(["recipe", "role"], sort=False):
         cells = [f"{group[f'before_{d}'].mean():.2f}" for d in DEGREES]
-        rate = "–"
-        follows = "–"
+        rate = ""
+        follows = ""
         if "smooth" in role:
             rate = f"{group['rate_45'].mean():.3f} to {group['rate_165'].mean():.3f}"
             ranks = [follows_swaps(row) for _, row in group.iterrows()]
@@ -228,7 +164,7 @@ def alignment(members: pd.DataFrame) -> str:
         falls = sum(row["before_45"] > row["before_165"] for _, row in group.iterrows())
         rows.append([recipe, plain(role), rate, *cells, f"{falls} of {len(group)}", follows])
     header = ["recipe", "target", "swap rate, 45° to 165°", *(f"{d}°" for d in DEGREES)]
-    return markdown([*header, "more at 45° than at 165°", "rank correlation with p(swap) above 0.5"], rows)
+    return _table([*header, "more at 45° than at 165°", "rank correlation with p(swap) above 0.5"], rows)
 
 
 def follows_swaps(row: pd.Series) -> float:
@@ -239,7 +175,7 @@ def follows_swaps(row: pd.Series) -> float:
 # --- The same behaviour, the same geometry? ---
 
 
-def distances(pairs: pd.DataFrame, members: pd.DataFrame) -> str:
+def distances(pairs: pd.DataFrame, members: pd.DataFrame) -> pd.DataFrame:
     """A line a set of networks and time. Task-optimal networks, which have another objective and another start, take no
     part where targets are compared."""
     roles = {(row["recipe"], row["network"]): row["role"] for _, row in members.iterrows()}
@@ -284,43 +220,7 @@ def distances(pairs: pd.DataFrame, members: pd.DataFrame) -> str:
         )
     header = ["recipe", "cueing, or target", "networks of seeds", "when", "halves of one network"]
     header += ["other group, same seed", "same group, other seed", "other group, other seed", "shuffled"]
-    return markdown([*header, "p (least possible)"], rows)
-
-
-# --- The same seed, trained again ---
-
-
-def trained_again(members: pd.DataFrame, earlier: pd.DataFrame) -> str:
-    """How far two trainings of one experiment and seed are apart, and how far seeds of one target are."""
-    both = members.merge(earlier, on=["recipe", "network"], suffixes=("", "_earlier"))
-    rows = []
-    kinds = [both["recipe"].str.partition(":")[0], both["role"].str.partition("-")[0]]
-    for (recipe, cueing), own in both.groupby(kinds):
-        all_of = members[members["recipe"].isin(own["recipe"]) & members["role"].isin(own["role"])]
-        for key in DIFFERENCES:
-            apart = (own[key] - own[f"{key}_earlier"]).dropna()
-            within = all_of[key] - all_of.groupby(["recipe", "role"])[key].transform("mean")
-            degrees = all_of[key].notna().sum() - all_of[all_of[key].notna()].groupby(["recipe", "role"]).ngroups
-            if len(apart) and degrees:
-                twice, seeds = math.sqrt((apart**2).mean() / 2), math.sqrt((within**2).sum() / degrees)
-                count = f"{len(apart)} of {own.loc[apart.index, 'seed'].nunique()}"
-                cells = [number(twice, ".2g"), number(seeds, ".2g"), number(twice / seeds, ".2f")]
-                rows.append([recipe, cueing, NAMES[key], count, *cells])
-    header = ["recipe", "cueing", "statistic", "networks of seeds", "s.d. between trainings of a seed"]
-    return markdown([*header, "s.d. between seeds", "ratio"], rows)
-
-
-def claims_again(earlier: pd.DataFrame, kept: pd.DataFrame) -> str:
-    """Values of claims in both trainings, with the interval within each network."""
-    both = kept.merge(earlier, on=["recipe", "claim", "networks"], suffixes=("", "_earlier"))
-    rows = []
-    for row in both.to_dict("records"):
-        ends = [
-            f"{number(row[f'value{when}'])} [{number(row[f'low{when}'])}, {number(row[f'high{when}'])}]"
-            for when in ("_earlier", "")
-        ]
-        rows.append([f"`{row['claim']}`", threshold(criteria()[row["claim"]]), row["networks"], *ends])
-    return markdown(["claim", "holds if", "networks", "trained before", "trained again"], rows)
+    return _table([*header, "p (least possible)"], rows)
 
 
 # --- How many networks? ---
@@ -342,40 +242,24 @@ def spreads(members: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["recipe", "statistic", "mean", "sd", "degrees", "networks"])
 
 
-def how_many(found: pd.DataFrame) -> str:
+def how_many(found: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for row in found.itertuples():
         half = [stats.t.ppf(0.975, n - 1) * row.sd / math.sqrt(n) for n in COUNTS]
         cells = [number(row.mean), number(row.sd), *(number(one, ".2g") for one in half)]
         rows.append([row.recipe, NAMES[row.statistic], str(row.networks), *cells])
     header = ["recipe", "statistic", "networks", "mean", "s.d. between networks", *(f"± with {n}" for n in COUNTS)]
-    return markdown(header, rows)
+    return _table(header, rows)
 
 
 def main() -> None:
-    members, kept, pairs = table("members"), table("claims"), table("distances")
-    if len(kept):
-        recipes = list(dict.fromkeys(kept["recipe"]))
-        whole, changed = ([one for one in recipes if (":" in one) == part] for part in (False, True))
-        put(PAGE, "claims by recipe", claims(whole))
-        put(PAGE, "one network", one_network(whole))
-        claims_figure(sorted(whole, key=lambda name: name == "as-published"))
-        if changed:
-            put(PAGE, "claims by factor", claims(["paper", *changed], changed))
-    if len(members):
-        found = spreads(members[~members["recipe"].str.contains(":")])
-        put(PAGE, "how many", how_many(found))
-        put(PAGE, "factors", factors(members))
-        put(PAGE, "trained", trained(members))
-        if "before_45" in members:
-            put(PAGE, "alignment", alignment(members))
-            alignment_figure(members, found)
-    if len(pairs):
-        put(PAGE, "distances", distances(pairs, members))
-    if len(earlier := table("earlier")):
-        put(PAGE, "trained again", trained_again(members, earlier))
-    if len(earlier := table("earlier_claims")):
-        put(PAGE, "claims again", claims_again(earlier, kept))
+    members, pairs, tables = table("members"), table("distances"), make_folder(FOLDER / "tables")
+    found = spreads(members[~members["recipe"].str.contains(":")])
+    made = {"how-many": how_many(found), "factors": factors(members), "trained": trained(members)}
+    made |= {"alignment": alignment(members), "distances": distances(pairs, members)}
+    for name, own in made.items():
+        own.to_csv(tables / f"{name}.csv", index=False)
+    alignment_figure(members, found)
 
 
 if __name__ == "__main__":

@@ -1,19 +1,19 @@
-"""Measure networks into the tables that stay: `python benchmarks/study.py RECIPE[=FOLDER]... [--only PART...]`
+"""Measure networks into the tables of this study: `python measure.py RECIPE[=FOLDER]... [--only PART...]`
 
 A recipe is `paper` or `persistent` (networks that ship) or, with a folder of a sweep or of runs, any name:
 `persistent=matched-45` adds its finished members to the persistent set, `as-published=DIR` is a recipe of its own, and
-members that a sweep file calls NAME_FACTOR are of the recipe `RECIPE: FACTOR`. Tables are in src/lapsus/paper/studies:
+members that a sweep file calls NAME_FACTOR are of the recipe `RECIPE: FACTOR`. Tables:
 
-    members.csv    a row a network: evaluation, other delays, planes, prediction, the five questions (where it swaps)
-    earlier.csv    such rows of networks that were trained again since, and have other weights; earlier_claims.csv
-    claims.csv     a row a claim and network: --values FILE, as `lapsus reproduce --claims-only --values FILE` keeps it
-    distances.csv  a row a pair of networks of one recipe and cueing, and time: Procrustes' distance of condition
+    members.csv    one row per network: evaluation, other delays, planes, prediction, the five questions (if it swaps)
+    distances.csv  one row per pair of networks of one recipe and cueing, and time: Procrustes' distance of condition
                    means; --dynamics adds the distance of their dynamics (lapsus[dsa]); --across compares networks
                    of one target and several recipes instead
+    claims.csv     one row per claim and network: --values FILE, as `lapsus reproduce --claims-only --values FILE` keeps
+                   it; of collections that ship in src/lapsus/paper, of other recipes in studies/claims
 
 Rows that are there stay; what is missing of a network is added, and a network whose weights changed is measured anew.
 Answers to the five questions that `lapsus analyse --swapping -o FOLDER` kept are taken from there (--answers FOLDER).
-Each network is written as soon as it is measured. `python docs/making/ensembles.py` makes tables and figures of them.
+Each network is written as soon as it is measured. ensemble_tables.py makes tables and figures of them.
 """
 
 import argparse
@@ -36,12 +36,14 @@ from lapsus.files import holds, read_json, to_plain, write_text
 from lapsus.paper.roles import LABELS, finished_runs, role_of
 from lapsus.study.mechanism import QUESTIONS, Mechanism, analyse, swaps_most_at, table_row
 from lapsus.tasks.durations import varying
-from lapsus.training.experiment import Experiment, read_experiment, set_of
+from lapsus.training.experiment import Experiment, read_experiment
 from lapsus.training.model import weights_digest
-from lapsus.zoo.shipped import load_shipped, shipped
+from lapsus.zoo.shipped import COLLECTIONS, collection_of, load_shipped, shipped
 
-# Of the sources, not of what is installed.
-FOLDER = Path(__file__).resolve().parents[1] / "src" / "lapsus" / "paper" / "studies"
+FOLDER = Path(__file__).resolve().parent
+# Of the sources, not of what is installed; and of recipes that do not ship.
+PACKAGE_CLAIMS = FOLDER.parents[1] / "src" / "lapsus" / "paper" / "claims.csv"
+OTHER_CLAIMS = FOLDER.parent / "claims" / "claims.csv"
 PARTS = ("evaluation", "delays", "alignment", "prediction", *QUESTIONS)
 TABLES = (*PARTS, "distances")
 NUMBERS = ("excess", "swap_curve_mad", "swap_curve_max", "swap_likelihood_mad", "median_error", "away")
@@ -211,8 +213,6 @@ def add_members(found: list[Network], parts: list[str], answers: dict[str, dict]
         same = (table["recipe"] == network.recipe) & (table["network"] == network.name)
         row = table[same].iloc[0].dropna().to_dict() if same.any() else {}
         if row.get("weights") != weights:
-            if row:
-                _remember(table[same])
             _forget_distances(network)
             row = {"recipe": network.recipe, "network": network.name, "role": network.role}
             row |= {"seed": network.experiment.seed, "weights": weights, "measured": ""}
@@ -228,12 +228,6 @@ def add_members(found: list[Network], parts: list[str], answers: dict[str, dict]
             row["measured"] = " ".join(part for part in PARTS if part in have or part in wanted)
             write("members", pd.concat([table[~same], pd.DataFrame([row])], ignore_index=True), KEY)
             print(f"{network.recipe}, {network.name}: {', '.join(wanted)}", flush=True)
-
-
-def _remember(rows: pd.DataFrame) -> None:
-    """Keep rows of networks whose weights are others now: the same seed on another processor is another network."""
-    table = pd.concat([read("earlier", list(rows)), rows], ignore_index=True)
-    write("earlier", table.drop_duplicates([*KEY, "weights"]), [*KEY, "weights"])
 
 
 # --- Claims and distances ---
@@ -261,32 +255,19 @@ def add_claims(path: Path, recipe: str | None) -> None:
         for (claim, names), value in split.items()
     ]
     new = pd.DataFrame(rows, columns=COLUMNS)
-    _remember_claims(new)
-    table = pd.concat([read("claims", list(COLUMNS)), new], ignore_index=True)
-    write(
-        "claims", table.drop_duplicates(["recipe", "claim", "networks"], keep="last"), ["recipe", "claim", "networks"]
-    )
-    print(f"{len(new)} values of claims from {path}")
-
-
-def _remember_claims(new: pd.DataFrame) -> None:
-    """Keep values that go, where networks were trained again and the statistic is the same."""
+    ships = new["recipe"].isin(COLLECTIONS)
     order = ["recipe", "claim", "networks"]
-    again = set(read("earlier", KEY)["network"])
-    both = read("claims", list(COLUMNS)).merge(new, on=[*order, "statistic"], suffixes=("", "_new"))
-    gone = [
-        not again.isdisjoint(names.split(" + ")) and not math.isclose(was, now, rel_tol=1e-4)
-        for names, was, now in zip(both["networks"], both["value"], both["value_new"])
-    ]
-    old = both.loc[np.array(gone, bool), list(COLUMNS)]
-    if len(old):
-        table = pd.concat([read("earlier_claims", list(COLUMNS)), old], ignore_index=True)
-        write("earlier_claims", table.drop_duplicates([*order, "value"]), order)
+    for file, rows in ((PACKAGE_CLAIMS, new[ships]), (OTHER_CLAIMS, new[~ships])):
+        if len(rows):
+            known = pd.read_csv(file) if file.is_file() else pd.DataFrame(columns=list(COLUMNS))
+            table = pd.concat([known, rows], ignore_index=True).drop_duplicates(order, keep="last")
+            write_text(file, table.sort_values(order, kind="stable").to_csv(index=False, float_format="%.6g"))
+    print(f"{len(new)} values of claims from {path}")
 
 
 def _recipe(recipe: str | None, names: list[str]) -> str:
     """Of the networks that make one value: the one given, with what was changed in any of them, or their set."""
-    return max(map(set_of, names)) if recipe is None else max(factor_of(recipe, name) for name in names)
+    return max(map(collection_of, names)) if recipe is None else max(factor_of(recipe, name) for name in names)
 
 
 def add_distances(found: list[Network], dynamics: bool, across: bool) -> None:
@@ -316,13 +297,9 @@ def main() -> None:
     parser.add_argument(
         "--only", nargs="+", choices=TABLES, default=list(TABLES), metavar="PART", help=", ".join(TABLES)
     )
-    parser.add_argument(
-        "--values",
-        type=Path,
-        help="what `lapsus reproduce --values` or `sweep collect --claims` wrote, into claims.csv",
-    )
+    parser.add_argument("--values", type=Path, help="what `lapsus reproduce --values` wrote, into claims.csv")
     parser.add_argument("--answers", type=Path, metavar="FOLDER", help="what `lapsus analyse -o FOLDER` kept")
-    parser.add_argument("--recipe", help="of these values, where it is not a set that ships")
+    parser.add_argument("--recipe", help="of these values, where it is not a collection that ships")
     parser.add_argument("--dynamics", action="store_true", help="the distance of dynamics instead")
     parser.add_argument("--across", action="store_true", help="distances between recipes of one target instead")
     given = parser.parse_args()

@@ -1,4 +1,4 @@
-"""How far apart two networks are in their geometry, and in their dynamics: what benchmarks/study.py puts in a table.
+"""How far apart two networks are in their geometry, and in their dynamics: what measure.py puts in a table.
 
 All networks of one cueing are shown the same conditions. Condition means of the memory (the rates without the
 behavioural subspace) over correct trials are compared in pairs, up to rotation, shift and scale

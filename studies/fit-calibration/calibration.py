@@ -1,11 +1,11 @@
-"""Numbers of docs/fitting.md: simulation-based calibration, recovery, timing. Prints Markdown tables.
+"""simulation-based calibration, recovery, timing. Prints Markdown tables.
 
-Coverage of subjects' rates and of contrasts, and published data, are in benchmarks/rates.py.
+Coverage of subjects' rates and of contrasts, and published data, are in rates.py.
 
-python benchmarks/calibration.py sbc [--fits 200] [--trials 400] [--items 2]          # ranks f at nine distances
-python benchmarks/calibration.py sbc --subjects 6 --items 2 4 8 --model constant      # subjects' rates, offsets
-python benchmarks/calibration.py recovery [--repeats 5]
-python benchmarks/calibration.py speed [--counts 1000 10000 100000] [--by hierarchical] [--anywhere]
+python calibration.py sbc [--fits 200] [--trials 400] [--items 2]          # ranks f at nine distances
+python calibration.py sbc --subjects 6 --items 2 4 8 --model constant      # subjects' rates, offsets
+python calibration.py recovery [--repeats 5]
+python calibration.py speed [--counts 1000 10000 100000] [--by hierarchical] [--anywhere]
 """
 
 import argparse

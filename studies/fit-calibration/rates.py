@@ -1,9 +1,9 @@
 """Do the 95 % bands of every subject's swap rate at every set size hold the truth as often as they say?
 
-python benchmarks/rates.py coverage [--experiments 40] [--subjects 6] [--trials 60] [--sizes 2 4 8] [--model constant]
-python benchmarks/rates.py contrasts [--experiments 60] [--subjects 10] [--trials 60] [--effects 0 0 0] [--groups]
-python benchmarks/rates.py together [--subjects 12] [--trials 150]
-python benchmarks/rates.py published TABLE [--subjects]
+python rates.py coverage [--experiments 40] [--subjects 6] [--trials 60] [--sizes 2 4 8] [--model constant]
+python rates.py contrasts [--experiments 60] [--subjects 10] [--trials 60] [--effects 0 0 0] [--groups]
+python rates.py together [--subjects 12] [--trials 150]
+python rates.py published TABLE [--subjects]
 
 coverage: simulated experiments whose subjects differ, with more swaps at larger set sizes; each is fitted
 hierarchically. contrasts: two conditions within subjects with differences `effects` in the log odds of a swap, the log

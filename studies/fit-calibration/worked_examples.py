@@ -1,6 +1,6 @@
-"""Fits of data with a known truth, one of each kind: the numbers of docs/fitting.md's worked examples. Prints Markdown.
+"""Fits of data with a known truth, one of each kind. Prints Markdown.
 
-python benchmarks/worked_examples.py [set-sizes subjects heavy-tails bias guesses]
+python worked_examples.py [set-sizes subjects heavy-tails bias guesses]
 """
 
 import sys

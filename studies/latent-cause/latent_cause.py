@@ -1,4 +1,4 @@
-"""Two commitment curves of docs/mechanism.md: `python docs/making/latent.py` writes docs/mechanism/latent-cause.png."""
+"""When swaps are decided in two networks: `python studies/latent-cause/latent_cause.py` writes latent-cause.png."""
 
 from pathlib import Path
 
@@ -37,4 +37,4 @@ def main(path: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(__file__).resolve().parents[1] / "mechanism" / "latent-cause.png")
+    main(Path(__file__).resolve().parent / "latent-cause.png")

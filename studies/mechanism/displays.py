@@ -1,8 +1,8 @@
 """Do swap trials differ from correct ones, or only the displays that are swapped more often?
 
-python docs/making/displays.py persistent-feature-constant-5
+python studies/mechanism/displays.py persistent-feature-constant-5
 
-The kind of swaps is asked of trials that each have a display of their own (docs/mechanism.md). Here every display is
+The kind of swaps is asked of trials that each have a display of their own . Here every display is
 shown many times: the weight of all errors together, as it is analysed there, and within displays, where swap trials are
 compared with correct trials of the same display, so that no code of the display can pass for a mark of the swap.
 """

@@ -1,4 +1,4 @@
-"""What a memory costs: `python benchmarks/price_of_memory.py [BUDGET…] [-o FOLDER] [--figure FILE]`.
+"""What a memory costs: `python studies/price-of-memory/price_of_memory.py [BUDGET…] [-o FOLDER] [--figure FILE]`.
 
 persistent-feature-smooth-2 is trained from the shipped base as its file says, but within other rate budgets and, with
 `--penalty`, with a fixed penalty instead of a budget, or with one that grows from the first stage to the second
@@ -114,7 +114,7 @@ def main() -> None:
     )
     parser.add_argument("--threads", type=int)
     parser.add_argument("-o", "--output", type=Path, default=Path("runs/price-of-memory"))
-    parser.add_argument("--figure", type=Path, help="where to draw it, for instance docs/price-of-memory.png")
+    parser.add_argument("--figure", type=Path, help="where to draw it")
     args = parser.parse_args()
     shipped = lapsus.read_experiment(NAME).stage[-1].rate_budget
     asked = {

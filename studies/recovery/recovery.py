@@ -1,14 +1,14 @@
 """Is the mechanism that the analyses name the one that was built in? Confusion matrices over systems that are known.
 
-    python benchmarks/recovery.py populations [--seeds 3] [--trials 2000] [--keep]
-    python benchmarks/recovery.py trained     # networks that ship and do not swap, made to, each in one set of trials
-    python benchmarks/recovery.py written     # networks whose equations were written down
+    python recovery.py populations [--seeds 3] [--trials 2000] [--keep]
+    python recovery.py trained     # networks that ship and do not swap, made to, each in one set of trials
+    python recovery.py written     # networks whose equations were written down
 
 *Populations* are linear and have swaps of a known kind (lapsus.analysis.synthetic). *Trained* networks are those that
 ship without swaps; in a share of trials they are shown exchanged colours (misbinding), have their state at the cue
 exchanged for that of such a trial (misselection), hear the other cue (cue-time noise), have their state
 exchanged for that of a trial with the other cue in the middle of delay 2 (late switch), or their response alone is
-exchanged (response-time noise). *Written* networks throw a die at a known moment (benchmarks/written_networks.py)
+exchanged (response-time noise). *Written* networks throw a die at a known moment (written_networks.py)
 and can be asked all that `lapsus discover` asks: when swaps are decided, what carries them, which kind they are. What
 is right was written down before any was looked at:
 
@@ -18,8 +18,8 @@ is right was written down before any was looked at:
     late switch          "late switch"        decided after the cue    carried by memory
     response-time noise  "no mark"            decided after the cue    carried by the response
 
-With --keep the rows replace those of the same systems in src/lapsus/paper/studies/recovery.csv, of which
-`python docs/making/recovered.py` makes the tables and the figure of docs/ensembles.md.
+With --keep the rows replace those of the same systems in recovery.csv, of which recovery_tables.py makes the tables and
+the figure.
 
 "cannot tell" is no error, but no answer either, and is counted by itself. `noise` is the s.d. of each unit at each step
 where colours have radius one; of trained networks, how many times their own noise.
@@ -29,12 +29,12 @@ import argparse
 import itertools
 import warnings
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import torch
 import xarray as xr
-from study import read, write
 from written_networks import MECHANISMS as WRITTEN, written_network
 
 from lapsus import load, simulate
@@ -48,6 +48,8 @@ from lapsus.evaluation.sample_sizes import Sizes
 from lapsus.statistics.swaps import nearest_item
 from lapsus.study.mechanism import analyse, at_one_pair, swaps_most_at
 from lapsus.zoo.shipped import shipped_names
+
+TABLE = Path(__file__).resolve().parent / "recovery.csv"
 
 RIGHT = {
     "misbinding": "misbinding",
@@ -197,9 +199,9 @@ def keep(systems: str, table: pd.DataFrame) -> None:
     """Replace what is kept of these systems."""
     columns = ["systems", "network", "mechanism", "swap rate", "noise", "seed", "said", "expected", "own swaps"]
     columns += ["when", "expected when", "carried by", "expected carrier"]
-    others = read("recovery", columns).query("systems != @systems")
+    others = pd.read_csv(TABLE).query("systems != @systems")
     kept = pd.concat([others, judged(table).assign(systems=systems)]).reindex(columns=columns)
-    write("recovery", kept, ["systems"])
+    kept.sort_values("systems", kind="stable").to_csv(TABLE, index=False, float_format="%.6g")
 
 
 def main() -> None:
@@ -207,7 +209,7 @@ def main() -> None:
     parser.add_argument("systems", choices=["populations", "trained", "written"], nargs="?", default="populations")
     parser.add_argument("--seeds", type=int, help="of each system (3; of trained networks, which have their own, 1)")
     parser.add_argument("--trials", type=int, default=2000)
-    parser.add_argument("--keep", action="store_true", help="put the rows in the table of docs/ensembles.md")
+    parser.add_argument("--keep", action="store_true", help="put the rows in recovery.csv")
     given = parser.parse_args()
     warnings.simplefilter("ignore")  # written networks run on the torch reference
     torch.set_num_threads(1)

@@ -1,23 +1,22 @@
-"""Tables and figure of the recovery in docs/ensembles.md, from src/lapsus/paper/studies/recovery.csv.
+"""Tables and figure of this study, from recovery.csv: `python studies/recovery/recovery_tables.py`.
 
-python docs/making/recovered.py
-
-`python benchmarks/recovery.py SYSTEMS --keep` adds the rows; docs/recovery.png is drawn.
+`python studies/recovery/recovery.py SYSTEMS --keep` adds the rows.
 """
+
+from pathlib import Path
 
 import matplotlib
 
 matplotlib.use("agg")
 import numpy as np
 import pandas as pd
-from ensembles import DOCS, PAGE, table
 from matplotlib import pyplot as plt
-from tables import markdown, put
 
 from lapsus.analysis.synthetic import MECHANISMS
-from lapsus.files import write_figure
+from lapsus.files import make_folder, write_figure
 from lapsus.plots.style import TEXT_WIDTH, letter, style
 
+FOLDER = Path(__file__).resolve().parent
 NONE = ("cannot tell", "no answer")
 ANSWERS = (*MECHANISMS, "no mark", *NONE)
 TITLES = {
@@ -33,20 +32,20 @@ def confusion(own: pd.DataFrame) -> pd.DataFrame:
     return found.reindex(index=own["mechanism"].unique(), columns=ANSWERS, fill_value=0)
 
 
-def confusions(own: pd.DataFrame) -> str:
+def confusions(own: pd.DataFrame) -> pd.DataFrame:
     """Rows: what was built in; columns: what was said, and of written networks when and what carries it."""
     asked = {"when": ("expected when", "time is right"), "carried by": ("expected carrier", "carrier is right")}
     asked = {name: said for name, said in asked.items() if own[name].notna().any()}
     rows = []
     for mechanism, row in confusion(own).iterrows():
         here = own[own["mechanism"] == mechanism]
-        cells = [f"**{count}**" if said == here["expected"].iloc[0] else str(count) for said, count in row.items()]
+        cells = [str(count) for count in row]
         cells += [f"{(here[name] == here[expected]).sum()} of {len(here)}" for name, (expected, _) in asked.items()]
         rows.append([mechanism, *cells])
-    return markdown(["built in", *(f"“{said}”" for said in ANSWERS), *(head for _, head in asked.values())], rows)
+    return pd.DataFrame(rows, columns=["built in", *ANSWERS, *(head for _, head in asked.values())])
 
 
-def shares(own: pd.DataFrame) -> str:
+def shares(own: pd.DataFrame) -> pd.DataFrame:
     """Right and wrong answers at each swap rate and noise."""
     found = own.groupby(["swap rate", "noise"])[["right", "wrong"]].mean()
     noises = sorted(own["noise"].unique())
@@ -54,19 +53,19 @@ def shares(own: pd.DataFrame) -> str:
         [f"{rate:.0%}", *(f"{found.loc[rate, n]['right']:.0%}, {found.loc[rate, n]['wrong']:.0%}" for n in noises)]
         for rate in sorted(own["swap rate"].unique())
     ]
-    return markdown(["swap rate", *(f"noise {n:g}" for n in noises)], rows).replace("%", " %")
+    return pd.DataFrame(rows, columns=["swap rate", *(f"noise {n:g}" for n in noises)])
 
 
-def by_network(own: pd.DataFrame) -> str:
+def by_network(own: pd.DataFrame) -> pd.DataFrame:
     """Of trained networks: how often they swap by themselves with this noise, and what was said, by set and cueing."""
     rows = []
     kind = own["network"].str.partition("@")[0]
     for (name, noise), group in own.groupby([kind, "noise"]):
         apart = f"{group['own swaps'].min():.1%} to {group['own swaps'].max():.1%}".replace("%", " %")
         counts = [group["right"].sum(), group["wrong"].sum(), group["said"].isin(NONE).sum()]
-        rows.append([f"`{name}`", str(group["network"].nunique()), f"{noise:g}", apart, *map(str, counts)])
+        rows.append([name, str(group["network"].nunique()), f"{noise:g}", apart, *map(str, counts)])
     header = ["networks", "seeds", "noise", "swaps of their own", "right", "wrong", "not named"]
-    return markdown(header, rows)
+    return pd.DataFrame(rows, columns=header)
 
 
 def summary(own: pd.DataFrame) -> str:
@@ -91,19 +90,21 @@ def figure(whole: pd.DataFrame) -> None:
             ax.set(title=TITLES[name], xlabel="what was said")
             letter(ax, text)
         axes.flat[0].set_ylabel("what was built in")
-        write_figure(DOCS / "recovery.png", fig, dpi=200)
+        write_figure(FOLDER / "recovery.png", fig, dpi=200)
         plt.close(fig)
 
 
 def main() -> None:
-    whole = table("recovery")
+    whole, tables = pd.read_csv(FOLDER / "recovery.csv"), make_folder(FOLDER / "tables")
     right = whole["said"] == whole["expected"]
     whole = whole.assign(right=right, wrong=~right & ~whole["said"].isin(NONE))
     for name in TITLES:
         own = whole[whole["systems"] == name]
-        if len(own):
-            parts = [confusions(own), shares(own), *([by_network(own)] if name == "trained" else []), summary(own)]
-            put(PAGE, f"recovery {name}", "\n\n".join(parts))
+        made = {"confusion": confusions(own), "right-and-wrong": shares(own)}
+        made |= {"by-network": by_network(own)} if name == "trained" else {}
+        for kind, table in made.items():
+            table.to_csv(tables / f"{name}-{kind}.csv", index=False)
+        print(f"{name}: {summary(own)}")
     figure(whole)
 
 

@@ -1,4 +1,4 @@
-"""What each part of the recipe is worth: `python benchmarks/ablations.py [NAME…] [--seeds K] [-o FOLDER]`.
+"""What each part of the recipe is worth: `python studies/training/ablations.py [NAME…] [--seeds K] [-o FOLDER]`.
 
 feature-smooth-2 is trained from the shipped preamble without its last stage and with a third of the updates (150 for
 each horizon, 1,600 at full length), once as its file says and once for each part of the recipe with that part changed.

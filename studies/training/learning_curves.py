@@ -1,12 +1,12 @@
-"""The learning curves and the cost of every shipped network, from the records that ship with them: `python
-benchmarks/recipe.py`.
+"""The learning curves and the cost of every network of the paper's collection, from the records that ship with them.
 
-Prints the table of docs/recipe.md and draws docs/learning-curves.png.
+python studies/training/learning_curves.py     # writes networks.csv and learning-curves.png
 """
 
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
 from lapsus.plots.style import BLUE, GREEN, GREY, ORANGE, SKY, TEXT_WIDTH, style
 from lapsus.zoo.shipped import core_minutes, shipped
@@ -58,41 +58,23 @@ def minutes_at(facts: dict, curve: list[dict]) -> np.ndarray:
     return clock / clock[-1] * core_minutes(facts) / 2
 
 
-def table(networks: dict[str, dict]) -> str:
-    lines = [
-        (
-            "| network | million trials | paper's | core-hours | paper's GPU-hours | excess | curve, mean | curve, max"
-            " | median error | away |"
-        ),
-        "|---|---|---|---|---|---|---|---|---|---|",
-    ]
+def table(networks: dict[str, dict]) -> pd.DataFrame:
+    """Cost of training and how close each network comes to its target; the paper's cost beside it."""
+    rows = []
     for name, facts in networks.items():
         config, found = facts["config"], facts["evaluation"]
-        batches, hours = in_paper(config) or (None, None)
-        excess = found.get("excess") if config["stage"][-1]["objective"]["kind"] == "diffusion" else None
-        numbers = [
-            _number(value, digits)
-            for value, digits in (
-                (excess, 3),
-                (found.get("swap_curve_mad"), 3),
-                (found.get("swap_curve_max"), 3),
-                (found.get("median_error"), 3),
-                (found.get("away"), 4),
-            )
-        ]
-        cost = [
-            f"{facts['trials_seen'] / 1e6:.1f}",
-            "-" if batches is None else f"{batches * 16_384 / 1e6:,.0f}",
-            f"{core_minutes(facts) / 60:.2f}",
-            "-" if hours is None else f"{hours:g}",
-        ]
-        lines.append(f"| {name} | {' | '.join(cost + numbers)} |")
-    total = sum(core_minutes(facts) for facts in networks.values()) / 60
-    return "\n".join([*lines, "", f"All {len(networks)} networks: {total:.1f} core-hours."])
-
-
-def _number(value: float | None, digits: int) -> str:
-    return "-" if value is None else f"{value:.{digits}f}"
+        batches, hours = in_paper(config) or (float("nan"), float("nan"))
+        diffusion = config["stage"][-1]["objective"]["kind"] == "diffusion"
+        row = {
+            "network": name,
+            "million_trials": facts["trials_seen"] / 1e6,
+            "paper_million_trials": batches * 0.016384,
+        }
+        row |= {"core_hours": core_minutes(facts) / 60, "paper_gpu_hours": hours}
+        row |= {"excess": found.get("excess") if diffusion else None}
+        row |= {key: found.get(key) for key in ("swap_curve_mad", "swap_curve_max", "median_error", "away")}
+        rows.append(row)
+    return pd.DataFrame(rows)
 
 
 def draw(networks: dict[str, dict], path: Path) -> None:
@@ -132,6 +114,8 @@ def _smooth(values: np.ndarray, over: int = 5) -> np.ndarray:
 
 
 if __name__ == "__main__":
-    networks = shipped("paper")
-    print(table(networks))
-    draw(networks, Path(__file__).parent.parent / "docs" / "learning-curves.png")
+    networks, folder = shipped("paper"), Path(__file__).resolve().parent
+    costs = table(networks)
+    costs.to_csv(folder / "networks.csv", index=False, float_format="%.4g")
+    draw(networks, folder / "learning-curves.png")
+    print(f"{len(costs)} networks, {costs['core_hours'].sum():.1f} core-hours")

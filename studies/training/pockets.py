@@ -1,4 +1,4 @@
-"""Where a short preamble retrieves the wrong item, with two kinds of first weights: `python benchmarks/pockets.py
+"""Where a short preamble retrieves the wrong item, with two kinds of first weights: `python studies/training/pockets.py
 [--seeds K]`.
 
 For each seed the feature-cued preamble is trained for 2,000 updates of 64 × 8 trials from the encoder's isotropic first
