@@ -9,7 +9,6 @@ import measure as study
 import numpy as np
 import pandas as pd
 import pytest
-from lapsus.paper.recorded import recorded, statistic_digest
 from made_networks import ResponseWalks, made
 from scipy import stats
 from sweep_members import write_sweep
@@ -21,6 +20,7 @@ from lapsus.evaluation.sample_sizes import QUICK_FIGURES, Sizes
 from lapsus.evaluation.simulation import simulate
 from lapsus.paper import claims
 from lapsus.paper.roles import Networks, finished_runs
+from lapsus.paper.values import recorded_values as recorded, statistic_digest
 from lapsus.study.mechanism import analyse
 from lapsus.sweep import Sweep, plan_sweep, read_sweep
 from lapsus.sweep.member import run_member

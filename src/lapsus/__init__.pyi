@@ -10,7 +10,6 @@ from lapsus import (
     evaluation as evaluation,
     fitting as fitting,
     networks as networks,
-    paper as paper,
     pipeline as pipeline,
     plots as plots,
     report as report,

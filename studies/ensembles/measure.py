@@ -25,7 +25,6 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from lapsus.paper.recorded import COLUMNS, statistic_digest
 from same_geometry import pair_distances
 
 from lapsus import LapsusError, Model, Run
@@ -34,6 +33,7 @@ from lapsus.evaluation.delays import evaluate_delays, norm_ratio
 from lapsus.evaluation.sample_sizes import FULL
 from lapsus.files import holds, read_json, to_plain, write_text
 from lapsus.paper.roles import LABELS, finished_runs, role_of
+from lapsus.paper.values import COLUMNS, statistic_digest
 from lapsus.study.mechanism import QUESTIONS, Mechanism, analyse, swaps_most_at, table_row
 from lapsus.tasks.durations import varying
 from lapsus.training.experiment import Experiment, read_experiment

@@ -141,13 +141,13 @@ def _histogram(ax: Axes, networks: Networks) -> Axes:
 def _roc(ax: Axes, networks: Networks) -> Axes:
     """ROC curve of swaps against correct trials along the rings' normal, held out."""
     found = normals(networks)
+    area, mean, sd = roc_area(found.scores, found.swap), np.nanmean(found.area), np.nanstd(found.area)
     false, true = roc_curve(found.scores, found.swap)
     step = max(1, len(false) // 2000)
     ax.plot([0, 1], [0, 1], color=GREY, lw=0.6, ls=(0, (3, 2)))
     ax.plot(false[::step], true[::step], color="k")
     ax.set(aspect="equal", xticks=[0, 1], yticks=[0, 1])
     ax.set(xlabel="correct trials above criterion", ylabel="swaps above criterion")
-    area, mean, sd = roc_area(found.scores, found.swap), np.nanmean(found.area), np.nanstd(found.area)
     by_place = f"{mean:.2f} ± {sd:.2f} over\nlocations; {found.swap.sum():,} swaps"
     ax.set_title(f"area {area:.2f} ({by_place})", fontsize=5.5)
     return ax
