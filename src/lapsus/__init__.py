@@ -11,7 +11,7 @@ import os
 from importlib import import_module
 from pathlib import Path
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 # Where torch is not loaded yet: its threads otherwise spin for milliseconds after every operation, on the cores that
 # the kernel needs next. This alone makes training half as fast again.

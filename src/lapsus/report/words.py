@@ -15,8 +15,8 @@ __all__ = ["REFERENCES", "Facts", "five_sentences", "methods", "networks_methods
 
 REFERENCES = (
     (
-        "Radmard P, Bays PM, Lengyel M. Setting up for failure: automatic discovery of the neural mechanisms of"
-        " cognitive errors."
+        "Radmard P, Bays PM, Lengyel M (2026). Setting up for failure: automatic discovery of the neural mechanisms of"
+        " cognitive errors. ICLR 2026. arXiv:2512.04808."
     ),
     (
         "Radmard P, Bays PM, Lengyel M (2025). A flexible Bayesian non-parametric mixture model reveals multiple"
