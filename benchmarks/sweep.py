@@ -58,7 +58,7 @@ def measure(members: int, folder: Path) -> dict[str, float]:
     collect_seconds, collected = timed(collect, sweep)
     write_seconds, _ = timed(collected.write, folder / "collected")
     links = dict.fromkeys(plan.members, "")
-    page_seconds, page = timed(ensemble_page, "cost", "", collected.members, collected.statistics, None, links)
+    page_seconds, page = timed(ensemble_page, "cost", "", collected.members, collected.statistics, links)
     return {
         "manifest s": plan_seconds + make_seconds,
         "manifest kB": (folder / "manifest.json").stat().st_size / 1e3,

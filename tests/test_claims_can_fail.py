@@ -18,7 +18,7 @@ from lapsus.evaluation.sample_sizes import QUICK_FIGURES
 from lapsus.mechanism import cue_grid as on_cues
 from lapsus.mechanism.activity import activity_dataset
 from lapsus.mechanism.synthetic import synthetic_population
-from lapsus.paper import appendix, claim_statistics, claims
+from lapsus.paper import claim_statistics, claims, windows
 from lapsus.paper.roles import Networks
 from lapsus.paper.verdicts import criteria
 from lapsus.zoo import load
@@ -142,15 +142,15 @@ def test_commitment_claims_hold_where_they_should(monkeypatch):
     nearest_counts(monkeypatch)
     walks = written("index-attended", ResponseWalks())
     forgets = written("index-constant-10", ForgetsUntilCue(), denoise=40)
-    assert judged("latent-before-cue", claim_statistics.fixed_at(walks, "index-attended", "delay")) == "holds"
-    assert judged("dice-after-cue", claim_statistics.fixed_at(forgets, "index-constant-10", "cue")) == "holds"
+    assert judged("latent-before-cue", claim_statistics.fixed_at_end_of(walks, "index-attended", "delay")) == "holds"
+    assert judged("dice-after-cue", claim_statistics.fixed_at_end_of(forgets, "index-constant-10", "cue")) == "holds"
 
 
 class Windows(SyntheticNetworks):
     """Task-optimal networks whose planes turn as those of the network `plays` do."""
 
     def __init__(self, plays):
-        super().__init__((*list(appendix.WINDOWS)[:2], plays))
+        super().__init__((*list(windows.WINDOWS)[:2], plays))
         self.plays = plays
 
     def simulate(self, role, conditions, trials, *, seed=0, noise_scale=1.0):

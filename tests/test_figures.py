@@ -23,7 +23,7 @@ from lapsus.evaluation.sample_sizes import QUICK_FIGURES
 from lapsus.mechanism import designs
 from lapsus.mechanism.activity import items
 from lapsus.paper import claims, fig2, fig3, fig4, prediction, schematics
-from lapsus.paper.reproduce import _CLAIMS, _FIGURES, FIGURES, reproduce
+from lapsus.paper.reproduce import _CLAIM_COSTS, _FIGURE_COSTS, FIGURES, reproduce
 from lapsus.paper.roles import LABELS, Networks, role_of
 from lapsus.paper.verdicts import criteria
 from lapsus.plots.style import WHEEL, style
@@ -142,7 +142,7 @@ def test_progress_names_every_step_and_the_share_before_it(tmp_path):
     )
     names, shares = zip(*told)
     assert names == ("schedule", "cyclic", *(f"claim {claim.id}" for claim in found)) and len(found) >= 1
-    assert set(_FIGURES) <= set(FIGURES) and set(_CLAIMS) <= set(claims.CLAIMS)
+    assert set(_FIGURE_COSTS) <= set(FIGURES) and set(_CLAIM_COSTS) <= set(claims.CLAIMS)
     assert shares[0] == 0 and list(shares) == sorted(shares) and shares[-1] < 1
 
 
@@ -188,7 +188,7 @@ def test_unknown_figure_is_refused_with_a_hint(networks):
 
 @pytest.mark.slow
 def test_command_line(monkeypatch, tmp_path):
-    made = lambda cls, which, folders=(), trust=False: [SyntheticNetworks(("feature-none",))]
+    made = lambda cls, collection, folders=(), trust=False: [SyntheticNetworks(("feature-none",))]
     monkeypatch.setattr(Networks, "every_seed", classmethod(made))
     result = CliRunner().invoke(app, ["reproduce", "fig2", "--claims-only", "--json"])
     assert result.exit_code == 0, result.output
@@ -254,7 +254,7 @@ def test_wheel_has_even_lightness_and_closes():
 def test_style_leaves_the_users_settings_alone():
     before = dict(matplotlib.rcParams)
     with style():
-        schematics.noise_schedule(plt.figure().add_subplot())
+        schematics.schedule_figure()
     assert dict(matplotlib.rcParams) == before
 
 
@@ -272,9 +272,9 @@ def test_swap_curves_accept_and_return_axes(networks):
     assert fig2.swap_curves(ax, {"feature-smooth-0": fig2.swap_function(networks, "feature-smooth-0")}) is ax
 
 
-@pytest.mark.parametrize("which", ["paper", "persistent"])
-def test_claims_take_whatever_seeds_of_a_set_ship(which):
-    sets = Networks.every_seed(which)
+@pytest.mark.parametrize("collection", ["paper", "persistent"])
+def test_claims_take_whatever_seeds_of_a_collection_ship(collection):
+    sets = Networks.every_seed(collection)
     assert len(sets) >= 3 and all(one.loaders for one in sets)
     assert len({one.sources["feature-none"] for one in sets}) == len(sets)
 
@@ -292,8 +292,8 @@ def test_networks_of_another_seed_are_taken_where_they_are(monkeypatch):
         }
 
     there = {"a": facts("a", 1, "diffusion"), "a@2": facts("a", 2, "diffusion"), "b": facts("b", 1, "task-optimal")}
-    monkeypatch.setattr("lapsus.paper.roles.shipped", lambda which: there if which == "paper" else {})
-    assert Networks.shipped(which="persistent").sources == {}
+    monkeypatch.setattr("lapsus.paper.roles.shipped", lambda collection: there if collection == "paper" else {})
+    assert Networks.shipped(collection="persistent").sources == {}
     assert Networks.shipped().sources == {"index-none": "a", "index-optimal": "b"}
     assert Networks.shipped(2).sources == {"index-none": "a@2", "index-optimal": "b"}
     with pytest.raises(LapsusError, match="seeds 1, 2"):

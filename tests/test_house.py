@@ -126,7 +126,7 @@ def rooms():
 
 def layers():
     """The rooms in the order of the contract, lowest first."""
-    (contract,) = SETTINGS["tool"]["importlinter"]["contracts"]
+    contract, _ = SETTINGS["tool"]["importlinter"]["contracts"]
     return contract["layers"][::-1]
 
 

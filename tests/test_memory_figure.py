@@ -1,12 +1,12 @@
-"""The figure of both sets, drawn from networks that are made for it."""
+"""The figure of both collections (studies/memory), drawn from networks that are made for it."""
 
 from dataclasses import replace
 
+import memory_figure as memory
 import pytest
 
 from lapsus import read_experiment
 from lapsus.evaluation.sample_sizes import QUICK_FIGURES
-from lapsus.paper import memory
 from lapsus.paper.roles import Networks
 from lapsus.training.model import Model
 
@@ -33,7 +33,7 @@ def sets(monkeypatch):
     }
     for cached in (memory.error_by_delay, memory.norms, memory.planes):
         cached.cache_clear()
-    monkeypatch.setattr(memory, "_set", lambda which, seed=1: made[which])
+    monkeypatch.setattr(memory, "_networks", lambda collection: made[collection])
     yield made
     for cached in (memory.error_by_delay, memory.norms, memory.planes):
         cached.cache_clear()
@@ -43,12 +43,12 @@ def sets(monkeypatch):
 def test_the_figure_has_a_line_for_each_network_of_each_set(sets):
     from matplotlib import pyplot as plt
 
-    drawn = memory.figure(None)
+    drawn = memory.figure()
     lines = [[line.get_linestyle() for line in drawn.axes[place].lines] for place in (0, 4)]
     assert lines == [["--", "-"], ["-"]]  # the paper's set is dashed
     plt.close(drawn)
-    tables = memory.tables(None)
-    counts = tables["delays"].groupby(["set", "network"]).size().to_dict()
+    tables = memory.tables()
+    counts = tables["delays"].groupby(["collection", "network"]).size().to_dict()
     assert counts == {("paper", "index-none"): 7, ("persistent", "index-none"): 7, ("persistent", "feature-none"): 7}
     assert list(tables["growth"]["network"]) == ["index-none", "feature-none"]
     assert set(tables["planes"].query("network == 'feature-none'")["distance"]) == {45, 135}
@@ -57,7 +57,7 @@ def test_the_figure_has_a_line_for_each_network_of_each_set(sets):
 def test_where_nothing_ships_the_panels_say_so(monkeypatch):
     from matplotlib import pyplot as plt
 
-    monkeypatch.setattr(memory, "_set", lambda which, seed=1: Networks({}))
-    drawn = memory.figure(None)
+    monkeypatch.setattr(memory, "_networks", lambda collection: Networks({}))
+    drawn = memory.figure()
     assert any("no network ships" in text.get_text().replace("\n", " ") for text in drawn.axes[0].texts)
     plt.close(drawn)

@@ -3,11 +3,12 @@ with a known mechanism are recognised."""
 
 import json
 
-import ensembles
+import claim_tables
+import ensemble_tables as ensembles
+import measure as study
 import numpy as np
 import pandas as pd
 import pytest
-import study
 from made_networks import ResponseWalks, made
 from scipy import stats
 from sweep_members import write_sweep
@@ -17,13 +18,11 @@ from lapsus import LapsusError
 from lapsus.circular import distance
 from lapsus.evaluation.sample_sizes import QUICK_FIGURES, Sizes
 from lapsus.evaluation.simulation import simulate
-from lapsus.files import remove
 from lapsus.mechanism.asking import analyse
 from lapsus.paper import claims
-from lapsus.paper.recorded import recorded, statistic_digest
 from lapsus.paper.roles import Networks, finished_runs
+from lapsus.paper.values import recorded_values as recorded, statistic_digest
 from lapsus.sweep import Sweep, plan_sweep, read_sweep
-from lapsus.sweep.collected import collect, sweep_claims
 from lapsus.sweep.member import run_member
 from lapsus.training.model import weights_digest
 
@@ -70,7 +69,7 @@ def test_only_rows_of_the_same_recipe_and_statistic_are_believed(tmp_path):
     assert recorded("persistent", path) == {ID: {"a@4": (0.8, 0.7, 0.9)}}
     assert recorded("persistent", tmp_path / "none.csv") == {}
     path.write_text("a,b\n1,2\n")
-    with pytest.raises(LapsusError, match=r"claims\.csv is no table of claims"):
+    with pytest.raises(LapsusError, match=r"claims\.csv is not a table of claims"):
         recorded("persistent", path)
 
 
@@ -85,27 +84,12 @@ def test_members_of_a_sweep_are_seeds_of_the_experiment_that_they_are_of(tmp_pat
     both = Networks.every_seed(None, [sweep.path])
     assert [one.sources["index-none"] for one in both] == ["x_wide", "tiny@4"]
     assert len(Networks.every_seed("persistent")) == 3
-    # What `sweep collect --claims` keeps is what the study takes, by the same names.
+    # What `lapsus reproduce --further SWEEP --values FILE` keeps is what the study takes, by the same names.
     one_claim(monkeypatch, (0.9, 0.88, 0.92), "index-none")
-    claimed = sweep_claims(sweep)
-    assert claimed["networks"].tolist() == [1, 1]
-    assert collect(sweep, claimed).members.set_index("member")[f"claims.{ID}"].to_dict() == {
-        "mine-4": 0.9,
-        "mine-5": pytest.approx(float("nan"), nan_ok=True),
-        "x_wide-1": 0.9,
-    }
-    # What is kept of networks that are gone goes with the next collection, and what is not computed this time stays.
-    path = sweep.path / "collected" / "values.json"
-    kept = json.loads(path.read_text())
-    one = kept[f"{ID}: tiny@4"]
-    path.write_text(json.dumps(kept | {f"{ID}: gone": one, f"{ID}: tiny@4 + x_wide": one, "cyclic: tiny@4": one}))
-    sweep_claims(sweep)
-    assert json.loads(path.read_text()) == kept | {"cyclic: tiny@4": one}
-    remove(sweep.measures_file("mine-4"))
-    sweep_claims(sweep)
-    assert json.loads(path.read_text()) == kept | {"cyclic: tiny@4": one}
-    path.write_text(json.dumps(kept))
-    monkeypatch.setattr(study, "FOLDER", tmp_path)
+    path = tmp_path / "values.json"
+    (claim,) = claims.evaluate_claims(both, values=path)
+    assert set(claim.each) == {"tiny@4", "x_wide"}
+    monkeypatch.setattr(study, "OTHER_CLAIMS", tmp_path / "claims.csv")
     study.add_claims(path, "mine")
     kept = {recipe: set(recorded(recipe, tmp_path / "claims.csv")[ID]) for recipe in ("mine", "mine: wide")}
     assert kept == {"mine": {"tiny@4"}, "mine: wide": {"x_wide"}}
@@ -173,10 +157,6 @@ def test_rows_are_added_and_none_is_lost(tmp_path, monkeypatch):
     table = study.read("members", study.KEY).set_index("network")
     assert table.loc["a", "measured"] == "evaluation" and np.isnan(table.loc["a", "alignment"])
     assert table.loc["b", "alignment"] == 4 and len(study.read("distances", [])) == 1
-    # What the network was before is kept apart.
-    before = study.read("earlier", study.KEY)
-    assert before["network"].tolist() == ["a"] and before["alignment"].tolist() == [2]
-    assert before["weights"].iloc[0] != table.loc["a", "weights"]
     # Answers that were kept are taken instead of being asked again, of the network with these weights alone.
     kept = {"made_of": {"weights": weights_digest(models["b"]), "seed": 0, "lapsus": ""}}
     kept["row"] = {"error_type": "late switch", "parting": 18, "left_out": "", "seconds": 1.0}
@@ -193,6 +173,7 @@ def test_rows_are_added_and_none_is_lost(tmp_path, monkeypatch):
     assert table.loc["b", "measured"].split() == ["evaluation", "alignment", "error_type"]
     values = tmp_path / "values.json"
     values.write_text(json.dumps({f"{ID}: feature-smooth-0": {"value": [0.9, 0.8, 1.0], "made_of": ""}}))
+    monkeypatch.setattr(study, "PACKAGE_CLAIMS", tmp_path / "claims.csv")
     study.add_claims(values, None)
     values.write_text(json.dumps([{"id": ID, "each": {"feature-smooth-0@2": [0.7, 0.6, 0.8]}}]))
     study.add_claims(values, None)
@@ -200,50 +181,29 @@ def test_rows_are_added_and_none_is_lost(tmp_path, monkeypatch):
         "feature-smooth-0": (0.9, 0.8, 1.0),
         "feature-smooth-0@2": (0.7, 0.6, 0.8),
     }
-    # So are values of claims, of networks that were trained again and where they moved.
-    for value in ([0.5, 0.4, 0.6], [0.2, 0.1, 0.3], [0.2, 0.1, 0.3]):
-        each = {"a + c": value, "b": value}
-        values.write_text(json.dumps([{"id": ID, "each": each}]))
-        study.add_claims(values, "mine")
-    earlier = study.read("earlier_claims", [])
-    assert earlier[["networks", "value"]].to_numpy().tolist() == [["a + c", 0.5]]
-
-
-def test_two_trainings_of_a_seed_are_set_beside_seeds():
-    rows = [("r", f"a@{seed}", "index-none", seed, value) for seed, value in ((1, 0.1), (2, 0.3), (3, 0.5))]
-    members = pd.DataFrame(rows, columns=["recipe", "network", "role", "seed", "excess"])
-    members = members.reindex(columns=[*members, *(set(ensembles.DIFFERENCES) - {"excess"})])
-    earlier = members.iloc[1:].assign(excess=[0.4, 0.3])
-    lines = ensembles.trained_again(members, earlier).splitlines()
-    assert len(lines) == 3
-    cells = [cell.strip() for cell in lines[2].strip("|").split("|")]
-    assert cells[:2] == ["r", "index"] and cells[3] == "2 of 2"
-    twice = np.sqrt((0.1**2 + 0.2**2) / 2 / 2)
-    assert [float(cell) for cell in cells[4:]] == [round(twice, 2), 0.2, round(twice / 0.2, 2)]
 
 
 @pytest.mark.slow
-def test_the_page_has_a_place_for_each_table_that_can_be_made_of_the_rows():
-    """And each of these tables has rows, of both sets where both are in it."""
+def test_tables_that_are_kept_are_those_of_the_rows():
+    """A table that was changed by hand, or not made again after rows were added, is seen."""
     members, pairs = ensembles.table("members"), ensembles.table("distances")
-    recipes = list(dict.fromkeys(ensembles.table("claims")["recipe"]))
-    made_now = {"claims by recipe": ensembles.claims(recipes), "one network": ensembles.one_network(recipes)}
-    if len(members):
-        made_now["how many"] = ensembles.how_many(ensembles.spreads(members))
-    if "before_45" in members:
-        made_now["alignment"] = ensembles.alignment(members)
-    if len(pairs):
-        made_now["distances"] = ensembles.distances(pairs, members)
-    page = ensembles.PAGE.read_text(encoding="utf-8")
-    for name, table in made_now.items():
-        assert page.count(f"<!-- {name} -->") == page.count(f"<!-- end {name} -->") == 1
-        assert len(table.splitlines()) > 3 and "persistent" in table and "paper" in table
+    found = ensembles.spreads(members[~members["recipe"].str.contains(":")])
+    for name, made_now in {
+        "how-many": ensembles.how_many(found),
+        "factors": ensembles.factors(members),
+        "alignment": ensembles.alignment(members),
+        "distances": ensembles.distances(pairs, members),
+    }.items():
+        assert (ensembles.FOLDER / "tables" / f"{name}.csv").read_text() == made_now.to_csv(index=False)
+    for name in ("paper", "persistent"):
+        made_now = claim_tables.results(claim_tables.judged(name)).to_csv(index=False)
+        assert (claim_tables.FOLDER / "tables" / f"results-{name}.csv").read_text() == made_now
 
 
 def test_how_many_networks_would_decide():
     """The interval of the mean must be narrower than the gap: with an s.d. as large, seven networks (2.447 / √7)."""
-    assert ensembles.networks_needed(1.0, 1.0) == "7"
-    assert ensembles.networks_needed(0.0, 1.0) == "2" and ensembles.networks_needed(1.0, 1e-6) == "> 1000"
+    assert claim_tables.networks_needed(1.0, 1.0) == "7"
+    assert claim_tables.networks_needed(0.0, 1.0) == "2" and claim_tables.networks_needed(1.0, 1e-6) == "> 1000"
 
 
 EXPECTED = {
@@ -278,7 +238,7 @@ def test_differences_are_within_seeds_where_networks_share_a_start():
     assert ensembles.difference(first, second, paired=True) == "+2 [-11, 15]"
     mean, low, high = (-2.0, *stats.ttest_ind(first, second, equal_var=False).confidence_interval())
     assert ensembles.difference(first, second, paired=False) == f"{mean:+.3g} [{low:.2g}, {high:.2g}]"
-    assert ensembles.difference(first[:1], second, paired=True) == "–"
+    assert ensembles.difference(first[:1], second, paired=True) == ""
 
 
 def test_distances_do_not_count_what_networks_of_one_seed_share():
@@ -291,8 +251,8 @@ def test_distances_do_not_count_what_networks_of_one_seed_share():
     ]
     pairs = pd.DataFrame(rows, columns=["recipe", "cueing", "when", "first", "second", "distance", "shuffled"])
     members = pd.DataFrame({"recipe": "mine", "network": names, "role": ["index-none", "index-none", "x", "x"]})
-    line = ensembles.distances(pairs, members).splitlines()[-1]
-    assert "| 4 of 2 | response | 0.001 | 0.100 | 0.500 | 0.600 | 0.900 |" in line and "(0.5)" in line
+    row = list(ensembles.distances(pairs, members).iloc[-1])
+    assert row[2:9] == ["4 of 2", "response", "0.001", "0.100", "0.500", "0.600", "0.900"] and "(0.5)" in row[-1]
 
 
 def _apart(one: str, two: str) -> float:

@@ -535,7 +535,7 @@ def _checkpoints(folder: Path) -> set[str]:
     return {f"{path.parent.name}/{path.name}" for path in folder.glob("members/*/checkpoint-*.json")}
 
 
-STUDIES = sorted((Path(__file__).resolve().parents[1] / "experiments" / "sweeps").glob("*.toml"))
+STUDIES = sorted((Path(__file__).resolve().parents[1] / "studies" / "ensembles" / "sweeps").glob("*.toml"))
 
 
 @pytest.mark.parametrize("path", [p for p in STUDIES if not p.stem.startswith("published")], ids=lambda p: p.stem)

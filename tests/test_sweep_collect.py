@@ -13,7 +13,7 @@ from lapsus.cli import app
 from lapsus.files import make_folder, write_json
 from lapsus.report.ensemble import ensemble_page
 from lapsus.sweep import Sweep, plan_sweep, read_sweep
-from lapsus.sweep.collected import _differences, claims_over_networks, collect
+from lapsus.sweep.collected import _differences, collect
 
 
 @pytest.fixture
@@ -98,7 +98,7 @@ def test_angles_are_degrees_on_the_page_and_radians_in_the_table():
     row = {"setting": "a", "statistic": key, "between": np.radians(2.0), "units": 2, "outliers": ""}
     row |= {"mean": np.radians(6.0), "low": np.radians(4.5), "high": np.radians(7.5)}
     given_up = {"a-3": "no <b>finite"}
-    page = ensemble_page("a", "", members, pd.DataFrame([row]), None, {"a-1": "x", "a-2": "y"}, given_up)
+    page = ensemble_page("a", "", members, pd.DataFrame([row]), {"a-1": "x", "a-2": "y"}, given_up)
     assert "a-3 was given up: no &lt;b&gt;finite" in page
     assert "Median error (°)" in page and "6 [4.5, 7.5], s.d. between networks 2" in page and "a-2: 7<" in page
 
@@ -113,30 +113,15 @@ def test_names_from_outside_are_escaped(tmp_path, capsys):
     assert "<script>" not in page and "<b>bold" not in page and "<i>excess" not in page
 
 
-def test_claims_over_sets_of_networks():
-    rows = [
-        {"varied": "{}", "id": "two-rings", "value": v, "low": v - 0.1, "high": v + 0.1, "verdict": verdict}
-        for v, verdict in ((1.0, "holds"), (1.2, "holds"), (0.2, "does not hold"), (1.1, "undecided"))
-    ]
-    table = pd.DataFrame(rows).assign(subject=None)
-    by_subject = claims_over_networks(table.assign(subject=["ann", "ann", "bob", "bob"]))
-    assert by_subject["units"].tolist() == [2, 2] and by_subject["subject"].tolist() == ["ann", "bob"]
-    (found,) = claims_over_networks(table).to_dict("records")
-    assert found["units"] == 4 and found["share_that_holds"] == 0.5 and found["low"] < 0.875 < found["high"]
-
-
-def test_what_others_start_from_is_in_the_table_and_not_in_the_pictures(tmp_path, capsys, monkeypatch):
-    """It does another task; and claims that were tested before do not stay beside tables of other networks."""
+def test_what_others_start_from_is_in_the_table_and_not_in_the_pictures(tmp_path):
+    """It does another task."""
     path = write_sweep(tmp_path, start={}, seeds=2)
     sweep = Sweep.make(tmp_path / "out", plan_sweep(read_sweep(path), tmp_path / "out"))
     for name in sweep.plan.members:
         make_folder(sweep.run_folder(name))
         write_json(sweep.measures_file(name), {"evaluation": {"excess": 77.0 if "first" in name else 0.05}})
-    monkeypatch.setattr("lapsus.sweep.collected.finished_runs", lambda folder, trust: {})
-    folder = make_folder(sweep.path / "collected")
-    (folder / "claims.csv").write_text("of another time")
-    app(["sweep", "collect", str(sweep.path), "--claims"], standalone_mode=False)
-    assert "No member plays a part in a claim" in capsys.readouterr().err and not (folder / "claims.csv").exists()
+    app(["sweep", "collect", str(sweep.path)], standalone_mode=False)
+    folder = sweep.path / "collected"
     page, table = (folder / "index.html").read_text(), pd.read_csv(folder / "members.csv")
     assert table.set_index("member")["start"].to_dict() == {
         "first-1": True,

@@ -13,7 +13,7 @@ from lapsus.sweep.one_by_one import jobs_of, train_all
 from lapsus.training.experiment import shipped_experiments
 from lapsus.zoo.shipped import (
     collection_of,
-    experiments_of,
+    experiments_in,
     halfway,
     load_shipped,
     shipped,
@@ -185,7 +185,7 @@ MEDIAN_ERROR = {5: 0.15, 10: 0.15, 15: 0.15, 20: 0.15, 30: 0.20, 40: 0.20, 80: 0
 def test_shipped_persistent_network_is_within_the_limits_at_every_delay(name):
     (row,) = (row for row in summary() if shipped_name(row["name"], row["seed"]) == name)
     found = {point["delay"]: point for point in row["delays"]}
-    assert set(found) == set(MEDIAN_ERROR) and row["set"] == "persistent" and row["norm_ratio"] > 0
+    assert set(found) == set(MEDIAN_ERROR) and row["collection"] == "persistent" and row["norm_ratio"] > 0
     missed = {d: found[d]["median_error"] for d, limit in MEDIAN_ERROR.items() if found[d]["median_error"] > limit}
     for delay, point in found.items():
         limits = {"away": 0.15} if delay == 80 else AT_EVERY_DELAY
@@ -196,7 +196,7 @@ def test_shipped_persistent_network_is_within_the_limits_at_every_delay(name):
 
 @pytest.mark.parametrize("cueing", ["feature", "index"])
 def test_persistent_networks_of_one_cueing_differ_in_their_targets_alone(cueing):
-    names = [n for n in experiments_of("persistent") if n.startswith(f"persistent-{cueing}-")]
+    names = [n for n in experiments_in("persistent") if n.startswith(f"persistent-{cueing}-")]
     trained = [e for e in map(read_experiment, names) if e.start_from == f"persistent-{cueing}-base"]
     assert len(trained) >= 3 and len({json.dumps(e.behaviour, sort_keys=True) for e in trained}) == len(trained)
     for part in ("task", "network", "noise"):

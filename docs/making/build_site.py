@@ -1,10 +1,9 @@
 """Builds the site: `python docs/making/build_site.py [FOLDER]` (`make docs`). Offline; any warning is an error.
 
-Pages in docs/tutorials are run and show what came out, pages of the API, of the commands and of the changes are made
-from the package, files of the project that a page names with ../ come along. Sphinx then turns Markdown into pages.
+Pages in docs/tutorials are run and show what came out. Pages of the API, of the commands and of experiment files are
+made from the package. Studies, the changelog and the page for contributors come along. Sphinx makes pages of it all.
 """
 
-import importlib
 import json
 import os
 import re
@@ -14,34 +13,42 @@ import sys
 import time
 from pathlib import Path
 
-from api import room_page
 from blocks import blocks
+from reference import reference_pages
 
 ROOT = Path(__file__).resolve().parents[2]
-
-_OUTSIDE = re.compile(r"\]\((?P<up>(?:\.\./)+)(?P<path>[\w./@-]+)\)")
+WORK = ROOT / "build" / "site-source"
+# Folders of the project that are part of the site, and where in it.
+PLACES = {ROOT / "docs": WORK, ROOT / "studies": WORK / "studies"}
+# A link to a file, with its part of a page.
+LINK = re.compile(r"(?<=\]\()(?P<path>[\w./@-]+)(?P<part>#[\w-]+)?(?=\))")
 
 
 def build(site: Path) -> None:
     """The whole site in a folder, which is emptied first."""
-    work = ROOT / "build" / "site-source"
-    shutil.rmtree(work, ignore_errors=True)
-    shutil.copytree(ROOT / "docs", work, ignore=shutil.ignore_patterns("making", "__pycache__"))
-    for page in sorted((work / "tutorials").glob("*.md")):
+    shutil.rmtree(WORK, ignore_errors=True)
+    for source, place in PLACES.items():
+        shutil.copytree(source, place, ignore=shutil.ignore_patterns("making", "__pycache__"))
+    for page in sorted((WORK / "tutorials").glob("*.md")):
         began = time.monotonic()
         page.write_text(_with_outputs(page.read_text(), _run(page)))
         print(f"{page.name}: run in {time.monotonic() - began:.0f} s", flush=True)
-    for name, text in {**_reference(), "changelog.md": (ROOT / "CHANGELOG.md").read_text()}.items():
-        (work / name).parent.mkdir(exist_ok=True)
-        (work / name).write_text(text)
-    for page in sorted(work.rglob("*.md")):
-        page.write_text(_with_files(page, work))
-    _place_the_rest(work)
+    for page in sorted(WORK.rglob("*.md")):
+        _turn_links(page, _origin(page))
+    for name, source in {"changelog": "CHANGELOG.md", "contributing": "CONTRIBUTING.md"}.items():
+        page = WORK / f"{name}.md"
+        page.write_text((ROOT / source).read_text())
+        _turn_links(page, ROOT / source)
+    for name, text in reference_pages().items():
+        (WORK / "reference").mkdir(exist_ok=True)
+        (WORK / "reference" / name).write_text(text)
+    studies = WORK / "studies" / "README.md"
+    inner = sorted(str(page.relative_to(studies.parent)) for page in studies.parent.glob("*/*.md"))
+    studies.write_text(studies.read_text() + "\n```{toctree}\n:hidden:\n\n" + "\n".join(inner) + "\n```\n")
     shutil.rmtree(site, ignore_errors=True)
     command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-n", "-b", "html"]
-    subprocess.run(
-        [*command, "-c", str(ROOT / "docs/making"), "-d", str(work.parent / "site-trees"), work, site], check=True
-    )
+    command += ["-c", str(ROOT / "docs/making"), "-d", str(WORK.parent / "site-trees")]
+    subprocess.run([*command, WORK, site], check=True)
 
 
 def _run(page: Path) -> list[dict]:
@@ -58,85 +65,44 @@ def _run(page: Path) -> list[dict]:
 
 def _with_outputs(markdown: str, outputs: list[dict]) -> str:
     """The page with what each of its Python blocks printed and drew below it."""
-    parts, place, left = [], 0, iter(outputs)
-    for block in blocks(markdown):
-        if block.language != "python":
-            continue
-        output = next(left)
+    parts, place = [], 0
+    python = [block for block in blocks(markdown) if block.language == "python"]
+    for block, output in zip(python, outputs, strict=True):
         parts.append(markdown[place : block.end])
         place = block.end
-        if output.get("text", "").strip():
+        if output["text"].strip():
             parts.append(f"\n\n```text\n{output['text'].rstrip()}\n```\n")
-        if output.get("html"):
+        if output["html"]:
             box = f'<div class="pst-scrollable-table-container">{output["html"]}</div>'
             parts.append(f"\n\n```{{raw}} html\n{box}\n```\n")
-        parts += [f"\n\n![{picture['alt']}]({picture['file']})\n" for picture in output.get("pictures", [])]
+        parts += [f"\n\n![{picture['alt']}]({picture['file']})\n" for picture in output["pictures"]]
     return "".join([*parts, markdown[place:]])
 
 
-def _with_files(page: Path, work: Path) -> str:
-    """The page's text, links to files outside of docs/ turned to their copies."""
+def _origin(page: Path) -> Path:
+    """Where a page of the site is in the project."""
+    inside = page.relative_to(WORK)
+    return ROOT / inside if inside.parts[0] == "studies" else ROOT / "docs" / inside
+
+
+def _turn_links(page: Path, origin: Path) -> None:
+    """Links to files of the project lead to their places in the site; files that have none yet are copied into it."""
 
     def turned(match: re.Match) -> str:
-        target = (page.parent / match["up"] / match["path"]).resolve()
-        if target.is_relative_to(work):
-            return match[0]
-        outside = ROOT / target.relative_to(work.parent)
-        if not outside.is_file():
-            sys.exit(f"{page.name} names {match['path']}, which is not a file of the project.")
-        copied = work / "files" / outside.relative_to(ROOT)
-        copied = copied.with_suffix(".txt") if copied.suffix == ".md" else copied  # or it would be a page
-        copied.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(outside, copied)
-        return f"]({os.path.relpath(copied, page.parent)})"
+        target = (origin.parent / match["path"]).resolve()
+        if not target.exists():
+            return match[0]  # a page that is made later
+        inside = next((source for source in PLACES if target.is_relative_to(source)), None)
+        if inside is not None:
+            place = PLACES[inside] / target.relative_to(inside)
+        else:
+            place = WORK / "files" / target.relative_to(ROOT)
+            place = place.with_suffix(".txt") if place.suffix == ".md" else place  # or it would be a page
+            place.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(target, place)
+        return os.path.relpath(place, page.parent) + (match["part"] or "")
 
-    return _OUTSIDE.sub(turned, page.read_text())
-
-
-def _place_the_rest(work: Path) -> None:
-    """Pages beside index.md that no table of contents names are science."""
-    named = set(re.findall(r"^[\w/-]+$", "\n".join(page.read_text() for page in work.glob("*.md")), re.MULTILINE))
-    rest = [page.stem for page in sorted(work.glob("*.md")) if page.stem not in named | {"index"}]
-    science = work / "science.md"
-    science.write_text(science.read_text().replace("recipe\n```", "\n".join(["recipe", *rest]) + "\n```"))
-
-
-def _reference() -> dict[str, str]:
-    """One page a room of the package, one for all commands, and the page that lists them."""
-    import lapsus
-
-    pages, rows = {}, []
-    rooms = sorted(name for name, where in lapsus._WHERE.items() if where == "lapsus")
-    for name in rooms:
-        module = importlib.import_module(f"lapsus.{name}")
-        pages[f"reference/{name}.md"] = room_page(module)
-        rows.append(
-            f"| [`lapsus.{name}`]({name}.md) | {' '.join((module.__doc__ or '').split(chr(10) * 2)[0].split())} |"
-        )
-    listed = "\n".join(["commands", *rooms])
-    toctree = f"\n```{{toctree}}\n:hidden:\n\n{listed}\n```\n"
-    head = (ROOT / "docs/making/reference.md").read_text()
-    pages["reference/index.md"] = head + "\n".join(rows) + "\n" + toctree
-    pages["reference/commands.md"] = _commands_page()
-    return pages
-
-
-def _commands_page() -> str:
-    """--help of every command."""
-    import click
-    from typer.main import get_command
-
-    from lapsus.cli import app
-
-    def helps(command: click.Command, name: str, parent: click.Context | None = None) -> dict[str, str]:
-        context = command.make_context(name, [], resilient_parsing=True, parent=parent, terminal_width=100)
-        found = {} if parent is None else {context.command_path: command.get_help(context)}
-        for child in getattr(command, "commands", {}).values():
-            found |= helps(child, child.name, context)
-        return found
-
-    parts = [f"## {name}\n\n```text\n{text.strip()}\n```\n" for name, text in helps(get_command(app), "lapsus").items()]
-    return "# Commands\n\nEvery command prints this with `--help`.\n\n" + "\n".join(parts)
+    page.write_text(LINK.sub(turned, page.read_text()))
 
 
 if __name__ == "__main__":

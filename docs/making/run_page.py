@@ -21,11 +21,11 @@ matplotlib.rcParams["svg.hashsalt"] = "lapsus"
 
 
 def run(page: Path, folder: Path) -> list[dict]:
-    """The outputs of the page's Python blocks, in order; blocks that are not run have none."""
+    """The outputs of the page's Python blocks, in order."""
     names: dict = {"__name__": "page"}
     outputs = []
     for number, block in enumerate(block for block in blocks(page.read_text()) if block.language == "python"):
-        outputs.append({} if block.reason else _output(block, names, page, folder, number))
+        outputs.append(_output(block, names, page, folder, number))
     return outputs
 
 
@@ -38,7 +38,7 @@ def _output(block: Block, names: dict, page: Path, folder: Path, number: int) ->
     with contextlib.redirect_stdout(printed):
         exec(compile(tree, page.name, "exec"), names)
         value = eval(compile(ast.Expression(last.value), page.name, "eval"), names) if last else None
-    output = {"text": printed.getvalue(), "pictures": []}
+    output = {"text": printed.getvalue(), "html": "", "pictures": []}
     if value is not None and not _is_drawing(value):
         if hasattr(value, "_repr_html_"):
             output["html"] = value._repr_html_()

@@ -11,7 +11,6 @@ from . import (
     fitting as fitting,
     mechanism as mechanism,
     networks as networks,
-    paper as paper,
     pipeline as pipeline,
     plots as plots,
     report as report,

@@ -152,10 +152,10 @@ def _analysed(folder: Path) -> object:
 
 
 def _values(folder: Path) -> object:
-    from lapsus.paper.kept import Kept
+    from lapsus.paper.values import KeptValues
     from lapsus.paper.verdicts import judge_networks
 
-    known = Kept(folder / "values.json").known
+    known = KeptValues(folder / "values.json").known
     return [judge_networks("index-rise-only", {name: one.value}) for name, one in known.items()]
 
 

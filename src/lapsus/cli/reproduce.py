@@ -45,15 +45,15 @@ def figures(
     runs: Annotated[
         Path | None, typer.Option(help="Folder of run folders to use instead of the shipped networks.")
     ] = None,
-    which: Annotated[
-        str, typer.Option("--set", help="Which of the shipped networks: paper, or persistent (delays that vary).")
+    collection: Annotated[
+        str, typer.Option(help="Which of the shipped networks: paper, or persistent (delays that vary).")
     ] = "paper",
     seed: Annotated[
         int | None, typer.Option(help="One seed of the networks that ship with several.", show_default="1; claims: all")
     ] = None,
     further: Annotated[
         list[Path] | None,
-        typer.Option(help="Folder of a sweep or of runs: its finished networks count in the claims as further seeds."),
+        typer.Option(help="Folder of a sweep or of runs whose finished networks count in the claims as further seeds."),
     ] = None,
     delay: Delay = None,
     output: Annotated[
@@ -66,59 +66,61 @@ def figures(
     claims_only: Annotated[bool, typer.Option("--claims-only", help="Test the claims, draw nothing.")] = False,
     values: Annotated[
         Path | None,
-        typer.Option(help="Keep the claims' values of each network in this JSON file; a run that was cut goes on."),
+        typer.Option(help="Keep the claims' values of each network in this JSON file, so that a run can resume."),
     ] = None,
     trust: Trust = False,
     json: Annotated[bool, typer.Option("--json", help="Print the claims as a JSON list.")] = False,
 ) -> None:
     """The paper's figures (PDF, PNG, numbers as CSV) and a table of its claims: this is what `lapsus reproduce` does.
 
-    Figures: task, architecture, bns, schedule, fig2, fig3, fig4, table1, windows, unimodal, cyclic, prediction, memory,
+    Figures: task, architecture, bns, schedule, fig2, fig3, fig4, table1, windows, unimodal, cyclic, prediction,
     cue-combination.
     """
-    from lapsus.paper.recorded import recorded
     from lapsus.paper.reproduce import FIGURES, reproduce
     from lapsus.paper.roles import Networks
+    from lapsus.paper.values import recorded_values
     from lapsus.paper.verdicts import describe
     from lapsus.zoo.shipped import check_collection
 
-    check_collection(which)
-    whole = runs is None and seed is None  # the ensemble: all seeds, also those whose weights do not ship
-    sets = Networks.every_seed(which if whole else None, further or (), trust)
-    if not whole:
-        sets.insert(0, Networks.shipped(seed or 1, which) if runs is None else Networks.in_folder(runs, trust))
-    data = None if recording is None else _open(recording)
+    check_collection(collection)
+    ensemble = runs is None and seed is None  # all seeds, also those whose weights do not ship
+    seeds = Networks.every_seed(collection if ensemble else None, further or (), trust)
+    if runs is not None:
+        seeds.insert(0, Networks.in_folder(runs, trust))
+    elif seed is not None:
+        seeds.insert(0, Networks.shipped(seed, collection))
+    activity = None if recording is None else _open(recording)
     delays: list[int | None] = [*delays_of(delay)]
-    found = []
+    printed = []
     for steps in delays or [None]:
-        networks, *seeds = [one if steps is None else one.at_delay(steps) for one in sets]
-        known = recorded(which) if whole and steps is None else None
-        place = output / f"delay-{steps}" if len(delays) > 1 else output
-        folder = None if claims_only else place
+        networks, *others = [one if steps is None else one.at_delay(steps) for one in seeds]
+        recorded = recorded_values(collection) if ensemble and steps is None else None
+        own = output / f"delay-{steps}" if len(delays) > 1 else output
+        folder = None if claims_only else own
         with TimeLeft() as bar:
             try:
                 claims = reproduce(
                     networks,
                     figure or (),
                     folder,
-                    recording=data,
-                    further=seeds,
+                    recording=activity,
+                    further=others,
                     values=values,
-                    recorded=known,
+                    recorded=recorded,
                     progress=bar.at,
                 )
             except KeyboardInterrupt:
                 typer.echo(_stopped(bar.begun[:-1], figure or list(FIGURES), folder, values), err=True)
                 raise typer.Exit(130) from None
-        found += [({} if steps is None else {"delay": steps}) | claim.as_dict() for claim in claims]
+        printed += [({} if steps is None else {"delay": steps}) | claim.as_dict() for claim in claims]
         if not json:
             if len(delays) > 1:
                 typer.echo(f"Delay of {steps} steps")
             if not claims_only:
-                typer.echo(f"Figures are in {place}/\n")
+                typer.echo(f"Figures are in {own}/\n")
             typer.echo(describe(claims))
     if json:
-        typer.echo(json_module.dumps(found, indent=1))
+        typer.echo(json_module.dumps(printed, indent=1))
 
 
 class TimeLeft:
@@ -149,7 +151,7 @@ def _stopped(done: list[str], wanted: list[str], folder: Path | None, values: Pa
     """What an interrupt left, and what makes the rest."""
     drawn = [name for name in wanted if name in done]
     if values is not None and values.exists():
-        return f"lapsus: stopped; what was computed of the claims is in {values}. The same command goes on."
+        return f"lapsus: stopped; the values computed so far are in {values}. The same command resumes."
     if folder is None or not drawn:
         return "lapsus: stopped; nothing was kept. The same command starts again."
     left = [name for name in wanted if name not in done]

@@ -18,11 +18,11 @@ def command(
     name: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Experiments to train, with what they start from; none means all of a set.", metavar="[NAME]..."
+            help="Experiments to train, with what they start from; none means all of a collection.", metavar="[NAME]..."
         ),
     ] = None,
-    which: Annotated[
-        str, typer.Option("--set", help="Where no experiment is named: all of this set, paper or persistent.")
+    collection: Annotated[
+        str, typer.Option(help="Where no experiment is named: all of this collection, paper or persistent.")
     ] = "paper",
     seeds: Annotated[int, typer.Option(help="Train seeds 1 to this number.")] = 1,
     runs: Annotated[Path, typer.Option(help="Folder of the run folders.")] = Path("runs"),
@@ -39,10 +39,11 @@ def command(
     from lapsus.sweep.one_by_one import jobs_of, train_all
     from lapsus.training.trainer import check_options
     from lapsus.zoo import Run
-    from lapsus.zoo.shipped import check_collection, experiments_of
+    from lapsus.zoo.shipped import check_collection, experiments_in
 
     check_options(engine, minutes=minutes, threads=threads)
-    jobs = jobs_of(name or experiments_of(check_collection(which)), seeds, runs)
+    names = name or experiments_in(check_collection(collection))
+    jobs = jobs_of(names, seeds, runs)
     if ship is not None:
         make_folder(ship)
 
@@ -62,12 +63,12 @@ def command(
                 export(run, ship)
     typer.echo(_table(jobs, None, ""))
     if stopped is not None:
-        typer.echo("Stopped; the same command goes on.")
+        typer.echo("Stopped; the same command resumes.")
         raise typer.Exit(130 if stopped.reason == "interrupted" else 0)
 
 
 def _table(jobs: "list[Job]", current: "Job | None", what: str) -> str:
-    """One line a network: done, how far, or waiting."""
+    """One line per network: done, how far, or waiting."""
     lines = [f"{'network':34} {'updates':>15}  state"]
     for job in jobs:
         update, total = job.update(), job.experiment.updates

@@ -207,33 +207,21 @@ def cancel(folder: Folder) -> None:
 @app.command("collect")
 def collect(
     folder: Folder,
-    claims: Annotated[
-        bool, typer.Option("--claims", help="Test the paper's claims in every set of networks; minutes for each.")
-    ] = False,
     reports: Annotated[
         bool, typer.Option("--reports", help="Make the report of every network that stands apart; a minute for each.")
     ] = False,
     trust: Trust = False,
 ) -> None:
     """One table of all members (CSV, Parquet) and one page: every statistic over members, and who stands apart."""
-    from lapsus.files import remove, subfolder, write_text
+    from lapsus.files import subfolder, write_text
     from lapsus.report.ensemble import ensemble_page
     from lapsus.sweep import Sweep
-    from lapsus.sweep.collected import collect as collect_members, sweep_claims
+    from lapsus.sweep.collected import collect as collect_members
 
     sweep = Sweep(folder)
-    found = sweep_claims(sweep, trust, lambda line: typer.echo(line, err=True)) if claims else None
-    if found is not None and found.empty:
-        typer.echo("No member plays a part in a claim of the paper: tables and page are without claims.", err=True)
-        found = None
-    collected = collect_members(sweep, found)
+    collected = collect_members(sweep)
     output = subfolder(sweep.path, "collected")
     written = collected.write(output)
-    if found is not None:
-        write_text(output / "claims-of-networks.csv", found.drop(columns="each").to_csv(index=False))
-    else:  # those of another time may be of other networks
-        for name in ("claims.csv", "claims-of-networks.csv"):
-            remove(output / name)
     if reports:
         asked = collected.statistics[~collected.statistics["setting"].isin(sweep.plan.starts)]
         _make_reports(sweep, dict.fromkeys(" ".join(asked["outliers"]).split()), trust)
@@ -241,7 +229,7 @@ def collect(
     asked_for = [one for one in sweep.plan.members.values() if one.setting not in sweep.plan.starts]
     title = f"{sweep.plan.name}: {len(asked_for)} networks"
     given_up = {name: sweep.failures(name)[-1]["reason"] for name in sweep.states().failed}
-    tables = (collected.members, collected.statistics, collected.claims)
+    tables = (collected.members, collected.statistics)
     page = ensemble_page(title, sweep.plan.description, *tables, links, given_up, collected.differences)
     write_text(output / "index.html", page)
     done = int(collected.members["done"].sum())

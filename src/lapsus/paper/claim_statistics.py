@@ -1,4 +1,7 @@
-"""The statistic behind each claim of the paper, with its 95 % interval, computed from networks by their roles."""
+"""The statistic behind each claim of the paper, with its 95 % interval, computed from networks by their roles.
+
+claims.toml names these functions. Each takes the networks and, where every network has a value of its own, the role.
+"""
 
 from collections.abc import Callable
 
@@ -14,16 +17,39 @@ from lapsus.mechanism.commitment import commitment
 from lapsus.mechanism.discriminants import random_cosine
 from lapsus.mechanism.plane_alignment import pre_and_post_cue
 from lapsus.mechanism.pushes import pushes
-from lapsus.paper import appendix, fig2, fig3, fig4, prediction
+from lapsus.paper import fig2, fig3, fig4, prediction, table1, unimodal, windows
+from lapsus.paper.cue_combination import ks_interval, modes_interval  # noqa: F401 (named by claims.toml)
 from lapsus.paper.roles import Networks
 from lapsus.statistics.intervals import Interval, limits, rate_interval, resampled_interval
 
+# A value and its bootstrap samples.
+Sampled = tuple[float, np.ndarray]
+INDEX_SWAPPING, INDEX_OTHERS = ("index-constant-05", "index-constant-10"), ("index-optimal", "index-none")
 
-def _quantiles(value: float, drawn: np.ndarray) -> Interval:
+
+def _centred(value: float | np.ndarray, drawn: np.ndarray) -> Interval:
     """The value with the 95 % interval of its bootstrap samples, shifted to be centred on it: resampling adds noise a
-    second time, and statistics of noisy planes move with noise."""
+    second time, and statistics of noisy planes are biased by noise."""
     low, middle, high = np.nanquantile(drawn, [0.025, 0.5, 0.975])
     return float(value), float(value + low - middle), float(value + high - middle)
+
+
+def _resampled_rows(count: int, networks: Networks) -> np.ndarray:
+    """Numbers of units drawn with replacement, [repeat, unit]."""
+    return np.random.default_rng(0).integers(count, size=(networks.sizes.claim_repeats, count))
+
+
+def _of_units(networks: Networks, count: int, statistic: Callable[[np.ndarray], np.ndarray]) -> Interval:
+    """A statistic of the numbers of units [..., unit], by resampling them."""
+    return _centred(statistic(np.arange(count)), statistic(_resampled_rows(count, networks)))
+
+
+def _mean(networks: Networks, values: np.ndarray) -> Interval:
+    """Mean of the finite values [unit], by resampling units."""
+    values = values[np.isfinite(values)]
+    if len(values) == 0:
+        raise LapsusError(NO_SWAPS)
+    return _of_units(networks, len(values), lambda rows: values[rows].mean(-1))
 
 
 # --- Figure 2 ---
@@ -32,16 +58,14 @@ def _quantiles(value: float, drawn: np.ndarray) -> Interval:
 def swap_deviation(networks: Networks, role: str) -> Interval:
     """Mean |rate - target| over bins of probe distance; interval by resampling conditions (basic bootstrap, for the
     absolute value)."""
-    sizes, edges = networks.sizes, responses.distance_bins()
+    sizes, edges, rng = networks.sizes, responses.distance_bins(), np.random.default_rng(0)
     residual, gap = responses.swap_residuals(networks.answers(role), sizes.swap_conditions, sizes.swap_trials)
-    place, bins = np.searchsorted(edges, gap) - 1, len(edges) - 1
-    members = [residual[place == k] for k in range(bins) if (place == k).any()]
-    value = np.mean([abs(own.mean()) for own in members])
-    rng = np.random.default_rng(0)
-    repeats = networks.sizes.claim_repeats
-    drawn = np.mean([np.abs(own[rng.integers(len(own), size=(repeats, len(own)))].mean(1)) for own in members], axis=0)
-    q_low, q_high = limits(drawn)
-    return float(value), float(max(0, min(value, 2 * value - q_high))), float(max(value, 2 * value - q_low))
+    bins = np.searchsorted(edges, gap) - 1
+    members = [residual[bins == k] for k in range(len(edges) - 1) if (bins == k).any()]
+    value = float(np.mean([abs(own.mean()) for own in members]))
+    resampled = [own[rng.integers(len(own), size=(sizes.claim_repeats, len(own)))] for own in members]
+    q_low, q_high = limits(np.mean([np.abs(own.mean(1)) for own in resampled], axis=0))
+    return value, float(np.clip(2 * value - q_high, 0, value)), float(max(value, 2 * value - q_low))
 
 
 def _swap_share(networks: Networks, role: str, noise_scale: float = 1.0) -> Interval:
@@ -74,29 +98,24 @@ def both_modes(networks: Networks, role: str) -> Interval:
 
 def one_mode(networks: Networks) -> Interval:
     """Spread of the place between the modes within conditions, relative to the target's, by resampling conditions."""
-    table = appendix.averaging_by_condition(networks)
+    table = unimodal.averaging_by_condition(networks)
     p, variance = table["probability"].to_numpy(), table["sd"].to_numpy() ** 2
-    statistic = lambda rows: np.sqrt(variance[rows].mean(-1) / (p * (1 - p))[rows].mean(-1))
-    return _over_conditions(len(p), statistic, networks.sizes.claim_repeats)
+    spread = lambda rows: np.sqrt(variance[rows].mean(-1) / (p * (1 - p))[rows].mean(-1))
+    return _of_units(networks, len(p), spread)
 
 
 def averaging_slope(networks: Networks) -> Interval:
     """Slope of the mean place between the modes over the target's swap probability, by resampling conditions."""
-    table = appendix.averaging_by_condition(networks)
+    table = unimodal.averaging_by_condition(networks)
     p, mean = table["probability"].to_numpy(), table["mean"].to_numpy()
     if np.ptp(p) < 1e-6:
         raise LapsusError("the target's swap probability is the same in all conditions")
 
-    def statistic(rows: np.ndarray) -> np.ndarray:
+    def slope(rows: np.ndarray) -> np.ndarray:
         x = p[rows] - p[rows].mean(-1, keepdims=True)
         return (x * mean[rows]).sum(-1) / (x**2).sum(-1)
 
-    return _over_conditions(len(p), statistic, networks.sizes.claim_repeats)
-
-
-def _over_conditions(count: int, statistic: Callable, repeats: int) -> Interval:
-    rows = np.random.default_rng(0).integers(count, size=(repeats, count))
-    return _quantiles(statistic(np.arange(count)), statistic(rows))
+    return _of_units(networks, len(p), slope)
 
 
 # --- Figure 3 and Table 1 ---
@@ -105,87 +124,105 @@ def _over_conditions(count: int, statistic: Callable, repeats: int) -> Interval:
 def _window(curves: xr.DataArray, when: str) -> np.ndarray:
     """Mean alignment [line] over five steps: the first of delay 1, the first from cue offset, or the last."""
     time, epoch = curves["time"].to_numpy(), curves["epoch"].to_numpy()
-    delay = np.flatnonzero((time < cue_onset(curves.to_dataset(name="alignment"))) & (epoch != "stimulus"))
-    steps = {"delay": delay[:5], "offset": np.flatnonzero(time >= 0)[:5], "end": np.arange(len(time))[-5:]}[when]
+    onset = cue_onset(curves.to_dataset(name="alignment"))
+    late = np.arange(len(time)) >= len(time) - 5
+    inside = {"delay": (time < onset) & (epoch != "stimulus"), "offset": time >= 0, "end": late}
+    steps = np.flatnonzero(inside[when])[:5]
     if len(steps) < 5:
         raise LapsusError("delay 1 and delay 2 need five time bins each")
     return curves.to_numpy()[..., steps].mean(-1)
 
 
-def _change(networks: Networks, role: str, first: str, last: str) -> tuple[float, np.ndarray]:
+def _change(networks: Networks, role: str, first: str = "delay", last: str = "offset") -> Sampled:
     """Change of alignment between two windows and its bootstrap samples."""
     found = fig3.index_alignment(networks, role)
-    change = lambda curves: _window(curves, last) - _window(curves, first)
-    return float(change(found["alignment"])), change(found["resampled"])
+    value, drawn = (_window(found[name], last) - _window(found[name], first) for name in ("alignment", "resampled"))
+    return float(value), drawn
 
 
-def _rise(networks: Networks, role: str) -> tuple[float, np.ndarray]:
-    return _change(networks, role, "delay", "offset")
+def _least(found: list[Sampled]) -> Sampled:
+    return min(value for value, _ in found), np.min([drawn for _, drawn in found], axis=0)
+
+
+def _largest(found: list[Sampled]) -> Sampled:
+    return max(value for value, _ in found), np.max([drawn for _, drawn in found], axis=0)
+
+
+def _minus(first: Sampled, second: Sampled) -> Interval:
+    return _centred(first[0] - second[0], first[1] - second[1])
 
 
 def index_rise(networks: Networks, role: str) -> Interval:
     """Alignment in 5 steps from cue offset minus that in the first 5 steps of delay 1."""
-    return _quantiles(*_rise(networks, role))
+    return _centred(*_change(networks, role))
 
 
 def index_stays_high(networks: Networks) -> Interval:
     """Alignment in the last 5 steps minus that in 5 steps from cue offset, smaller of 5 and 10 % swaps."""
-    found = [_change(networks, role, "offset", "end") for role in ("index-constant-05", "index-constant-10")]
-    return _quantiles(min(v for v, _ in found), np.minimum(*(d for _, d in found)))
+    return _centred(*_least([_change(networks, role, "offset", "end") for role in INDEX_SWAPPING]))
 
 
 def index_rise_only(networks: Networks) -> Interval:
     """Smallest rise of networks that swap minus the largest of those that do not."""
-    rises = {role: _rise(networks, role) for role in fig3.INDEX_NETWORKS}
-    swaps = [rises[role] for role in ("index-constant-05", "index-constant-10")]
-    others = [rises[role] for role in ("index-optimal", "index-none")]
-    value = min(v for v, _ in swaps) - max(v for v, _ in others)
-    drawn = np.minimum(*(d for _, d in swaps)) - np.maximum(*(d for _, d in others))
-    return _quantiles(value, drawn)
+    swapping, others = ([_change(networks, role) for role in roles] for roles in (INDEX_SWAPPING, INDEX_OTHERS))
+    return _minus(_least(swapping), _largest(others))
 
 
-def _sigmoid_gain(networks: Networks, role: str) -> tuple[float, np.ndarray]:
+def _sigmoid_gain(networks: Networks, role: str) -> Sampled:
     """Flat minus sigmoid error, negative for a falling sigmoid, and its bootstrap samples over rotations."""
-    _, _, fit, resampled = appendix.sigmoid_fits(networks, role)
-    signed = lambda one: one.difference * np.sign(one.y_scale)
-    return float(signed(fit)), np.array([signed(one) for one in resampled])
+    _, _, fit, resampled = table1.sigmoid_fits(networks, role)
+    value, *drawn = (float(one.difference * np.sign(one.y_scale)) for one in (fit, *resampled))
+    return value, np.array(drawn)
 
 
 def feature_rise(networks: Networks, role: str) -> Interval:
     """Flat minus sigmoid mean squared error of alignment over time, negative for a falling sigmoid."""
-    return _quantiles(*_sigmoid_gain(networks, role))
+    return _centred(*_sigmoid_gain(networks, role))
 
 
 def feature_rise_only(networks: Networks) -> Interval:
     """The same of the network with probe-dependent swaps minus the largest of the others."""
     gains = {role: _sigmoid_gain(networks, role) for role in fig3.FEATURE_NETWORKS}
-    value, drawn = gains.pop("feature-smooth-2")
-    return _quantiles(value - max(v for v, _ in gains.values()), drawn - np.max([d for _, d in gains.values()], axis=0))
+    return _minus(gains.pop("feature-smooth-2"), _largest(list(gains.values())))
+
+
+def _before_cue(curves: xr.DataArray, degrees: float) -> np.ndarray:
+    return pre_and_post_cue(curves.sel(distance=degrees, drop=True))[0]
 
 
 def close_more_aligned(networks: Networks) -> Interval:
     """Pre-cue alignment at probe distances of 45° minus that at 165°, by resampling rotations."""
     curves = fig3.feature_alignment(networks, "feature-smooth-2")
-    near, far = (pre_and_post_cue(curves.sel(distance=degrees, drop=True))[0] for degrees in (45, 165))
+    near, far = (_before_cue(curves, degrees) for degrees in (45, 165))
     rng, repeats = np.random.default_rng(0), networks.sizes.claim_repeats
     pick = lambda values: values[rng.integers(len(values), size=(repeats, len(values)))].mean(1)
-    return _quantiles(near.mean() - far.mean(), pick(near) - pick(far))
+    return _centred(near.mean() - far.mean(), pick(near) - pick(far))
 
 
 def inside_window(networks: Networks, role: str) -> Interval:
     """Alignment inside the optimisation window minus that in delay 2 before it, by resampling rotations."""
     curves = fig3.feature_alignment(networks, role).mean("distance")
-    time, start = curves["time"].to_numpy(), 40 - appendix.WINDOWS[role]
-    change = curves.to_numpy()[:, time >= start].mean(1) - curves.to_numpy()[:, (time >= 0) & (time < start)].mean(1)
-    return _resampled_mean(change, networks)
+    time, start, values = curves["time"].to_numpy(), 40 - windows.WINDOWS[role], curves.to_numpy()
+    return _mean(networks, values[:, time >= start].mean(1) - values[:, (time >= 0) & (time < start)].mean(1))
 
 
 def windows_rise(networks: Networks) -> Interval:
     """The largest `feature_rise` of task-optimal networks, whatever their window."""
-    found = [_sigmoid_gain(networks, role) for role in appendix.WINDOWS if role in networks]
+    found = [_sigmoid_gain(networks, role) for role in networks.those_of(windows.WINDOWS)]
     if not found:
         raise LapsusError("no task-optimal feature-cued network")
-    return _quantiles(max(v for v, _ in found), np.max([d for _, d in found], axis=0))
+    return _centred(*_largest(found))
+
+
+def alignment_follows_swaps(networks: Networks, role: str) -> Interval:
+    """Rank correlation over probe distances of pre-cue alignment with the swap rate, by resampling rotations."""
+    curves, rates = fig3.feature_alignment(networks, role), fig2.swap_function(networks, role)
+    degrees = curves["distance"].to_numpy()
+    before = np.stack([_before_cue(curves, d) for d in degrees])  # [distance, rotation]
+    rate = np.interp(np.radians(degrees), rates["distance"], rates["rate"])
+    rank = lambda rotations: stats.spearmanr(before[:, rotations].mean(1), rate).statistic
+    drawn = [rank(rows) for rows in _resampled_rows(before.shape[1], networks)]
+    return resampled_interval(rank(np.arange(before.shape[1])), np.array(drawn))
 
 
 # --- Figure 4 ---
@@ -201,44 +238,31 @@ def after_cue(networks: Networks) -> Interval:
     return fig4.kinds(networks).total
 
 
-def _resampled_mean(values: np.ndarray, networks: Networks) -> Interval:
-    """Mean of values [unit], by resampling them."""
-    rows = np.random.default_rng(0).integers(len(values), size=(networks.sizes.claim_repeats, len(values)))
-    return _quantiles(values.mean(), values[rows].mean(1))
-
-
-def _cells(values: np.ndarray, networks: Networks) -> Interval:
+def _cells(networks: Networks, values: np.ndarray) -> Interval:
     """Mean over location pairs and colours [configuration, colour], by resampling location pairs."""
-    mean = np.array([row[np.isfinite(row)].mean() for row in values if np.isfinite(row).any()])
-    if len(mean) == 0:
-        raise LapsusError(NO_SWAPS)
-    return _resampled_mean(mean, networks)
+    means = [row[np.isfinite(row)].mean() for row in values if np.isfinite(row).any()]
+    return _mean(networks, np.array(means))
 
 
-def _resampled_configurations(
-    vectors: np.ndarray, statistic: Callable[[np.ndarray, np.ndarray], float], networks: Networks
-) -> Interval:
-    """A statistic of unit vectors [configuration, colour, unit], by resampling location pairs.
+def _between_pairs(networks: Networks, cosine: np.ndarray, statistic: Callable[..., float]) -> Interval:
+    """A statistic of cosines [configuration, configuration, colour, colour], by resampling location pairs.
 
-    A location pair drawn twice would be compared with itself, so the second argument says which pairs of configurations
-    count.
+    A location pair drawn twice would be compared with itself, so the statistic's second argument says which pairs of
+    configurations count.
     """
-    vectors = vectors[np.isfinite(vectors).all((1, 2))]
-    if len(vectors) < 2:
+    count = len(cosine)
+    if count < 2:
         raise LapsusError(NO_SWAPS)
-    return _resampled_pairs(np.abs(np.einsum("acu,bdu->abcd", vectors, vectors)), statistic, networks)
+    several = [rows for rows in _resampled_rows(count, networks) if len(np.unique(rows)) > 1]
+    drawn = [statistic(cosine[np.ix_(rows, rows)], rows[:, None] != rows) for rows in several]
+    return _centred(statistic(cosine, ~np.eye(count, dtype=bool)), np.array(drawn))
 
 
-def _resampled_pairs(
-    cosine: np.ndarray, statistic: Callable[[np.ndarray, np.ndarray], float], networks: Networks
-) -> Interval:
-    """The same for cosines [configuration, configuration, colour, colour] that are known."""
-    count, rng, drawn = len(cosine), np.random.default_rng(0), []
-    for _ in range(networks.sizes.claim_repeats):
-        rows = rng.integers(count, size=count)
-        if len(np.unique(rows)) > 1:
-            drawn.append(statistic(cosine[np.ix_(rows, rows)], rows[:, None] != rows))
-    return _quantiles(statistic(cosine, ~np.eye(count, dtype=bool)), np.array(drawn))
+def _normals(networks: Networks) -> np.ndarray:
+    """|cos| of the rings' normals between configurations and colours."""
+    vectors = fig4.normals(networks).cued
+    vectors = vectors[np.isfinite(vectors).all((1, 2))]
+    return np.abs(np.einsum("acu,bdu->abcd", vectors, vectors))
 
 
 def _same(cosine: np.ndarray, different: np.ndarray) -> float:
@@ -246,41 +270,41 @@ def _same(cosine: np.ndarray, different: np.ndarray) -> float:
 
 
 def _same_minus_opposite(cosine: np.ndarray, different: np.ndarray) -> float:
-    colours = np.arange(cosine.shape[-1])
-    opposite = cosine[..., colours, (colours + len(colours) // 2) % len(colours)]
-    return _same(cosine, different) - float(opposite[different].mean())
+    opposite = np.roll(cosine, -(cosine.shape[-1] // 2), axis=-1)
+    return _same(cosine, different) - _same(opposite, different)
+
+
+def _above_chance(networks: Networks, found: Interval) -> Interval:
+    """Minus the |cos| of random directions."""
+    chance = random_cosine(fig4.normals(networks).dimension)
+    value, low, high = found
+    return value - chance, low - chance, high - chance
 
 
 def two_rings(networks: Networks) -> Interval:
     """Held-out share of variance of the colour within a ring, mean over location pairs and colours."""
-    return _cells(fig4.normals(networks).explained, networks)
+    return _cells(networks, fig4.normals(networks).explained)
 
 
 def rings_apart(networks: Networks) -> Interval:
     """Distance of the rings along their normal, in s.d. of trials about their ring."""
-    return _cells(fig4.normals(networks).distance, networks)
+    return _cells(networks, fig4.normals(networks).distance)
 
 
 def normal_shared(networks: Networks) -> Interval:
     """|cos| between normals of location pairs, of the same colour minus the opposite one."""
-    return _resampled_configurations(fig4.normals(networks).cued, _same_minus_opposite, networks)
+    return _between_pairs(networks, _normals(networks), _same_minus_opposite)
 
 
 def above_random(networks: Networks) -> Interval:
     """|cos| between normals of location pairs, same colour, minus that of random directions."""
-    found = fig4.normals(networks)
-    chance = random_cosine(found.dimension)
-    value, low, high = _resampled_configurations(found.cued, _same, networks)
-    return value - chance, low - chance, high - chance
+    return _above_chance(networks, _between_pairs(networks, _normals(networks), _same))
 
 
 def either_role(networks: Networks) -> Interval:
     """|cos| between normals of the cued and the uncued role, minus that of random directions."""
     found = fig4.normals(networks)
-    cosine = np.abs((found.cued * found.uncued).sum(-1))
-    value, low, high = _cells(cosine, networks)
-    chance = random_cosine(found.dimension)
-    return value - chance, low - chance, high - chance
+    return _above_chance(networks, _cells(networks, np.abs((found.cued * found.uncued).sum(-1))))
 
 
 def components_shared(networks: Networks) -> Interval:
@@ -288,63 +312,44 @@ def components_shared(networks: Networks) -> Interval:
     planes = fig4.normals(networks).planes  # [configuration, colour, 2, unit]
     between = np.einsum("acxu,bdyu->abcdxy", planes, planes)
     cosine = np.linalg.svd(between, compute_uv=False).clip(0, 1).mean(-1)
-    return _resampled_pairs(cosine, _same_minus_opposite, networks)
-
-
-def _mean_area(area: np.ndarray, networks: Networks) -> Interval:
-    area = area[np.isfinite(area)]
-    if len(area) == 0:
-        raise LapsusError(NO_SWAPS)
-    return _resampled_mean(area, networks)
+    return _between_pairs(networks, cosine, _same_minus_opposite)
 
 
 def normal_separates(networks: Networks) -> Interval:
     """Area under the ROC curve along the normal fitted to the other half of trials."""
-    return _mean_area(fig4.normals(networks).area, networks)
+    return _mean(networks, fig4.normals(networks).area)
 
 
 def axis_separates(networks: Networks) -> Interval:
     """Held-out area of a linear discriminant at the response, the reported colour held fixed."""
-    return _mean_area(fig4.axis_areas(networks), networks)
+    return _mean(networks, fig4.axis_areas(networks))
 
 
 def cyclic(networks: Networks) -> Interval:
     """Rank correlation of |cos| between normals with the distance of their colours."""
-    found = fig4.normals(networks)
-    gap = distance(found.colours[:, None], found.colours[None])
-    upper = np.triu_indices(len(found.colours))
-
-    def statistic(cosine: np.ndarray, different: np.ndarray) -> float:
-        return float(stats.spearmanr(cosine[different].mean(0)[upper], gap[upper]).statistic)
-
-    return _resampled_configurations(found.cued, statistic, networks)
+    colours = fig4.normals(networks).colours
+    gap, upper = distance(colours[:, None], colours), np.triu_indices(len(colours))
+    rank = lambda cosine, different: float(stats.spearmanr(cosine[different].mean(0)[upper], gap[upper]).statistic)
+    return _between_pairs(networks, _normals(networks), rank)
 
 
 # --- The prediction, and when swaps are decided ---
 
 
-def alignment_follows_swaps(networks: Networks, role: str) -> Interval:
-    """Rank correlation over probe distances of pre-cue alignment with the swap rate, by resampling rotations."""
-    curves = fig3.feature_alignment(networks, role)
-    before = np.stack([pre_and_post_cue(curves.sel(distance=d, drop=True))[0] for d in curves["distance"].to_numpy()])
-    rates = fig2.swap_function(networks, role)
-    rate = np.interp(np.radians(curves["distance"].to_numpy()), rates["distance"], rates["rate"])
-    rows = np.random.default_rng(0).integers(before.shape[1], size=(networks.sizes.claim_repeats, before.shape[1]))
-    rank = lambda values: stats.spearmanr(values, rate).statistic
-    drawn = np.array([rank(before[:, one].mean(1)) for one in rows])
-    return resampled_interval(rank(before.mean(1)), drawn)
+def prediction_ratio(networks: Networks, role: str) -> Interval:
+    """Odds ratio of a swap for one s.d. of alignment of single trials."""
+    _, test = prediction.alignment_and_swaps(networks, role)
+    return test.odds_ratio, test.low, test.high
 
 
 def alignment_push(networks: Networks, role: str) -> Interval:
     """Log odds of a swap that a push of one s.d. along alignment adds, minus what random directions add."""
-    model, sizes = networks.model(role), networks.sizes
-    found = pushes(
-        model, when="before", conditions=sizes.push_conditions, trials=sizes.push_trials, probe_distance=np.pi / 4
-    )
+    model, conditions, trials = networks.model(role), networks.sizes.push_conditions, networks.sizes.push_trials
+    found = pushes(model, when="before", conditions=conditions, trials=trials, probe_distance=np.pi / 4)
     return found.against_random["alignment"]
 
 
-def fixed_at(networks: Networks, role: str, epoch: str) -> Interval:
+def fixed_at_end_of(networks: Networks, role: str, epoch: str) -> Interval:
     """Share of the outcome that is fixed at the end of an epoch."""
     model, sizes = networks.model(role), networks.sizes
     found = commitment(
@@ -355,13 +360,6 @@ def fixed_at(networks: Networks, role: str, epoch: str) -> Interval:
         replays=sizes.commitment_replays,
         every=sizes.commitment_every,
     )
-    names = list(found.by_epoch)
-    end = -float(sum(list(model.task.epochs.values())[:-1][names.index(epoch) :]))
-    at = int(np.abs(found.times - end).argmin())
+    later = list(model.task.epochs.values())[list(found.by_epoch).index(epoch) : -1]
+    at = int(np.abs(found.times + sum(later)).argmin())  # time 0 is cue offset
     return float(found.share[at]), float(found.low[at]), float(found.high[at])
-
-
-def prediction_ratio(networks: Networks, role: str) -> Interval:
-    """Odds ratio of a swap for one s.d. of alignment of single trials."""
-    _, test = prediction.alignment_and_swaps(networks, role)
-    return test.odds_ratio, test.low, test.high

@@ -1,10 +1,12 @@
 """Figure 2: networks reproduce swap errors; ablations of task-optimal networks do not."""
 
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import xarray as xr
+from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -17,7 +19,15 @@ from lapsus.plots.axes import cloud
 from lapsus.plots.style import TEXT_WIDTH, colour_of, letter, note, panel, style, wheel_key
 from lapsus.statistics.intervals import proportion_interval
 
-__all__ = ["ablations", "figure", "fitted_swap_function", "swap_curves", "swap_function", "tables"]
+__all__ = [
+    "ablations",
+    "figure",
+    "fitted_swap_function",
+    "modes_by_condition",
+    "swap_curves",
+    "swap_function",
+    "tables",
+]
 
 SWAP_NETWORKS = (
     "feature-none",
@@ -28,8 +38,9 @@ SWAP_NETWORKS = (
     "feature-smooth-1",
 )
 CLOUD_NETWORKS = ("feature-optimal", "feature-none", "feature-constant-05", "feature-smooth-0")
+CLOSE, FAR = np.pi / 4, np.pi
 DISTANCES = {"π/6": np.pi / 6, "π/20": np.pi / 20, "π/50": np.pi / 50, "π/100": np.pi / 100}
-NOISES = (2, 5, 10, 15)
+NOISES = {f"×{level}": float(np.sqrt(level)) for level in (2, 5, 10, 15)}  # of the variance
 SNAPSHOTS = (0, 8, 16, 24, 32, 40)
 
 
@@ -54,9 +65,11 @@ def fitted_swap_function(networks: Networks, role: str) -> pd.DataFrame:
 
 
 @lru_cache(maxsize=64)
-def samples(networks: Networks, role: str, probe_distance: float, noise_scale: float = 1.0) -> xr.Dataset:
-    """Final samples of one condition: target at (0, 0), distractor's report at -2 pi / 3."""
-    return networks.responses(role, pair(probe_distance), networks.sizes.shown_samples, seed=3, noise_scale=noise_scale)
+def _samples(networks: Networks, role: str, probe_distance: float, noise_scale: float = 1.0) -> np.ndarray:
+    """Final responses x_T [trial, 2] to one condition: target at (0, 0), distractor's report at -2 pi / 3."""
+    shown = networks.sizes.shown_samples
+    found: xr.Dataset = networks.responses(role, pair(probe_distance), shown, seed=3, noise_scale=noise_scale)
+    return found["x_T"].to_numpy()
 
 
 def modes_by_condition(
@@ -76,8 +89,8 @@ def modes_by_condition(
 def ablations(networks: Networks) -> pd.DataFrame:
     """Second modes at the distractor under each ablation: columns ablation, level, share (of conditions), low, high,
     swap_rate. Noise levels multiply its variance."""
-    cases = [("distance", name, value, 1.0) for name, value in DISTANCES.items()]
-    cases += [("noise", f"×{level}", np.pi / 4, float(np.sqrt(level))) for level in NOISES]
+    cases = [("distance", name, gap, 1.0) for name, gap in DISTANCES.items()]
+    cases += [("noise", name, CLOSE, scale) for name, scale in NOISES.items()]
     rows = []
     for kind, level, gap, scale in cases:
         two, swaps = modes_by_condition(networks, "feature-optimal", gap, scale)
@@ -88,26 +101,18 @@ def ablations(networks: Networks) -> pd.DataFrame:
 
 def tables(networks: Networks) -> dict[str, pd.DataFrame]:
     """All numbers of the figure, by the name of their file."""
-    found = {}
-    curves = [swap_function(networks, role).assign(network=role) for role in SWAP_NETWORKS if role in networks]
-    if curves:
-        found["A-swap-functions"] = pd.concat(curves, ignore_index=True)
-        if networks.sizes.fitted_trials:
-            fits = [
-                fitted_swap_function(networks, role).assign(network=role) for role in SWAP_NETWORKS if role in networks
-            ]
-            found["A-fitted"] = pd.concat(fits, ignore_index=True)
-    clouds = []
-    for role in CLOUD_NETWORKS:
-        for name, gap in (("close", np.pi / 4), ("far", np.pi)):
-            if role in networks:
-                x = samples(networks, role, gap)["x_T"].to_numpy()
-                clouds.append(pd.DataFrame({"network": role, "probe": name, "x1": x[:, 0], "x2": x[:, 1]}))
-    if clouds:
-        found["C-samples"] = pd.concat(clouds, ignore_index=True)
+    roles = networks.those_of(SWAP_NETWORKS)
+    parts = {"A-swap-functions": [swap_function(networks, role).assign(network=role) for role in roles]}
+    if networks.sizes.fitted_trials:
+        parts["A-fitted"] = [fitted_swap_function(networks, role).assign(network=role) for role in roles]
+    parts["C-samples"] = [
+        pd.DataFrame({"network": role, "probe": name} | dict(zip(("x1", "x2"), _samples(networks, role, gap).T)))
+        for role in networks.those_of(CLOUD_NETWORKS)
+        for name, gap in (("close", CLOSE), ("far", FAR))
+    ]
     if "feature-optimal" in networks:
-        found["DE-ablations"] = ablations(networks)
-    return found
+        parts["DE-ablations"] = [ablations(networks)]
+    return {name: pd.concat(own, ignore_index=True) for name, own in parts.items() if own}
 
 
 # --- Panels ---
@@ -116,28 +121,18 @@ def tables(networks: Networks) -> dict[str, pd.DataFrame]:
 def swap_curves(
     ax: Axes, curves: dict[str, pd.DataFrame], fitted: dict[str, pd.DataFrame] | None = None, fitted_trials: int = 0
 ) -> Axes:
-    """Swap rate against probe distance, one colour a network: counted by nearest item (dots, 95 % interval), target
+    """Swap rate against probe distance, one colour per network: counted by nearest item (dots, 95 % interval), target
     (dotted) and, where given, p(swap) of a BNS model fitted to `fitted_trials` trials with its 95 % band (solid)."""
+    looks = {"fmt": "o" if fitted else "o-", "ms": 2, "elinewidth": 0.7}
     for role, table in curves.items():
         colour, where = colour_of(role), np.degrees(table["distance"])
         error = np.maximum([table["rate"] - table["low"], table["high"] - table["rate"]], 0)
-        line = "" if fitted else "-"
-        ax.errorbar(
-            where,
-            table["rate"],
-            error,
-            color=colour,
-            fmt="o" + line,
-            ms=2,
-            elinewidth=0.7,
-            label=LABELS.get(role, role),
-        )
+        ax.errorbar(where, table["rate"], error, color=colour, label=LABELS.get(role, role), **looks)
+        ax.plot(where, table["target"], color=colour, ls=(0, (1, 1.2)), lw=1.4)
         if fitted:
             own = fitted[role]
             ax.plot(np.degrees(own["distance"]), own["p_swap"], color=colour)
             ax.fill_between(np.degrees(own["distance"]), own["p_low"], own["p_high"], color=colour, alpha=0.2, lw=0)
-        if "target" in table:
-            ax.plot(where, table["target"], color=colour, ls=(0, (1, 1.2)), lw=1.4)
     trials = max(int(table["trials"].sum()) for table in curves.values())
     ax.set(xlabel="probe distance (°)", ylabel="swap rate", ylim=(-0.01, None), xticks=[45, 90, 135, 180])
     solid = f", solid: BNS fit (n = {fitted_trials:,})" if fitted else ""
@@ -146,13 +141,8 @@ def swap_curves(
     return ax
 
 
-def _frame(ax: Axes, role: str) -> None:
-    for spine in ax.spines.values():
-        spine.set(visible=True, color=colour_of(role), linewidth=1.2)
-
-
 def _swap_panel(ax: Axes, networks: Networks) -> Axes:
-    curves = {role: swap_function(networks, role) for role in SWAP_NETWORKS if role in networks}
+    curves = {role: swap_function(networks, role) for role in networks.those_of(SWAP_NETWORKS)}
     if not curves:
         raise LapsusError("no feature-cued diffusion network")
     fitted_trials = networks.sizes.fitted_trials
@@ -160,77 +150,67 @@ def _swap_panel(ax: Axes, networks: Networks) -> Axes:
     return swap_curves(ax, curves, fitted, fitted_trials)
 
 
-def _samples_panel(ax: Axes, networks: Networks, role: str, gap: float, noise: float = 1.0) -> Axes:
-    x = samples(networks, role, gap, noise)["x_T"].to_numpy()
-    cloud(ax, x, limit=max(3.6, float(np.quantile(np.abs(x), 0.995)) * 1.05))
-    _frame(ax, role)
+def _cloud(ax: Axes, x: np.ndarray, role: str, **options: Any) -> Axes:
+    cloud(ax, x, **options)
+    ax.spines[:].set(visible=True, color=colour_of(role), linewidth=1.2)
     return ax
 
 
-def _snapshots(axes: list[Axes], networks: Networks) -> None:
+def _samples_panel(ax: Axes, networks: Networks, role: str, gap: float, noise: float = 1.0) -> Axes:
+    x = _samples(networks, role, gap, noise)
+    return _cloud(ax, x, role, limit=max(3.6, float(np.quantile(np.abs(x), 0.995)) * 1.05))
+
+
+def _snapshots(axes: np.ndarray, networks: Networks) -> None:
     """Six moments of the second delay; trials are coloured by their final response."""
     role = "feature-smooth-0"
     if role not in networks:
         for ax in axes:
             note(ax, f"no network {role}")
         return
-    x, time, response = responses.paths(networks.of(role), pair(np.pi / 4), networks.sizes.shown_samples)
-    for ax, t in zip(axes, SNAPSHOTS, strict=True):
+    x, time, response = responses.paths(networks.of(role), pair(CLOSE), networks.sizes.shown_samples)
+    for ax, t in zip(axes, SNAPSHOTS):
         step = int(np.abs(time - t * time[-1] / SNAPSHOTS[-1]).argmin())
-        cloud(ax, x[:, step], colours=response)
+        _cloud(ax, x[:, step], role, colours=response)
         ax.set_title(f"t = {time[step]}")
-        _frame(ax, role)
 
 
 def figure(networks: Networks) -> Figure:
     """Figure 2 of the paper."""
-    from matplotlib import pyplot as plt
-
+    optimal, smooth = "feature-optimal", "feature-smooth-0"
     with style():
         fig = plt.figure(figsize=(TEXT_WIDTH, 6.0))
         top, middle, bottom = fig.add_gridspec(
             3, 1, height_ratios=(1.3, 1, 2.0), hspace=0.3, left=0.07, right=0.98, top=0.95, bottom=0.02
         )
-        a = fig.add_subplot(top.subgridspec(1, 2, width_ratios=(1.7, 1))[0])
-        panel(a, _swap_panel, networks)
-        letter(a, "A")
-        key = fig.add_subplot(top.subgridspec(1, 2, width_ratios=(1.7, 1))[1])
+        a, key = top.subgridspec(1, 2, width_ratios=(1.7, 1)).subplots()
+        letter(panel(a, _swap_panel, networks), "A")
         key.axis("off")
         wheel_key(key, (0.3, 0.32, 0.55, 0.55), "response, or item's report feature")
-        key.text(
-            0.57,
-            0.08,
-            f"○ cued item   □ distractor\nn = {networks.sizes.shown_samples} samples a panel",
-            transform=key.transAxes,
-            ha="center",
-            va="top",
-            fontsize=6,
-        )
-        row = middle.subgridspec(1, len(SNAPSHOTS), wspace=0.08)
-        axes = [fig.add_subplot(row[k]) for k in range(len(SNAPSHOTS))]
-        _snapshots(axes, networks)
-        letter(axes[0], "B")
+        shown = f"○ cued item   □ distractor\nn = {networks.sizes.shown_samples} samples per panel"
+        key.text(0.57, 0.08, shown, ha="center", va="top", fontsize=6)
+        snapshots = middle.subgridspec(1, len(SNAPSHOTS), wspace=0.08).subplots()
+        _snapshots(snapshots, networks)
+        letter(snapshots[0], "B")
         left, right = bottom.subgridspec(1, 2, width_ratios=(4, 5), wspace=0.14)
-        cells = left.subgridspec(2, 4, wspace=0.08, hspace=0.05)
-        for k, role in enumerate(CLOUD_NETWORKS):
-            for j, (name, gap) in enumerate((("close, 45°", np.pi / 4), ("far, 180°", np.pi))):
-                ax = fig.add_subplot(cells[k // 2, 2 * (k % 2) + j])
-                panel(ax, _samples_panel, networks, role, gap)
-                ax.set_title((LABELS[role] + "\n" if j == 0 else "\n") + name, fontsize=6, loc="left")
-                if k == 0 and j == 0:
-                    letter(ax, "C", y=1.12)
-        cells = right.subgridspec(2, 5, wspace=0.08, hspace=0.05)
-        ablated = [(0, "task-optimal, probe at", name, "feature-optimal", gap, 1.0) for name, gap in DISTANCES.items()]
-        ablated += [
-            (1, "task-optimal, noise variance", f"×{scale}", "feature-optimal", np.pi / 4, float(np.sqrt(scale)))
-            for scale in NOISES
+        clouds = left.subgridspec(2, 4, wspace=0.08, hspace=0.05).subplots()
+        cells = [
+            (role, name, gap) for role in CLOUD_NETWORKS for name, gap in (("close, 45°", CLOSE), ("far, 180°", FAR))
         ]
-        ablated += [(1, "smooth 0,", "noise ×0", "feature-smooth-0", np.pi / 4, 0.0)]
-        for k, (line, heading, name, role, gap, scale) in enumerate(ablated):
-            column = k - line * len(DISTANCES)
-            ax = panel(fig.add_subplot(cells[line, column]), _samples_panel, networks, role, gap, scale)
-            first = column == 0
-            ax.set_title((heading if first or scale == 0 else "") + "\n" + name, fontsize=6, loc="left")
-            if first:
-                letter(ax, "DE"[line], y=1.12)
+        for ax, (role, name, gap) in zip(clouds.flat, cells):
+            panel(ax, _samples_panel, networks, role, gap)
+            ax.set_title((LABELS[role] if gap == CLOSE else "") + f"\n{name}", fontsize=6, loc="left")
+        letter(clouds[0, 0], "C", y=1.12)
+        ablated = right.subgridspec(2, 5, wspace=0.08, hspace=0.05).subplots()
+        closer = [(name, optimal, gap, 1.0) for name, gap in DISTANCES.items()]
+        noisier = [(name, optimal, CLOSE, scale) for name, scale in NOISES.items()]
+        for axes, cases in zip(ablated, (closer, [*noisier, ("noise ×0", smooth, CLOSE, 0.0)])):
+            for ax, (name, *case) in zip(axes, cases):
+                panel(ax, _samples_panel, networks, *case).set_title(f"\n{name}", fontsize=6, loc="left")
+        ablated[0, -1].axis("off")
+        headings = {(0, 0): "task-optimal, probe at\nπ/6", (1, 0): "task-optimal, noise variance\n×2"}
+        for place, heading in (headings | {(1, 4): "smooth 0,\nnoise ×0"}).items():
+            ablated[place].set_title(heading, fontsize=6, loc="left")
+        for ax, name in zip(ablated[:, 0], "DE"):
+            letter(ax, name, y=1.12)
     return fig

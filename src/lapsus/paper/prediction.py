@@ -4,6 +4,7 @@ from functools import lru_cache
 
 import numpy as np
 import pandas as pd
+from matplotlib import colormaps, pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -13,7 +14,7 @@ from lapsus.mechanism.single_trials import AlignmentTest, swap_rate_by_alignment
 from lapsus.paper.roles import LABELS, Networks
 from lapsus.plots.style import TEXT_WIDTH, panel, style
 
-__all__ = ["alignment_and_swaps", "figure", "prediction_panel", "tables"]
+__all__ = ["alignment_and_swaps", "figure", "tables"]
 
 TESTED = ("feature-smooth-2", "feature-smooth-0", "index-constant-10")
 
@@ -29,70 +30,6 @@ def alignment_and_swaps(networks: Networks, role: str) -> tuple[pd.DataFrame, Al
     )
 
 
-def prediction_panel(ax: Axes, table: pd.DataFrame, test: AlignmentTest) -> Axes:
-    """Swap rate in fifths of alignment, one line a probe distance, with 95 % intervals."""
-    from matplotlib import colormaps
-
-    rates = swap_rate_by_alignment(table)
-    groups = [(gap, rows.sort_values("alignment")) for gap, rows in rates.groupby("probe_distance", dropna=False)]
-    for shade, (gap, rows) in zip(
-        colormaps["viridis"](np.linspace(0, 0.92, max(len(groups), 2))), groups, strict=False
-    ):
-        error = [rows["rate"] - rows["low"], rows["high"] - rows["rate"]]
-        ax.errorbar(
-            rows["alignment"],
-            rows["rate"],
-            error,
-            color=shade,
-            marker="o",
-            ms=2.5,
-            lw=1,
-            label=f"{np.degrees(gap):.0f}°",
-        )
-    p = f"p = {test.p:.3f}" if test.p > 0.001 else "p ≤ 0.001"
-    ax.set(xlabel="alignment before the cue, single trials", ylabel="swap rate", ylim=(0, None))
-    ax.text(
-        0.03,
-        0.97,
-        f"odds ratio {test.odds_ratio:.2f} [{test.low:.2f}, {test.high:.2f}] a s.d., {p}\n{test.swaps:,} swaps in"
-        f" {test.trials:,} trials",
-        transform=ax.transAxes,
-        va="top",
-        fontsize=5.5,
-    )
-    ax.margins(y=0.3)
-    ax.set_ylim(0, ax.get_ylim()[1] * 1.3)
-    return ax
-
-
-def _panel(ax: Axes, networks: Networks, role: str) -> Axes:
-    return prediction_panel(ax, *alignment_and_swaps(networks, role))
-
-
-def figure(networks: Networks) -> Figure:
-    """Does alignment before the cue predict swaps, at fixed probe distance?"""
-    from matplotlib import pyplot as plt
-
-    with style():
-        fig, axes = plt.subplots(1, len(TESTED), figsize=(TEXT_WIDTH, 2.3), layout="constrained")
-        for ax, role in zip(axes, TESTED, strict=True):
-            panel(ax, _panel, networks, role)
-            ax.set_title(f"{role.split('-')[0]}-cued, {LABELS[role]}")
-        if axes[0].get_legend_handles_labels()[0]:
-            axes[0].legend(
-                title="probe distance",
-                title_fontsize=5.5,
-                fontsize=5.5,
-                ncols=6,
-                loc="upper center",
-                bbox_to_anchor=(0.5, 0.88),
-                handlelength=0.6,
-                columnspacing=0.5,
-                handletextpad=0.2,
-            )
-    return fig
-
-
 def tables(networks: Networks) -> dict[str, pd.DataFrame]:
     """All numbers of the figure, by the name of their file."""
     rates, tests = [], []
@@ -103,8 +40,40 @@ def tables(networks: Networks) -> dict[str, pd.DataFrame]:
             continue
         rates.append(swap_rate_by_alignment(table).assign(network=role))
         tests.append({"network": role} | vars(test))
-    return (
-        {"swap-rate-by-alignment": pd.concat(rates, ignore_index=True), "regression": pd.DataFrame(tests)}
-        if tests
-        else {}
-    )
+    if not tests:
+        return {}
+    return {"swap-rate-by-alignment": pd.concat(rates, ignore_index=True), "regression": pd.DataFrame(tests)}
+
+
+def _panel(ax: Axes, networks: Networks, role: str) -> Axes:
+    """Swap rate in fifths of alignment, one line per probe distance, with 95 % intervals."""
+    table, test = alignment_and_swaps(networks, role)
+    groups = list(swap_rate_by_alignment(table).groupby("probe_distance", dropna=False))
+    shades = colormaps["viridis"](np.linspace(0, 0.92, max(len(groups), 2)))
+    for shade, (gap, rows) in zip(shades, groups):
+        rows = rows.sort_values("alignment")
+        error = [rows["rate"] - rows["low"], rows["high"] - rows["rate"]]
+        looks = {"color": shade, "marker": "o", "ms": 2.5, "lw": 1}
+        ax.errorbar(rows["alignment"], rows["rate"], error, label=f"{np.degrees(gap):.0f}°", **looks)
+    p = f"p = {test.p:.3f}" if test.p > 0.001 else "p ≤ 0.001"
+    ratio = f"odds ratio {test.odds_ratio:.2f} [{test.low:.2f}, {test.high:.2f}] per s.d., {p}"
+    counts = f"{test.swaps:,} swaps in {test.trials:,} trials"
+    ax.text(0.03, 0.97, f"{ratio}\n{counts}", transform=ax.transAxes, va="top", fontsize=5.5)
+    ax.set(xlabel="alignment before the cue, single trials", ylabel="swap rate")
+    ax.margins(y=0.3)
+    ax.set_ylim(0, ax.get_ylim()[1] * 1.3)
+    return ax
+
+
+def figure(networks: Networks) -> Figure:
+    """Does alignment before the cue predict swaps, at fixed probe distance?"""
+    with style():
+        fig, axes = plt.subplots(1, len(TESTED), figsize=(TEXT_WIDTH, 2.3), layout="constrained")
+        for ax, role in zip(axes, TESTED):
+            panel(ax, _panel, networks, role)
+            ax.set_title(f"{role.split('-')[0]}-cued, {LABELS[role]}")
+        if axes[0].containers:
+            narrow = {"handlelength": 0.6, "columnspacing": 0.5, "handletextpad": 0.2, "fontsize": 5.5}
+            where = {"loc": "upper center", "bbox_to_anchor": (0.5, 0.88)}
+            axes[0].legend(title="probe distance", title_fontsize=5.5, ncols=6, **narrow, **where)
+    return fig

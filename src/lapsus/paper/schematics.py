@@ -1,199 +1,217 @@
-"""Schematics of the task, of training and of the three errors; the noise schedule. Drawn from the same constants as the
-code."""
+"""Schematics: task, training, architecture, the three errors, graphical models, noise schedule.
 
+Drawings into which no number goes are tables of shapes (schematics.toml); the others are computed by the code that
+networks use.
+"""
+
+import tomllib
+from collections.abc import Callable
+from importlib.resources import files
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import torch
+from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import Circle, FancyArrowPatch, FancyBboxPatch
+from matplotlib.patches import Circle, FancyArrowPatch, FancyBboxPatch, Polygon, Rectangle
 
+from lapsus.behaviour import BNS, ConstantSwap
+from lapsus.circular import angle, embed
 from lapsus.diffusion import linear_schedule
-from lapsus.plots.style import CORRECT, SWAP, TEXT_WIDTH, style, wheel
+from lapsus.networks.time import time_code
+from lapsus.plots.style import COLUMN_WIDTH, CORRECT, SWAP, TEXT_WIDTH, letter, style, wheel
 from lapsus.tasks import FeatureCued
 
-__all__ = [
-    "arrow",
-    "blank",
-    "box",
-    "error_schematic",
-    "noise_schedule",
-    "schedule_figure",
-    "schedule_table",
-    "task_figure",
-    "task_schematic",
-    "training_schematic",
-]
+__all__ = ["architecture_figure", "bns_figure", "draw", "schedule_figure", "schedule_table", "task_figure"]
 
-UPPER, LOWER = 0.4, -2.2
+# The two items of the display that is drawn: colours and places.
+COLOURS, PLACES = (0.4, -2.2), (1.9, -0.5)
+SNAPSHOTS = (0, 10, 20, 30, 40)
+NAMES = {"prestimulus": "pre", "delay": "delay 1", "denoise": "delay 2: denoising"}
+
+Place = list[float] | tuple[float, float]
 
 
-def blank(ax: Axes, width: float, height: float) -> Axes:
+# --- Shapes ---
+
+
+def _text(ax: Axes, text: str, at: Place, **options: Any) -> None:
+    ax.text(*at, text, **({"ha": "center", "va": "center", "fontsize": 6} | options))
+
+
+def _arrow(ax: Axes, ends: list[Place], **options: Any) -> None:
+    usual = {"color": "0.3", "lw": 0.8, "shrinkA": 1, "shrinkB": 1, "arrowstyle": "-|>", "mutation_scale": 7}
+    ax.add_patch(FancyArrowPatch(*ends, **(usual | options)))
+
+
+def _box(ax: Axes, place: list[float], text: str, colour: str = "0.95") -> None:
+    x, y, width, height = place
+    rounded = "round,pad=0.02,rounding_size=0.08"
+    ax.add_patch(FancyBboxPatch((x, y), width, height, boxstyle=rounded, fc=colour, ec="0.4", lw=0.7))
+    _text(ax, text, (x + width / 2, y + height / 2))
+
+
+def _line(ax: Axes, points: list[Place], ls: Any = "-", **options: Any) -> None:
+    dashes = (ls[0], tuple(ls[1])) if isinstance(ls, list) else ls
+    ax.plot(*zip(*points), ls=dashes, **options)
+
+
+def _wheel(ax: Axes, centre: Place, radius: float) -> None:
+    hues = np.linspace(-np.pi, np.pi, 60, endpoint=False)
+    ax.scatter(*(embed(hues, radius) + centre).T, c=wheel(hues), s=4, lw=0)
+
+
+SHAPES: dict[str, Callable[..., Any]] = {
+    "box": _box,
+    "text": _text,
+    "arrow": _arrow,
+    "line": _line,
+    "circle": lambda ax, centre, **options: ax.add_patch(Circle(centre, **options)),
+    "rectangle": lambda ax, place, **options: ax.add_patch(Rectangle(place[:2], *place[2:], **options)),
+    "polygon": lambda ax, points, **options: ax.add_patch(Polygon(points, **options)),
+    "wheel": _wheel,
+    "spot": lambda ax, place, size, color: ax.scatter(*place, s=size, color=color, lw=0),
+}
+
+
+def blank(ax: Axes, xlim: Place, ylim: Place, aspect: str = "auto") -> Axes:
     """Axes to draw on: no ticks, no frame."""
-    ax.set(xlim=(0, width), ylim=(0, height), xticks=[], yticks=[])
-    for spine in ax.spines.values():
-        spine.set_visible(False)
+    ax.set(xlim=xlim, ylim=ylim, xticks=[], yticks=[], aspect=aspect)
+    ax.spines[:].set_visible(False)
     return ax
 
 
-def arrow(ax: Axes, start: tuple[float, float], end: tuple[float, float], **options: Any) -> None:
-    """From one place to another."""
-    ax.add_patch(
-        FancyArrowPatch(
-            start,
-            end,
-            arrowstyle="-|>",
-            mutation_scale=7,
-            **({"color": "0.3", "lw": 0.8, "shrinkA": 1, "shrinkB": 1} | options),
-        )
-    )
-
-
-def box(ax: Axes, x: float, y: float, width: float, height: float, text: str, colour: str = "0.95") -> None:
-    """A box with rounded corners and words in its middle."""
-    ax.add_patch(
-        FancyBboxPatch((x, y), width, height, boxstyle="round,pad=0.02,rounding_size=0.08", fc=colour, ec="0.4", lw=0.7)
-    )
-    ax.text(x + width / 2, y + height / 2, text, ha="center", va="center", fontsize=6)
-
-
-def task_schematic(ax: Axes, epochs: dict[str, int]) -> Axes:
-    """The trial: what is on the screen in each epoch and for how many steps (50 ms each)."""
-    labels = {
-        "prestimulus": "prestimulus",
-        "stimulus": "stimulus",
-        "delay": "delay 1",
-        "cue": "cue",
-        "denoise": "delay 2\n(response at its end)",
-    }
-    blank(ax, len(epochs) * 1.25, 2.0).set_aspect("equal")
-    for k, (name, steps) in enumerate(epochs.items()):
-        x = 0.1 + 1.25 * k
-        ax.add_patch(FancyBboxPatch((x, 0.75), 1.0, 1.0, boxstyle="square,pad=0", fc="0.93", ec="0.4", lw=0.7))
-        centre = (x + 0.5, 1.25)
-        ax.plot(*centre, "+", color="0.4", ms=4, mew=0.7)
-        if name in ("stimulus", "cue"):
-            ax.add_patch(Circle(centre, 0.36, fill=False, ec="0.8", lw=0.5))
-        for place, colour in ((1.9, UPPER), (-0.5, LOWER)):
-            spot = (centre[0] + 0.36 * np.cos(place), centre[1] + 0.36 * np.sin(place))
-            if name == "stimulus":
-                ax.add_patch(Circle(spot, 0.1, color=wheel(colour), lw=0))
-            elif name == "cue" and colour == UPPER:
-                ax.add_patch(Circle(spot, 0.1, fill=False, ec="k", lw=1))
-        if name == "denoise":
-            for angle in np.linspace(-np.pi, np.pi, 60, endpoint=False):
-                ax.plot(
-                    centre[0] + 0.3 * np.cos(angle), centre[1] + 0.3 * np.sin(angle), ".", color=wheel(angle), ms=2.5
-                )
-        ax.text(
-            x + 0.5,
-            0.62,
-            f"{labels.get(name, name)}\n{steps} steps, {0.05 * steps:.2f} s",
-            ha="center",
-            va="top",
-            fontsize=6,
-        )
-    arrow(ax, (0.1, 0.05), (1.25 * len(epochs) - 0.1, 0.05))
+def draw(ax: Axes, name: str) -> Axes:
+    """A drawing of schematics.toml."""
+    text = (files("lapsus.paper") / "schematics.toml").read_text(encoding="utf-8")
+    drawing = tomllib.loads(text)[name]
+    items = drawing.pop("items")
+    blank(ax, **drawing)
+    for item in items:
+        shape = next(name for name in SHAPES if name in item)
+        SHAPES[shape](ax, item.pop(shape), **item)
     return ax
 
 
-def training_schematic(ax: Axes) -> Axes:
-    """Left: training for the task. Right: training on surrogate data of a behaviour model that has the subject's
-    errors."""
-    blank(ax, 10, 3.1)
-    ax.text(1.7, 3.0, "task-optimal", ha="center", va="top", fontsize=7, fontweight="bold")
-    box(ax, 0.2, 1.7, 1.2, 0.6, "stimuli")
-    box(ax, 2.0, 1.7, 1.2, 0.6, "RNN")
-    box(ax, 2.0, 0.4, 1.2, 0.6, "correct\nanswer")
-    arrow(ax, (1.45, 2.0), (1.95, 2.0))
-    arrow(ax, (2.6, 1.05), (2.6, 1.65), color=CORRECT)
-    ax.text(2.7, 1.33, "squared\nerror", fontsize=5.5, va="center", color=CORRECT)
-    ax.plot([4.05, 4.05], [0.2, 3.0], color="0.8", lw=0.7)
-    ax.text(7.1, 3.0, "behaviourally realistic", ha="center", va="top", fontsize=7, fontweight="bold")
-    box(ax, 4.4, 1.7, 1.2, 0.6, "subject's\ntrials")
-    box(ax, 6.3, 1.7, 1.2, 0.6, "behaviour\nmodel (BNS)")
-    box(ax, 6.3, 0.4, 1.2, 0.6, "surrogate\nresponses")
-    box(ax, 8.4, 1.7, 1.2, 0.6, "RNN")
-    arrow(ax, (5.65, 2.0), (6.25, 2.0))
-    ax.text(5.95, 2.12, "fit", ha="center", fontsize=5.5)
-    arrow(ax, (6.9, 1.65), (6.9, 1.05))
-    ax.text(7.0, 1.36, "sample", fontsize=5.5, va="center")
-    arrow(ax, (7.55, 0.7), (8.95, 1.65), color=SWAP)
-    ax.text(8.45, 0.95, "denoising error\nat every step", fontsize=5.5, va="top", color=SWAP)
-    return ax
-
-
-def error_schematic(ax: Axes) -> Axes:
-    """Three ways to a swap: from bindings of place and colour (delay 1) to bindings of role and colour (delay 2), upper
-    item cued."""
-    names = ("correct", "misbinding", "misselection", "misinterpretation")
-    blank(ax, 12, 2.4)
-    upper, lower = wheel(UPPER), wheel(LOWER)
-    for k, name in enumerate(names):
-        x = 3 * k + 0.3
-        stored = (lower, upper) if name == "misbinding" else (upper, lower)
-        swapped = name != "correct"
-        ax.text(x + 1.2, 2.35, name, ha="center", va="top", fontsize=7, fontweight="bold")
-        for y, colour, place in ((1.45, stored[0], "up"), (0.65, stored[1], "down")):
-            ax.scatter(x + 0.45, y, s=90, color=colour, lw=0)
-            ax.text(x + 0.22, y, place, ha="right", va="center", fontsize=5.5)
-        target, other = (lower, upper) if swapped else (upper, lower)
-        for y, colour, role in ((1.45, target, "target"), (0.65, other, "distr.")):
-            ax.scatter(x + 1.85, y, s=90, color=colour, lw=0)
-            ax.text(x + 2.08, y, role, ha="left", va="center", fontsize=5.5)
-        cross = name in ("misselection", "misinterpretation")
-        for start, end in ((1.45, 0.65 if cross else 1.45), (0.65, 1.45 if cross else 0.65)):
-            arrow(ax, (x + 0.72, start), (x + 1.6, end), color=SWAP if cross else "0.3")
-        heard = "heard: down" if name == "misinterpretation" else "cue: up"
-        ax.text(
-            x + 1.16,
-            0.2,
-            heard,
-            ha="center",
-            va="center",
-            fontsize=5.5,
-            color=SWAP if name == "misinterpretation" else "0.3",
-        )
-    return ax
-
-
-def noise_schedule(ax: Axes) -> Axes:
-    """beta_t and sigma_t over the second delay."""
-    table = schedule_table()
-    ax.plot(table["t"], table["beta"], color=CORRECT, label=r"corruption variance $\beta_t$")
-    ax.plot(table["t"], table["sigma"], color=SWAP, label=r"generative noise s.d. $\sigma_t$")
-    ax.set(xlabel="time from cue offset t (steps)", ylabel="noise", ylim=(0, None), xlim=(0, 40))
-    ax.legend()
-    return ax
-
-
-def schedule_table() -> pd.DataFrame:
-    """Columns t, beta, sigma, alpha_bar, a row for each of the 40 steps."""
-    schedule = linear_schedule(40)
-    return pd.DataFrame(
-        {"t": np.arange(40), "beta": schedule.beta, "sigma": schedule.sigma, "alpha_bar": schedule.alpha_bar[:-1]}
-    )
-
-
-def schedule_figure() -> Figure:
-    """The noise schedule: variances and what is left of the target, over the denoising steps."""
-    from matplotlib import pyplot as plt
-
-    with style():
-        fig, ax = plt.subplots(figsize=(3.4, 2.2), layout="constrained")
-        noise_schedule(ax)
-    return fig
+# --- Task and training ---
 
 
 def task_figure() -> Figure:
-    """Task and training, side by side in one column of panels."""
-    from matplotlib import pyplot as plt
-
+    """Task and training, one above the other."""
     with style():
         fig, (a, b) = plt.subplots(2, 1, figsize=(TEXT_WIDTH, 4.0), height_ratios=(1, 1.1), layout="constrained")
-        task_schematic(a, FeatureCued().epochs)
-        training_schematic(b)
+        draw(a, "task")
+        draw(b, "training")
         for name, height in (("A", 0.96), ("B", 0.49)):
             fig.text(0.005, height, name, fontsize=9, fontweight="bold")
+    return fig
+
+
+# --- Architecture ---
+
+
+def _conditions() -> dict[str, torch.Tensor]:
+    return {"report": torch.tensor([COLOURS]), "probe": torch.tensor([PLACES]), "cued": torch.tensor([0])}
+
+
+def _trial(ax: Axes) -> Axes:
+    """A trial in time: its epochs, what the sensory population does in each, and what each node knows of time."""
+    task = FeatureCued()
+    lengths = list(task.epochs.values())
+    ends = np.cumsum(lengths) - sum(lengths[:-1])  # cue offset is time 0
+    first, last = -sum(lengths[:-1]), lengths[-1]
+    blank(ax, (first - 10, last + 1), (-0.5, 11.2))
+    inputs = task.stimuli(_conditions())
+    for end, (name, length) in zip(ends, task.epochs.items()):
+        start, middle, label = end - length, end - length / 2, NAMES.get(name, name)
+        shade = {"stimulus": "#FBE3D0", "cue": "0.85", "denoise": "#DCEBF5"}.get(name, "0.96")
+        ax.add_patch(Rectangle((start, 9), length, 1.1, fc=shade, ec="0.4", lw=0.6))
+        _text(ax, f"{length} steps" if length > 5 else f"{length}", (middle, 9.55))
+        _text(ax, label, (middle, 10.5))
+        if name in inputs:
+            image = inputs[name][0].numpy().reshape(task.tuning_curves, -1).T
+            inset = _inset(ax, (middle - 4.6, 4.4, 9.2, 3.7), image, cmap="magma", origin="lower")
+            inset.set_xlabel("place", fontsize=5.5, labelpad=1)
+            inset.set_ylabel("colour", fontsize=5.5, labelpad=1)
+            ax.plot([middle, middle], [8.1, 9], color="0.5", lw=0.6)
+    code = np.concatenate([np.zeros((-first, 16)), time_code(last, 16).numpy()])
+    _inset(ax, (first, 0.2, last - first, 2.6), code.T, cmap="RdBu_r", vmin=-1, vmax=1, interpolation="nearest")
+    for label, height in (("epoch", 9.55), ("sensory\npopulation", 6.2), ("code of\ntime", 1.5)):
+        _text(ax, label, (first - 1, height), ha="right")
+    _text(ax, "no input", (15, 6.2), color="0.5")
+    _text(ax, "learned constant", (first / 2, 1.5), color="0.4")
+    return ax
+
+
+def _inset(ax: Axes, place: tuple[float, float, float, float], image: np.ndarray, **options: Any) -> Axes:
+    inset = ax.inset_axes(place, transform=ax.transData)
+    inset.imshow(image, aspect="auto", **options)
+    inset.set(xticks=[], yticks=[])
+    return inset
+
+
+def _denoising(axes: list[Axes]) -> None:
+    """The target trajectory of the behavioural subspace: from noise at cue offset to responses at either item."""
+    behaviour = BNS(ConstantSwap(0.3))
+    x_T = behaviour.sample(_conditions(), 300, torch.Generator().manual_seed(0))[:, 0].numpy().T
+    alpha_bar = linear_schedule(SNAPSHOTS[-1]).alpha_bar
+    rng = np.random.default_rng(0)
+    names = {0: "cue offset: noise", SNAPSHOTS[-1]: "response"}
+    for ax, t in zip(axes, SNAPSHOTS):
+        kept = float(alpha_bar[t])
+        x = np.sqrt(kept) * x_T + np.sqrt(1 - kept) * rng.standard_normal(x_T.shape)
+        ax.add_patch(Circle((0, 0), behaviour.radius, fill=False, ec="0.8", lw=0.6))
+        ax.scatter(*x.T, c=wheel(angle(x_T)), s=1.5, lw=0, rasterized=True)
+        ax.set(xlim=(-4, 4), ylim=(-4, 4), aspect="equal", xticks=[], yticks=[])
+        ax.set_title(f"t = {t}\n{names.get(t, '')}", fontsize=6, pad=2)
+        ax.spines[:].set(visible=True, color="0.7")
+    axes[0].set_xlabel(r"$x_1$", fontsize=6)
+    axes[0].set_ylabel("target of $x$\n$x_2$", fontsize=6)
+
+
+def architecture_figure() -> Figure:
+    """Architecture and training: A the trial with its inputs and the way from noise to responses, B a neuron, C teacher
+    forcing."""
+    with style():
+        fig = plt.figure(figsize=(TEXT_WIDTH, 6.4))
+        top, middle, bottom = fig.add_gridspec(
+            3, 1, height_ratios=(1.5, 0.75, 1.7), hspace=0.18, left=0.05, right=0.985, top=0.965, bottom=0.03
+        )
+        letter(_trial(fig.add_subplot(top)), "A", x=0.03, y=0.93)
+        _denoising([fig.add_subplot(cell) for cell in middle.subgridspec(1, len(SNAPSHOTS), wspace=0.15)])
+        for cell, name, text in zip(bottom.subgridspec(1, 2, width_ratios=(1.45, 1)), ("neuron", "forcing"), "BC"):
+            letter(draw(fig.add_subplot(cell), name), text, x=0.03, y=0.95)
+    return fig
+
+
+def bns_figure() -> Figure:
+    """The graphical model of BNS with what its letters stand for."""
+    with style():
+        fig, axes = plt.subplots(1, 2, figsize=(1.5 * COLUMN_WIDTH, 2.5), width_ratios=(1.35, 1), layout="constrained")
+        for ax, name in zip(axes, ("bns", "bns-key")):
+            draw(ax, name)
+    return fig
+
+
+# --- Noise schedule ---
+
+
+def schedule_table() -> pd.DataFrame:
+    """Columns t, beta, sigma, alpha_bar, one row for each of the 40 steps."""
+    schedule = linear_schedule(40)
+    columns = {"beta": schedule.beta, "sigma": schedule.sigma, "alpha_bar": schedule.alpha_bar[:-1]}
+    return pd.DataFrame({"t": np.arange(40)} | columns)
+
+
+def schedule_figure() -> Figure:
+    """beta_t and sigma_t over the denoising steps."""
+    table = schedule_table()
+    with style():
+        fig, ax = plt.subplots(figsize=(3.4, 2.2), layout="constrained")
+        ax.plot(table["t"], table["beta"], color=CORRECT, label=r"corruption variance $\beta_t$")
+        ax.plot(table["t"], table["sigma"], color=SWAP, label=r"generative noise s.d. $\sigma_t$")
+        ax.set(xlabel="time from cue offset t (steps)", ylabel="noise", ylim=(0, None), xlim=(0, 40))
+        ax.legend()
     return fig

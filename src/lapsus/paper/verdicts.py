@@ -3,6 +3,7 @@
 import math
 import tomllib
 from dataclasses import asdict, dataclass, field, replace
+from functools import cache
 from importlib.resources import files
 
 import numpy as np
@@ -42,27 +43,30 @@ class Claim:
         return asdict(self)
 
 
+@cache
 def criteria() -> dict[str, dict]:
-    """id → claim, statistic, `above` or `below`, reason and, where the paper gives it, `paper`."""
+    """id → claim, statistic, `above` or `below`, reason, where the paper gives it `paper`, and what claims.py needs."""
     return tomllib.loads((files("lapsus.paper") / "claims.toml").read_text(encoding="utf-8"))
 
 
 def judge(id: str, value: float, low: float, high: float) -> Claim:
     """The verdict on a value with its interval: holds or does not hold if all of the interval is on one side of the
     threshold."""
-    if id not in (known := criteria()):
+    rule = criteria().get(id)
+    if rule is None:
         raise LapsusError(f"There is no claim {id!r} in claims.toml.")
-    rule = known[id]
-    if not all(math.isfinite(number) for number in (value, low, high)):
+    if not all(map(math.isfinite, (value, low, high))):
         verdict = "undecided"
     elif "above" in rule:
-        verdict = "holds" if low > rule["above"] else "does not hold" if high <= rule["above"] else "undecided"
+        verdict = _verdict(low > rule["above"], high <= rule["above"])
     else:
-        verdict = "holds" if high < rule["below"] else "does not hold" if low >= rule["below"] else "undecided"
-    finite = lambda number: float(number) if math.isfinite(number) else None
-    return Claim(
-        id, rule["claim"], rule["statistic"], finite(value), finite(low), finite(high), rule.get("paper"), verdict
-    )
+        verdict = _verdict(high < rule["below"], low >= rule["below"])
+    numbers = [float(number) if math.isfinite(number) else None for number in (value, low, high)]
+    return Claim(id, rule["claim"], rule["statistic"], numbers[0], numbers[1], numbers[2], rule.get("paper"), verdict)
+
+
+def _verdict(holds: bool, fails: bool) -> str:
+    return "holds" if holds else "does not hold" if fails else "undecided"
 
 
 def by_seed(found: dict[str, Interval]) -> dict[str, list[Interval]]:
@@ -103,25 +107,22 @@ def describe(claims: list[Claim]) -> str:
     for claim in claims:
         value = "-" if claim.value is None else f"{claim.value:.4g} [{claim.low:.4g}, {claim.high:.4g}]"
         paper = "" if claim.paper is None else f"{claim.paper:.4g}"
-        rests = [f"{claim.holding:.0%} of {claim.networks} networks"] if claim.networks > 1 else []
-        rests += ["one seed"] if claim.seeds == 1 else []
-        over = f" ({', '.join(rests)})" if rests else ""
-        lines.append(
-            f"{claim.id:<26} {value:<28} {paper:>9}  {claim.verdict:<14} {claim.claim}; {claim.statistic}{over}"
-        )
+        basis = [f"{claim.holding:.0%} of {claim.networks} networks"] if claim.networks > 1 else []
+        basis += ["one seed"] if claim.seeds == 1 else []
+        meaning = f"{claim.claim}; {claim.statistic}" + (f" ({', '.join(basis)})" if basis else "")
+        lines.append(f"{claim.id:<26} {value:<28} {paper:>9}  {claim.verdict:<14} {meaning}")
     return "\n".join([*lines, "", count(claims)])
 
 
 def count(claims: list[Claim]) -> str:
-    """How many claims have which verdict: over several seeds, and in the one that there is."""
+    """How many claims have which verdict: over several seeds, and in networks of a single seed."""
     parts = [f"{len(claims)} claims."]
-    for where, own in (
-        ("Over several seeds", [claim.verdict for claim in claims if claim.seeds > 1]),
-        ("In the one seed that there is", [claim.verdict for claim in claims if claim.seeds == 1]),
-    ):
-        if own:
-            held, not_held, open_ = (own.count(verdict) for verdict in ("holds", "does not hold", "undecided"))
-            parts.append(f"{where}: {held} hold, {not_held} do not, {open_} undecided.")
-    if untested := sum(claim.seeds == 0 for claim in claims):
-        parts.append(f"Not tested: {untested}.")
+    several = [claim.verdict for claim in claims if claim.seeds > 1]
+    single = [claim.verdict for claim in claims if claim.seeds == 1]
+    for where, verdicts in (("Over several seeds", several), ("In a single seed", single)):
+        if verdicts:
+            holds, fails, undecided = map(verdicts.count, ("holds", "does not hold", "undecided"))
+            parts.append(f"{where}: {holds} hold, {fails} do not, {undecided} undecided.")
+    if len(several) + len(single) < len(claims):
+        parts.append(f"Not tested: {len(claims) - len(several) - len(single)}.")
     return " ".join(parts)

@@ -48,7 +48,6 @@ def ensemble_page(
     description: str,
     members: pd.DataFrame,
     statistics: pd.DataFrame,
-    claims: pd.DataFrame | None,
     links: dict[str, str],
     given_up: dict[str, str] | None = None,
     differences: pd.DataFrame | None = None,
@@ -89,7 +88,6 @@ def ensemble_page(
             }
             for name, found in sorted(apart.items(), key=lambda item: -len(item[1]))
         ],
-        "claims": None if claims is None else _claims(claims),
         "differences": _differences(differences),
     }
     return render(context, "ensemble.html")
@@ -114,19 +112,6 @@ def _differences(differences: pd.DataFrame | None) -> dict[str, Any] | None:
 def _apart(row: dict, scale: float) -> str:
     mean, low, high = (scale * row[name] for name in ("mean", "low", "high"))
     return f"{mean:+.3g}" + (f" [{low:.3g}, {high:.3g}]" if np.isfinite(low) else "")
-
-
-def _claims(claims: pd.DataFrame) -> list[dict[str, str]]:
-    return [
-        {
-            "claim": row["id"],
-            "varied": " ".join(filter(None, [row["subject"], "" if row["varied"] == "{}" else row["varied"]])),
-            "mean": f"{_text(row['mean'])} [{_text(row['low'])}, {_text(row['high'])}]",
-            "networks": str(row["units"]),
-            "holds": f"{100 * row['share_that_holds']:.0f} %",
-        }
-        for row in claims.to_dict("records")
-    ]
 
 
 def _text(value: float) -> str:

@@ -21,7 +21,10 @@ from lapsus.zoo.shipped import collection_of
 
 __all__ = ["gallery_page"]
 
-_SETS = {"paper": "Networks of the paper, one delay", "persistent": "Networks that hold their memory over any delay"}
+_COLLECTIONS = {
+    "paper": "Networks of the paper, one delay",
+    "persistent": "Networks that hold their memory over any delay",
+}
 
 # A third of a minute a network.
 ROW = replace(FULL, groups=32, replays=2, rotations=4)
@@ -44,7 +47,7 @@ def gallery_page(
         asked = [name for name, question in shown.items() if swaps or not question.needs_swaps]
         found = analyse(network, only=asked, sizes=sizes, threads=threads)
         objective = network.experiment.stage[-1].objective["kind"]
-        groups.setdefault(_SETS[collection_of(name)], []).append(
+        groups.setdefault(_COLLECTIONS[collection_of(name)], []).append(
             {
                 "name": name,
                 "description": network.experiment.description,

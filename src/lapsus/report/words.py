@@ -15,7 +15,7 @@ __all__ = ["REFERENCES", "Facts", "discovery_sentences", "methods", "networks_me
 REFERENCES = (
     (
         "Radmard P, Bays PM, Lengyel M (2026). Setting up for failure: automatic discovery of the neural mechanisms of"
-        " cognitive errors. ICLR 2026 (poster). arXiv:2512.04808."
+        " cognitive errors. ICLR 2026. arXiv:2512.04808."
     ),
     (
         "Radmard P, Bays PM, Lengyel M (2025). A flexible Bayesian non-parametric mixture model reveals multiple"

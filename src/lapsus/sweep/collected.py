@@ -3,25 +3,21 @@
 import io
 import json
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from lapsus.errors import LapsusError
-from lapsus.files import inside, make_folder, read_json, subfolder, understood, write_bytes, write_text
-from lapsus.paper.claims import evaluate_claims
-from lapsus.paper.kept import forget
-from lapsus.paper.roles import Networks, finished_runs
+from lapsus.files import inside, make_folder, read_json, understood, write_bytes, write_text
 from lapsus.statistics.intervals import Z95
 from lapsus.statistics.random_effects import differences_within, ensemble_mean, outliers
 from lapsus.sweep.folder import Sweep
 from lapsus.sweep.sweep_file import Measure
 from lapsus.zoo.checkpoints import Checkpoint
 
-__all__ = ["Collected", "collect", "sweep_claims"]
+__all__ = ["Collected", "collect"]
 
 # Settings of a measure, not results of it.
 _SETTINGS = {"conditions", "trials", "seed", "probe_distance"}
@@ -37,25 +33,22 @@ _LONGEST = 24
 class Collected:
     """members: one row a member (what varied, evaluation, analyses), the same bits wherever it was trained; costs: one
     row a member (time, tries, where it stands); statistics: one row a statistic and setting, over its members;
-    differences: one row a statistic and setting, from the first comparable setting, within seeds; claims: one row a
-    claim of the paper and set of networks, or None; measured: names of the columns that are statistics."""
+    differences: one row a statistic and setting, from the first comparable setting, within seeds; measured: names of
+    the columns that are statistics."""
 
     members: pd.DataFrame
     costs: pd.DataFrame
     statistics: pd.DataFrame
     differences: pd.DataFrame
-    claims: pd.DataFrame | None
     measured: list[str]
 
     def write(self, folder: Path) -> list[str]:
         """CSV of every table and, where pyarrow is installed, Parquet of the members; returns what was written."""
         make_folder(folder)
         written = []
-        for name in ("members", "costs", "statistics", "differences", "claims"):
-            table = getattr(self, name)
-            if table is not None:
-                write_text(folder / f"{name}.csv", table.to_csv(index=False))
-                written.append(f"{name}.csv")
+        for name in ("members", "costs", "statistics", "differences"):
+            write_text(folder / f"{name}.csv", getattr(self, name).to_csv(index=False))
+            written.append(f"{name}.csv")
         try:
             buffer = io.BytesIO()
             self.members.to_parquet(buffer, index=False)
@@ -106,9 +99,8 @@ def _column(values: list) -> pd.Series:
     return pd.Series([None if value is None else str(value) for value in values], dtype=object)
 
 
-def collect(sweep: Sweep, claims: pd.DataFrame | None = None) -> Collected:
-    """Everything that the members' folders hold; members that are not done have empty cells. `claims` is what
-    sweep_claims found: a member's row has the values of those in which it plays a part."""
+def collect(sweep: Sweep) -> Collected:
+    """Everything that the members' folders hold; members that are not done have empty cells."""
     plan = sweep.plan
     varied = list(dict.fromkeys(key for setting in plan.settings.values() for key in setting.varied))
     names = list(plan.members)
@@ -129,25 +121,16 @@ def collect(sweep: Sweep, claims: pd.DataFrame | None = None) -> Collected:
     told["start"] = pd.Series([member.setting in plan.starts for member in plan.members.values()], dtype=bool)
     told["done"] = pd.Series(done, dtype=bool)
     measures = {key: _column([values.get(name) for name in names]) for key, values in found.items()}
-    members = pd.DataFrame(told | measures | _claims_of(names, claims))
+    members = pd.DataFrame(told | measures)
     measured = [key for key, values in measures.items() if values.dtype == float and _is_statistic(key)]
     costs = pd.DataFrame([_cost(sweep, name) for name in names])
-    over = None if claims is None else claims_over_networks(claims)
     # Settings of one task and subject; others have nothing that could be compared.
     kinds = {
         name: json.dumps([setting.subject, (setting.table.get("task") or {}).get("kind")])
         for name, setting in plan.settings.items()
     }
     apart = _differences(members, measured, kinds)
-    return Collected(members, costs, _statistics(members, measured), apart, over, measured)
-
-
-def _claims_of(names: list[str], claims: pd.DataFrame | None) -> dict[str, pd.Series]:
-    """Columns of the members' table: a claim's value in the unit of networks to which a member belongs."""
-    found: dict[str, dict[str, float]] = {}
-    for row in [] if claims is None else claims.to_dict("records"):
-        found.setdefault(f"claims.{row['id']}", {}).update(row["each"])
-    return {key: _column([values.get(name) for name in names]) for key, values in found.items()}
+    return Collected(members, costs, _statistics(members, measured), apart, measured)
 
 
 def _is_statistic(key: str) -> bool:
@@ -230,60 +213,3 @@ def _interval_of(key: str, table: pd.DataFrame) -> tuple[str, str] | tuple[None,
         ends.append((f"{beside}.low", f"{beside}.high"))
     numbers = set(table.select_dtypes(float).columns)
     return next(((low, high) for low, high in ends if {low, high} <= numbers), (None, None))
-
-
-def sweep_claims(sweep: Sweep, trust: bool = False, told: Callable[[str], None] = lambda line: None) -> pd.DataFrame:
-    """The paper's claims in every set of networks: members that share their seed and what varied, each playing a role;
-    `each` has the value of every member that plays a part.
-
-    Values are kept in collected/values.json as they come, so that none is computed again unless its networks are others
-    now, and those of networks that are gone leave it at the end; `benchmarks/study.py --values` takes that file.
-    """
-    sets: dict[str, list[str]] = {}
-    for name, member in sweep.plan.members.items():
-        setting = sweep.plan.settings[member.setting]
-        if sweep.done(name):
-            label = json.dumps([member.seed, setting.subject, setting.varied], sort_keys=True)
-            sets.setdefault(label, []).append(name)
-    # By the names under which their values are recorded: those of finished runs, not those of members.
-    finished = {run.path: (name, run) for name, run in finished_runs(sweep.path, trust).items()} if sets else {}
-    kept_in = inside(subfolder(sweep.path, "collected"), "values.json")
-    rows: list[dict] = []
-    valued: dict[str, set[str]] = {}
-    for label, members in sets.items():
-        paths = [sweep.run_folder(member) for member in members]
-        runs = dict(finished[path] for path in paths if path in finished)
-        networks, member_of = Networks.of_runs(runs), {name: run.path.name for name, run in runs.items()}
-        if not networks.loaders:
-            continue
-        seed, subject, varied = json.loads(label)
-        count = len(networks.loaders)
-        told(f"claims of seed {seed}, {count} network{'' if count == 1 else 's'}")
-        for claim in evaluate_claims(networks, values=kept_in):
-            valued.setdefault(claim.id, set()).update(claim.each)
-            if claim.value is not None:
-                each = {
-                    member_of[name]: value
-                    for names, (value, _, _) in claim.each.items()
-                    for name in names.split(" + ")
-                    if name in member_of
-                }
-                shown = claim.as_dict() | {"each": each}
-                rows.append({"seed": seed, "subject": subject, "varied": json.dumps(varied)} | shown)
-    if sets:
-        forget(kept_in, {name for name, _ in finished.values()}, valued)
-    return pd.DataFrame(rows)
-
-
-def claims_over_networks(claims: pd.DataFrame) -> pd.DataFrame:
-    """One row a claim, setting and subject: the mean over sets with its interval, how many there are, and in what
-    share each claim holds."""
-    if claims.empty:
-        raise LapsusError("No member plays a part in a claim of the paper.")
-    rows = []
-    for (subject, varied, id), group in claims.groupby(["subject", "varied", "id"], sort=False, dropna=False):
-        found = ensemble_mean(group["value"].to_numpy(), ((group["high"] - group["low"]) / (2 * Z95)).to_numpy())
-        holds = (group["verdict"] == "holds").mean()
-        told = {"subject": "" if pd.isna(subject) else subject, "varied": varied, "id": id}
-        rows.append(told | asdict(found) | {"share_that_holds": holds})
-    return pd.DataFrame(rows)

@@ -25,7 +25,7 @@ __all__ = [
     "check_collection",
     "collection_of",
     "core_minutes",
-    "experiments_of",
+    "experiments_in",
     "halfway",
     "load_shipped",
     "seed_of",
@@ -55,7 +55,7 @@ def collection_of(name: str) -> str:
     return json.loads(path.read_text())["collection"] if path.is_file() else COLLECTIONS[0]
 
 
-def experiments_of(collection: str) -> list[str]:
+def experiments_in(collection: str) -> list[str]:
     """Experiments that ship and whose networks belong to a collection."""
     return [name for name in shipped_experiments() if collection_of(name) == collection]
 
@@ -161,7 +161,7 @@ def summary(names: Collection[str] | None = None) -> list[dict]:
         if halfway(name) if names is None else name not in names:
             continue
         config = facts["config"]
-        row = {"name": config["name"], "seed": config["seed"], "set": facts["collection"]}
+        row = {"name": config["name"], "seed": config["seed"], "collection": facts["collection"]}
         row |= _measures(facts, facts["evaluation"])
         if "delays" in facts:
             row["delays"] = [{"delay": found["delay"]} | _measures(facts, found) for found in facts["delays"]]
