@@ -93,11 +93,11 @@ class ProgressBar:
         if self.bar.disable:
             return
         plan, over = pool.sweep.plan, pool.failed | pool.blocked
-        self.bar.total = sum(plan.updates(name) for name in pool.names if name not in over)
         made = sum(plan.updates(name) for name in pool.done)
         made += sum(_last_metrics(pool.sweep.run_folder(name)).get("update", 0) for name in pool.running)
-        if not self.bar.n:
+        if self.bar.total is None:
             self.bar.initial = made  # what was there before says nothing about the pace
+        self.bar.total = sum(plan.updates(name) for name in pool.names if name not in over)
         self.bar.n = made
         self.bar.set_postfix(done=len(pool.done), running=len(pool.running), given_up=len(pool.failed))
         if pool.stopping:
