@@ -304,6 +304,26 @@ def test_a_sweep_whose_workers_cannot_start_says_so(tmp_path, monkeypatch):
         Pool(Sweep(tmp_path / "out"), 1).run()
 
 
+def test_quotas_of_both_kinds_of_control_groups_are_found(tmp_path):
+    from lapsus.engine.threads import _quotas
+
+    own = tmp_path / "cgroup"
+    own.write_text("4:cpu,cpuacct:/docker/one\n0::/user.slice/a.scope\n")
+    for name, text in (
+        ("cpu.max", "max 100000"),
+        ("user.slice/cpu.max", "250000 100000"),
+        ("user.slice/a.scope/cpu.max", "150000 100000"),
+        ("cpu/docker/one/cpu.cfs_quota_us", "300000"),
+        ("cpu/docker/one/cpu.cfs_period_us", "100000"),
+        ("cpu/docker/cpu.cfs_quota_us", "-1"),
+        ("cpu/docker/cpu.cfs_period_us", "100000"),
+    ):
+        files.make_folder((tmp_path / "root" / name).parent)
+        (tmp_path / "root" / name).write_text(text)
+    assert sorted(_quotas(tmp_path / "root", own)) == [1.5, 2.5, 3.0]
+    assert not list(_quotas(tmp_path / "none", tmp_path / "none"))
+
+
 def test_a_sweep_has_as_many_workers_as_the_container_allows(tmp_path, monkeypatch):
     lapsus("sweep", "plan", write_sweep(tmp_path, seeds=8), "-o", "out", cwd=tmp_path)
     monkeypatch.setattr("lapsus.sweep.pool.available", lambda: 3)

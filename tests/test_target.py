@@ -60,7 +60,7 @@ def test_a_plain_function_is_refused_when_an_experiment_is_written():
     plain = lambda gap: 0 * gap
     with pytest.raises(LapsusError, match=r"behaviour\.swap is a plain function"):
         describe("behaviour", BNS(plain))
-    with pytest.raises(LapsusError, match="plain function"):
+    with pytest.raises(LapsusError, match="a function must be a dataclass"):
         to_toml({"behaviour": {"kind": "bns", "swap": plain}})
 
 

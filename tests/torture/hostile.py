@@ -80,7 +80,7 @@ def _experiment(folder: Path) -> object:
 
     changes = (folder / "changes.txt").read_bytes().decode("utf-8", "surrogateescape").split("\n")
     described = read_experiment(folder / "tiny.toml", [line for line in changes if line])
-    check_trust(described.model_dump(), "tiny.toml", own=True)
+    check_trust(described.model_dump(), "tiny.toml")
     model = Model.of(described)
     return [model.at_stage(stage) for stage in described.stage]
 
@@ -127,11 +127,11 @@ def _discovery_and_fit(folder: Path) -> object:
 
 
 def _no_hashes(folder: Path) -> None:
-    """A hostile discovery has no hashes, as those of version 0.1."""
+    """A hostile discovery has no hashes."""
     path = folder / "stages.json"
     with contextlib.suppress(ValueError, TypeError, AttributeError):
         table = json.loads(path.read_text())
-        table.pop("files", None)
+        table["files"] = {}
         path.write_text(json.dumps(table))
 
 

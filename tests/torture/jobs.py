@@ -17,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
+from lapsus import files
 from lapsus.errors import LapsusError
 from torture.made import MADE, TINY, cli, make_sweep
 
@@ -185,10 +186,16 @@ def _two_conditions(folder: Path) -> None:
 
 
 def _fit(folder: Path):
-    if (folder / "fit").exists():
+    if _whole_fit(folder / "fit"):
         return None
     options = ("--model", "constant", "--by", "condition", "--seed", 1)
     return cli("fit", folder / "trials.csv", *options, "-o", folder / "fit")
+
+
+def _whole_fit(folder: Path) -> bool:
+    """Whether all files of a fit are in their places."""
+    listed = folder / "files.json"
+    return listed.exists() and "before" not in json.loads(listed.read_text())
 
 
 def _two_subjects(folder: Path) -> None:
@@ -199,16 +206,16 @@ def _two_subjects(folder: Path) -> None:
 
 def _earlier_fit(folder: Path) -> None:
     _two_subjects(folder)
-    (folder / "fit").mkdir()
-    for name in ("fit.nc", "summary.json"):
-        (folder / "fit" / name).write_bytes(b"{}")
+    with files.own_files(folder / "fit") as place:
+        for name in ("fit.nc", "summary.json"):
+            (place / name).write_bytes(b"{}")
 
 
 def _fit_force(folder: Path):
     summary = folder / "fit" / "summary.json"
     if not summary.exists():
         raise AssertionError("the earlier fit is gone")
-    if summary.read_bytes() != b"{}":
+    if summary.read_bytes() != b"{}" and _whole_fit(folder / "fit"):
         return None
     options = ("--model", "constant", "--by", "subject", "--seed", 1, "--force")
     return cli("fit", folder / "trials.csv", *options, "-o", folder / "fit")

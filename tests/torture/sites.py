@@ -8,7 +8,7 @@ from torture.child import OURS
 
 # What of lapsus.files changes the disk; whatever else does is lapsus.files' own.
 WRITERS = {name for name in files.__all__ if name.startswith("write_")}
-WRITERS |= {"append_line", "make_folder", "new_folder", "remove", "set_aside", "subfolder"}
+WRITERS |= {"append_line", "make_folder", "own_files", "remove", "set_aside", "subfolder"}
 
 
 def calls() -> dict[str, set[str]]:

@@ -2,6 +2,7 @@
 
 import json as json_module
 from collections.abc import Iterable
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -82,9 +83,11 @@ def run(
         _tell(sweep, _run(dask_pool(sweep, dask, lambda line: typer.echo(line, err=True))))
     else:
         from lapsus.sweep import Pool
-        from lapsus.sweep.live_table import LiveTable
+        from lapsus.sweep.status import ProgressBar
 
-        _tell(sweep, _run(Pool(sweep, workers, shown=LiveTable())))
+        with closing(ProgressBar()) as bar:
+            interrupted = _run(Pool(sweep, workers, shown=bar))
+        _tell(sweep, interrupted)
 
 
 def _made(file: Path, output: Path | None, trust: bool) -> "Sweep":

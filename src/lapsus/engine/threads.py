@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import torch
@@ -18,14 +18,28 @@ _MOST = 1024
 
 
 def available() -> int:
-    """The cores that this process may run on: its affinity, and the share that a container allows it."""
+    """The cores that this process may run on: its affinity, and the share that a container or a slice allows it."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    try:
-        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()
-        cores = min(cores, max(1, math.ceil(int(quota) / int(period))))
-    except (OSError, ValueError):
-        pass
-    return cores
+    return max(1, min([cores, *map(math.ceil, _quotas())]))
+
+
+def _quotas(root: Path = Path("/sys/fs/cgroup"), own: Path = Path("/proc/self/cgroup")) -> Iterator[float]:
+    """Cores that each control group around this process allows, of either version of control groups."""
+    groups = {Path(".")}
+    with suppress(OSError):
+        for line in own.read_text().splitlines():
+            path = Path(line.split(":", 2)[2].lstrip("/"))
+            groups |= {path, *path.parents}
+    for group in groups:
+        with suppress(OSError, ValueError):  # "max": no limit
+            quota, period = (root / group / "cpu.max").read_text().split()
+            yield int(quota) / int(period)
+        with suppress(OSError, ValueError):
+            quota, period = (
+                int((root / "cpu" / group / f"cpu.cfs_{name}_us").read_text()) for name in ("quota", "period")
+            )
+            if quota > 0:
+                yield quota / period
 
 
 def resolve(threads: int | None) -> int:

@@ -156,7 +156,7 @@ def check_own_files(folder: str | Path, kind: str) -> bool:
         return False
     for name, hashes in _listed(Path(folder)).items():
         _check_unchanged(Path(folder), name, hashes)
-    return True
+    return "before" not in read_json(Path(folder) / _MARKERS["fit"])  # else it was cut off, and is made again
 
 
 def _listed(folder: Path) -> dict[str, set[str]]:

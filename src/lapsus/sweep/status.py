@@ -1,9 +1,21 @@
-"""How a sweep stands, from its folder alone: as numbers and in words."""
+"""How a sweep stands, from its folder alone: as numbers, in words, and as a bar while it runs."""
 
+import json
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+from tqdm import tqdm
+
+from lapsus.errors import LapsusError
+from lapsus.files import read_end
 from lapsus.sweep.folder import Sweep
-from lapsus.sweep.live_table import running_table
+from lapsus.sweep.pool import Pool
 
-__all__ = ["describe", "summary"]
+__all__ = ["ProgressBar", "describe", "summary"]
+
+# Members that a table shows, and the largest number that a training writes.
+_ROWS, _LARGEST = 20, 1e15
 
 
 def summary(sweep: Sweep) -> dict:
@@ -27,7 +39,7 @@ def describe(sweep: Sweep) -> str:
     }
     counts = [f"{count} {words[name]}" for name, count in states.counts().items() if count]
     lines = [f"{sweep.plan.name}: {len(sweep.plan.members)} members: {', '.join(counts)}."]
-    lines += running_table(sweep, states.running)
+    lines += _running_table(sweep, states.running)
     for name in states.failed:
         last = sweep.failures(name)[-1]
         lines += [
@@ -38,3 +50,59 @@ def describe(sweep: Sweep) -> str:
     if states.failed:
         lines += ["", "With --again, the command that began the sweep tries once more what was given up."]
     return "\n".join(lines)
+
+
+def _last_metrics(run: Path) -> dict:
+    """The newest numbers of a run's metrics, by name; empty where there are none."""
+    found: dict = {}
+    with suppress(LapsusError):
+        for line in read_end(run / "metrics.jsonl", 4096).splitlines():
+            with suppress(ValueError, RecursionError, AttributeError):  # a line that was cut short
+                numbers = json.loads(line).items()
+                found |= {k: v for k, v in numbers if isinstance(v, (int, float)) and abs(v) < _LARGEST}
+    return found
+
+
+def _running_table(sweep: Sweep, running: list[str]) -> list[str]:
+    """Lines about the members that are worked on."""
+    lines = [f"{'member':44} {'updates':>15} {'trials/s':>9} {'excess':>7} {'left':>9}"] if running else []
+    for name in running[:_ROWS]:
+        total, found = sweep.plan.updates(name), _last_metrics(sweep.run_folder(name))
+        update, rate, excess = found.get("update", 0), found.get("trials_per_second"), found.get("excess")
+        left = "measuring" if update >= total else "-"
+        if 0 < update < total:
+            left = tqdm.format_interval(found.get("seconds", 0.0) / update * (total - update))
+        short = name if len(name) <= 44 else name[:20] + "…" + name[-23:]
+        shown = "-" if rate is None else f"{rate:,.0f}", "-" if excess is None else f"{excess:.3f}"
+        lines.append(f"{short:44} {update:7,}/{total:7,} {shown[0]:>9} {shown[1]:>7} {left:>9}")
+    if len(running) > _ROWS:
+        lines.append(f"… and {len(running) - _ROWS} more")
+    return lines
+
+
+class ProgressBar:
+    """Called by a pool about once a second, and with a line whenever a member ended: updates of all members together,
+    and how many members are where. Without a terminal, the lines alone."""
+
+    def __init__(self) -> None:
+        self.bar = tqdm(unit="update", disable=not sys.stderr.isatty(), dynamic_ncols=True)
+
+    def __call__(self, pool: Pool, line: str | None) -> None:
+        if line is not None:
+            tqdm.write(line, file=sys.stderr)
+        if self.bar.disable:
+            return
+        plan, over = pool.sweep.plan, pool.failed | pool.blocked
+        made = sum(plan.updates(name) for name in pool.done)
+        made += sum(_last_metrics(pool.sweep.run_folder(name)).get("update", 0) for name in pool.running)
+        if self.bar.total is None:
+            self.bar.initial = made  # what was there before says nothing about the pace
+        self.bar.total = sum(plan.updates(name) for name in pool.names if name not in over)
+        self.bar.n = made
+        self.bar.set_postfix(done=len(pool.done), running=len(pool.running), given_up=len(pool.failed))
+        if pool.stopping:
+            self.bar.set_description("saving checkpoints")
+
+    def close(self) -> None:
+        """Leave the line of the bar."""
+        self.bar.close()
