@@ -120,7 +120,20 @@ def test_subjects_differ_and_are_shrunk_not_erased():
         assert rates.loc[subject, "swap_low"] - 0.01 < rate < rates.loc[subject, "swap_high"] + 0.01
     spread = max(truth.values()) - min(truth.values())
     assert 0.6 * spread < rates["swap"].max() - rates["swap"].min() < spread
-    assert set(together.table()["subject"]) == set(levels) and "subject" in together.to_dict()["rates"][0]
+    written = together.table()
+    assert set(written["subject"]) == {
+        *levels,
+        "group",
+        "s.d. of set size",
+        "s.d. of subject",
+        "s.d. of subject in set size",
+    }
+    group = written[(written["subject"] == "group") & (written["set_size"] == 2)].set_index("parameter")
+    assert group.loc["swap", "estimate"] == pytest.approx(rates["swap"].mean(), abs=1e-3)
+    assert group.loc[["target", "swap", "guess"], "estimate"].sum() == pytest.approx(1, abs=1e-6)
+    spread_of_level = written[(written["subject"] == "s.d. of subject") & (written["parameter"] == "level")].iloc[0]
+    assert spread_of_level["low"] < np.std(list(levels.values()), ddof=1) < spread_of_level["high"] + 1
+    assert "subject" in together.to_dict()["rates"][0]
 
 
 @pytest.mark.slow
@@ -129,6 +142,7 @@ def test_a_difference_between_conditions_is_found_and_none_is_not(tmp_path):
     trials.unit = "degrees_180"
     found = fit(trials, "constant", by="condition", bias=False, progress=False)
     rows = found.contrasts.set_index("measure")
+    assert set(rows["set_size"]) == {"all"} and set(rows["factor"]) == {"condition"}
     row = rows.loc["swap rate"]
     assert row["condition"] == "b" and row["reference"] == "a" and 0 < row["low"] < 0.35 < row["high"]
     for none in ("guess rate", "circular s.d."):  # neither guesses nor scatter differ
@@ -145,7 +159,7 @@ def test_a_difference_between_conditions_is_found_and_none_is_not(tmp_path):
     lines = found.summary().split("\n")
     at = next(i for i, line in enumerate(lines) if line.startswith("subject     condition   set size"))
     assert [line.split()[:3] for line in lines[at + 1 : at + 3]] == [["s1", "a", "3"], ["s1", "b", "3"]]
-    assert "offsets of subjects, and of subjects in each condition, with" in found.methods()
+    assert "offsets of subjects and subjects in each condition, whose" in found.methods()
 
 
 @pytest.mark.parametrize("by, text", [("block", "block"), ("few", "2 to 12"), ("gaps", "empty in some rows")])
@@ -343,27 +357,6 @@ def test_responsibilities_of_networks_tell_swaps_from_guesses():
     assert swap_probability(guessing, conditions, x_T).max() < 1e-6
     nearest = nearest_item(conditions, x_T)[0] != conditions["cued"][:, None]
     assert nearest.double().mean() > 0.05
-
-
-@pytest.mark.parametrize("name", ["pooled", "hierarchical"])
-@pytest.mark.slow
-def test_fits_of_the_first_version_still_open(name):
-    """Numbers as that version printed them."""
-    from pathlib import Path
-
-    found = Fit.load(Path(__file__).parent / "old_fits" / f"{name}.nc")
-    rows = {label[:2]: i for i, label in enumerate(found.model.labels)}
-    if name == "pooled":
-        assert found.f([0.5, 1.5, 3.0]).mean(1) == pytest.approx([-2.30874, -2.79525, -2.68718], abs=1e-4)
-        expected = {(1, "all"): (11.2364, 0.0, 0.04892), (3, "all"): (10.3043, 0.17726, 0.04328)}
-    else:
-        assert found.f([1.0]).mean() == pytest.approx(-2.37599, abs=1e-4)
-        expected = {(2, "s10"): (9.19576, 0.08479, 0.06019), (3, "s9"): (8.02308, 0.15310, 0.06624)}
-    for label, (kappa, swap, guess) in expected.items():
-        assert found.emission["kappa"][rows[label]] == pytest.approx(kappa, abs=1e-3)
-        assert found.weights["non_target"][rows[label]] == pytest.approx(swap, abs=2e-4)
-        assert found.weights["guess"][rows[label]] == pytest.approx(guess, abs=1e-4)
-    assert "set size" in found.summary() and found.to_dict()["rates"]
 
 
 def test_tables_and_pages(by_size, tmp_path):
