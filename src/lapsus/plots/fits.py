@@ -76,7 +76,7 @@ def errors(figure: Figure, fit: Fit) -> Figure:
         row[0].set_ylim(bottom=0)
     figure.supxlabel("response − target (°)", fontsize=7)
     figure.supylabel("density (per degree)", fontsize=7)
-    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper right", ncols=2)
+    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower right", ncols=2)
     return figure
 
 
