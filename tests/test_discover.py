@@ -319,7 +319,8 @@ def test_the_observer_is_made_by_its_script_and_does_what_it_says(tmp_path):
 
 def described(model, **changed):
     curve = [
-        {"distance": d, "report_distance": d, "p_swap": 0.3 - 0.08 * d, "p_low": 0.1, "p_high": 0.4}
+        {"distance": d, "report_distance": d, "degrees": np.degrees(d), "report_degrees": np.degrees(d)}
+        | {"p_swap": 0.3 - 0.08 * d, "p_low": 0.1, "p_high": 0.4}
         for d in np.linspace(0, np.pi, 20)
     ]
     comparison = [
@@ -332,6 +333,8 @@ def described(model, **changed):
         "trials": 400,
         "subjects": 1,
         "weights": weights,
+        "standard_mixture": [{"set_size": 2, "trials": 400, "swap": 0.1}],
+        "methods": "Trials were fitted.",
         "comparison": comparison,
         "swap_function": [] if model == "none" else curve,
         "converged": True,
@@ -359,8 +362,8 @@ def test_sentences_and_failures_first(model):
     )
     said = "too few swaps, if any" if model == "none" else "rests on its prior"
     assert any(c.name == "Enough swaps" and c.status == "failed" and said in c.text for c in few)
-    six = words.methods(fit, networks, replace(facts, set_size=6), "1")
-    assert "six" not in words.methods(fit, networks, facts, "1") and "6-item" in six
+    six = words.methods(fit, networks, replace(facts, set_size=6))
+    assert "six" not in words.methods(fit, networks, facts) and "6-item" in six
 
 
 @pytest.mark.slow

@@ -120,7 +120,20 @@ def test_subjects_differ_and_are_shrunk_not_erased():
         assert rates.loc[subject, "swap_low"] - 0.01 < rate < rates.loc[subject, "swap_high"] + 0.01
     spread = max(truth.values()) - min(truth.values())
     assert 0.6 * spread < rates["swap"].max() - rates["swap"].min() < spread
-    assert set(together.table()["subject"]) == set(levels) and "subject" in together.to_dict()["rates"][0]
+    written = together.table()
+    assert set(written["subject"]) == {
+        *levels,
+        "group",
+        "s.d. of set size",
+        "s.d. of subject",
+        "s.d. of subject in set size",
+    }
+    group = written[(written["subject"] == "group") & (written["set_size"] == 2)].set_index("parameter")
+    assert group.loc["swap", "estimate"] == pytest.approx(rates["swap"].mean(), abs=1e-3)
+    assert group.loc[["target", "swap", "guess"], "estimate"].sum() == pytest.approx(1, abs=1e-6)
+    spread_of_level = written[(written["subject"] == "s.d. of subject") & (written["parameter"] == "level")].iloc[0]
+    assert spread_of_level["low"] < np.std(list(levels.values()), ddof=1) < spread_of_level["high"] + 1
+    assert "subject" in together.to_dict()["rates"][0]
 
 
 @pytest.mark.slow
@@ -129,6 +142,7 @@ def test_a_difference_between_conditions_is_found_and_none_is_not(tmp_path):
     trials.unit = "degrees_180"
     found = fit(trials, "constant", by="condition", bias=False, progress=False)
     rows = found.contrasts.set_index("measure")
+    assert set(rows["set_size"]) == {"all"} and set(rows["factor"]) == {"condition"}
     row = rows.loc["swap rate"]
     assert row["condition"] == "b" and row["reference"] == "a" and 0 < row["low"] < 0.35 < row["high"]
     for none in ("guess rate", "circular s.d."):  # neither guesses nor scatter differ
@@ -145,7 +159,7 @@ def test_a_difference_between_conditions_is_found_and_none_is_not(tmp_path):
     lines = found.summary().split("\n")
     at = next(i for i, line in enumerate(lines) if line.startswith("subject     condition   set size"))
     assert [line.split()[:3] for line in lines[at + 1 : at + 3]] == [["s1", "a", "3"], ["s1", "b", "3"]]
-    assert "offsets of subjects, and of subjects in each condition, with" in found.methods()
+    assert "offsets of subjects and subjects in each condition, whose" in found.methods()
 
 
 @pytest.mark.parametrize("by, text", [("block", "block"), ("few", "2 to 12"), ("gaps", "empty in some rows")])

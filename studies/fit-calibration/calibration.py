@@ -1,4 +1,4 @@
-"""simulation-based calibration, recovery, timing. Prints Markdown tables.
+"""Simulation-based calibration, recovery, timing. Prints Markdown tables.
 
 Coverage of subjects' rates and of contrasts, and published data, are in rates.py.
 
@@ -6,6 +6,7 @@ python calibration.py sbc [--fits 200] [--trials 400] [--items 2]          # ran
 python calibration.py sbc --subjects 6 --items 2 4 8 --model constant      # subjects' rates, offsets
 python calibration.py recovery [--repeats 5]
 python calibration.py speed [--counts 1000 10000 100000] [--by hierarchical] [--anywhere]
+python calibration.py cells [--fits 100]      # bands of set size × condition where effects differ
 """
 
 import argparse
@@ -163,6 +164,50 @@ def speed(options):
         )
 
 
+def experiment(rng, subjects, count, sizes=(2, 4), guess=0.05, kappa=15.0):
+    """Trials of subjects in two conditions whose effect on swaps differs between set sizes, and the true mean rate of
+    non-target reports of subjects in every cell."""
+    level, effect, spread = rng.normal(-2.0, 0.5), rng.normal(0.5, 0.7), 0.4
+    own = spread * rng.standard_normal(subjects)
+    parts, truth = [], {}
+    for size in sizes:
+        offset = rng.normal(0, 0.5)
+        for condition in "ab":
+            cell = level + offset + effect * (condition == "b") + rng.normal(0, 0.5)
+            f = cell + own + spread / 2 * rng.standard_normal(subjects)
+            odds = (size - 1) * np.exp(f)
+            truth[size, condition] = ((1 - guess) * odds / (1 + odds)).mean()
+            for subject in range(subjects):
+                report = np.full((count, max(sizes)), np.nan)
+                report[:, :size] = rng.uniform(-np.pi, np.pi, (count, size))
+                swapped = rng.random(count) < odds[subject] / (1 + odds[subject])
+                item = np.where(swapped, rng.integers(1, size, count), 0)
+                response = report[np.arange(count), item] + rng.vonmises(0, kappa, count)
+                response = np.where(rng.random(count) < guess, rng.uniform(-np.pi, np.pi, count), response)
+                parts.append((response, report, [f"s{subject}"] * count, [condition] * count))
+    response, report, subject, conditions = (np.concatenate([part[i] for part in parts]) for i in range(4))
+    return Trials(wrap(response), report, subject=subject, conditions={"condition": conditions}), truth
+
+
+def cells(options):
+    inside = []
+    for number in range(options.fits):
+        rng = np.random.default_rng([options.seed, number])
+        trials, truth = experiment(rng, options.subjects, options.trials)
+        found = fit(trials, "constant", by="condition", sets="offsets", bias=False, seed=number, progress=False)
+        table = found.mean_rates.set_index(["set_size", "condition"])
+        inside.append([table.loc[c, "swap_low"] <= rate <= table.loc[c, "swap_high"] for c, rate in truth.items()])
+        if (number + 1) % 10 == 0:
+            by_fit = np.mean(inside, 1)
+            se = by_fit.std(ddof=1) / np.sqrt(len(by_fit))
+            each = ", ".join(f"{100 * rate:.0f}" for rate in np.mean(inside, 0))
+            print(
+                f"{number + 1} fits, {options.subjects} subjects, {options.trials} trials in each cell: 95 % bands hold"
+                f" the truth in {100 * by_fit.mean():.1f} ± {100 * se:.1f} % of cells ({each} % of each)",
+                flush=True,
+            )
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(required=True)
@@ -183,5 +228,9 @@ if __name__ == "__main__":
     command.add_argument("--model", default="auto")
     command.add_argument("--anywhere", action="store_true", help="probe features anywhere on the circle")
     command.set_defaults(run=speed)
+    command = commands.add_parser("cells")
+    for name, value in (("fits", 100), ("subjects", 5), ("trials", 50), ("seed", 0)):
+        command.add_argument(f"--{name}", type=int, default=value)
+    command.set_defaults(run=cells)
     arguments = parser.parse_args()
     arguments.run(arguments)

@@ -28,9 +28,9 @@ STANDARD = "the three-component mixture (Bays et al. 2009)"
 
 def describe(fit: "Fit") -> str:
     """The summary that the command prints."""
-    lines = [_who(fit), *fit.trials.notes, "", *_headline(fit)]
     doubt = disagreement(fit)
-    lines += [doubt] if doubt else []
+    lines = [doubt] if doubt else []
+    lines += [_who(fit), *fit.trials.notes, "", *_headline(fit)]
     lines += ["", f"Model: {fit.name} ({_meaning(fit)}){_sets(fit)}; scatter {SCATTER[fit.model.emission.name]}."]
     lines += comparison(fit)
     lines += ["", *_rates(fit), *_scatter(fit), *_bias(fit)]
@@ -293,9 +293,10 @@ def _check(row: pd.Series) -> str:
 
 def _diagnosis(fit: "Fit") -> str:
     worth = round(effective_draws(fit.rhat, kept=max(fit.draws // CHAINS, 2)), -1)
+    more = "" if fit.rhat < 1.01 else "; `draws=4096` brings R-hat nearer to 1.01"
     return (
-        f"{fit.draws} posterior draws, R-hat at most {fit.rhat:.3f} (worth about {worth:.0f} independent draws or more)"
-        f"; {fit.seconds:.1f} s."
+        f"{fit.draws} posterior draws, R-hat at most {fit.rhat:.3f} (worth about {worth:.0f} independent draws or more"
+        f"{more}); {fit.seconds:.1f} s."
     )
 
 

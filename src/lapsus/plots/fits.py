@@ -76,7 +76,7 @@ def errors(figure: Figure, fit: Fit) -> Figure:
         row[0].set_ylim(bottom=0)
     figure.supxlabel("response − target (°)", fontsize=7)
     figure.supylabel("density (per degree)", fontsize=7)
-    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper right", ncols=2)
+    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower right", ncols=2)
     return figure
 
 
@@ -205,8 +205,9 @@ def figures(fit: Fit) -> dict[str, Figure]:
             figure, axes = plt.subplots(1, 2, figsize=(TEXT_WIDTH * 0.75, 2.5), layout="constrained")
             swap_function(axes[0], fit)
             swap_probability(axes[1], fit)
-            if len(fit.swap_model.features) < 2:
-                figure.legend(*axes[1].get_legend_handles_labels(), loc="outside lower center", ncols=3)
+            if (own := axes[1].get_legend()) is not None:  # of many set sizes it is wider than its panel
+                own.remove()
+                figure.legend(*axes[1].get_legend_handles_labels(), loc="outside lower center", ncols=2)
             found["swap_function"] = figure
         sizes, conditions = len(fit.model.sizes), len(fit.model.conditions)
         figure = plt.figure(figsize=(max(3.4, min(1.4 * sizes, 10)), 1.1 + 1.4 * conditions), layout="constrained")

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from lapsus.fitting.interpolation import distinct
 from lapsus.fitting.result import Fit
 from lapsus.fitting.words import averaged_over, sizes_apart
-from lapsus.plots.style import BLUE, GREY, ORANGE, lettered, note
+from lapsus.plots.style import BLUE, GREY, ORANGE, legend_above, lettered, note
 
 __all__ = [
     "averaged",
@@ -152,6 +152,7 @@ def swap_probability(ax: Axes, fit: Fit) -> Axes:
     curve(ax, fit, "p_swap", "p_low", "p_high", "p(swap), one non-target", average=False)
     if fit.swap_model.swaps and len(fit.swap_model.features) < 2:
         ax.set_ylim(0, min(ax.get_ylim()[1], 1.0))
+        legend_above(ax)
     return ax
 
 
