@@ -8,7 +8,7 @@ from made_networks import cells
 
 from lapsus.circular import wrap
 from lapsus.errors import LapsusError
-from lapsus.mechanism import commitment as commitment_analysis, summary
+from lapsus.mechanism import analyse, commitment as commitment_analysis, summary
 from lapsus.mechanism.activity import NO_SWAPS, NO_SWAPS_IN_DATA, items, require_trials
 from lapsus.mechanism.decoding import decoding
 from lapsus.mechanism.error_type import classify_swaps
@@ -35,9 +35,9 @@ def _curve(shares):
 
 def test_words_say_when_and_do_not_overstate():
     late = _mechanism(commitment=_curve([0, 0, 0, 0.7, 1])).sentence("commitment")
-    assert "after the cue" in late and "throws the dice" in late
+    assert "after the cue" in late and "Noise after the cue decides." in late
     early = _mechanism(commitment=_curve([0.5, 0.6, 0.6, 0.8, 1])).sentence("commitment")
-    assert "decided before the cue" in early and "dice" not in early
+    assert "decided before the cue" in early and "Noise after" not in early
     assert "cannot be said: no swap trials" in _mechanism(left_out={"transplant": "no swap trials"}).sentence(
         "transplant"
     )
@@ -78,7 +78,6 @@ def test_a_recording_is_asked_what_it_can_answer():
     import json
 
     from lapsus.evaluation.sample_sizes import QUICK
-    from lapsus.mechanism import analyse
 
     found = analyse(synthetic_population("misselection", trials=600), sizes=QUICK)
     assert found.error_type.decision == "misselection" and set(found.left_out) >= {
@@ -97,7 +96,6 @@ def test_a_recording_is_asked_what_it_can_answer():
 @pytest.mark.slow
 def test_every_analysis_of_a_recording_is_made_or_left_out_with_a_reason():
     from lapsus.evaluation.sample_sizes import QUICK
-    from lapsus.mechanism import analyse
     from lapsus.mechanism.registry import QUESTIONS
 
     fixed = synthetic_population("misselection", trials=600)
@@ -156,21 +154,18 @@ def test_nothing_is_said_that_a_held_out_decoder_contradicts():
     assert same.row()["error_type"] == "no mark" and moved.row()["error_type"] == "not known"
 
 
-def test_memory_before_the_cue_is_not_called_right_where_the_coming_swap_is_read_in_it():
-    """The cue is misread, and a mark of that, in no direction in which colours are held, is there before it."""
-
-    from lapsus.mechanism import analyse
-
+def test_a_coming_swap_that_is_read_before_the_cue_is_a_prior_inclination():
+    """Memory after the cue is as after the other cue, and a mark of that, in no direction in which colours are held, is
+    there before it: the cue was not misread."""
     data = synthetic_population("misinterpretation", trials=1000)
     found, rng = items(data), np.random.default_rng(0)
     early = (data["time"] < -5).to_numpy()[None, :, None] & found.swap[:, None, None]
     mark = 2.0 * rng.standard_normal(data.sizes["unit"])
     marked = data.assign(activity=data["activity"].copy(data=data["activity"] + early * mark))
     one = analyse(marked, only=("error_type", "decoding"))
-    assert one.decoding.before_cue > 0.9 and one.error == "misinterpretation"
-    assert "area of 1.00 before the cue" in one.sentence("decoding")
-    said = summary([one])
-    assert "colours are in their places" in said and "Memory before the cue" not in said
+    assert one.decoding.before_cue > 0.9 and one.error_type.decision == "misinterpretation"
+    assert one.error == "prior inclination" and "area of 1.00 before the cue" in one.sentence("decoding")
+    assert "favoured before the cue" in summary([one]) and "taken for the other one" not in summary([one])
 
 
 def test_the_first_answer_names_when_what_and_which():
@@ -233,7 +228,6 @@ def test_analyse_command_prints_what_it_promises(tmp_path):
 
     from lapsus.cli import app
     from lapsus.evaluation.sample_sizes import QUICK
-    from lapsus.mechanism.asking import analyse
     from lapsus.zoo import load
 
     only = ("commitment", "transplant", "swap_axis", "error_type", "dynamics")
@@ -274,7 +268,7 @@ def test_analyse_goes_on_where_it_was_cut(tmp_path, monkeypatch):
     assert CliRunner().invoke(app, call).exit_code != 0
     done = CliRunner().invoke(app, call)
     assert done.exit_code == 0 and [name for name, _ in asked] == ["index-swap-10", "index-swap-5", "index-swap-5"]
-    assert "index-swap-10:" in done.stdout and "throws the dice" in done.stdout
+    assert "index-swap-10:" in done.stdout and "Noise after the cue decides" in done.stdout
     rows = pd.read_csv(tmp_path / "out" / "mechanism.csv")
     assert list(rows["network"]) == ["index-swap-10", "index-swap-5"] and rows["half_time"].notna().all()
     CliRunner().invoke(app, [*call, "--again"])

@@ -86,6 +86,7 @@ def activity_dataset(
     epoch: np.ndarray | None = None,
     response: np.ndarray | None = None,
     readout: np.ndarray | None = None,
+    time_unit: str | None = None,
 ) -> xr.Dataset:
     """A dataset from plain arrays, checked.
 
@@ -93,7 +94,8 @@ def activity_dataset(
     `report_1`, `report_2`, … (radians) and, where locations vary, `probe_1`, `probe_2`, …; any further column is kept.
     time: [time], increasing, 0 at cue offset. epoch: [time] names, among them "cue". response: [trial] radians, unless
     `trials` has it.
-    readout: [dim, unit] with orthonormal rows, for networks.
+    readout: [dim, unit] with orthonormal rows, for networks. time_unit: "s", "ms" or "steps" (of 50 ms); without it,
+    the numbers decide (lapsus.mechanism.clock).
     """
     activity = np.asarray(activity)
     if activity.ndim != 3:
@@ -128,6 +130,8 @@ def activity_dataset(
             raise LapsusError("readout must have orthonormal rows; pass an orthonormal basis of the response space.")
         variables["readout"] = (("dim", "unit"), readout)
     dataset = xr.Dataset(variables, coords={"time": time, "epoch": ("time", epoch)})
+    if time_unit is not None:
+        dataset["time"].attrs["units"] = time_unit
     items(dataset)
     return dataset
 

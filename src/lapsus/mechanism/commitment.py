@@ -5,7 +5,7 @@ decided at t. The share of the outcome's variance within a condition that lies b
 decided and 1 where everything is. For recordings, where nothing can be replayed, see lapsus.mechanism.decoding.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import torch
@@ -18,7 +18,7 @@ from lapsus.mechanism.drawing import SMALL, percent, time_axis
 from lapsus.mechanism.registry import AskedNetwork, Column, Mechanism, Panel, Question, Verdict
 from lapsus.mechanism.replay import Replay, decision_steps, probe_conditions, step_times
 from lapsus.plots.style import GREY, VERMILION
-from lapsus.statistics.intervals import Interval, limits
+from lapsus.statistics.intervals import Interval, limits, resampled_interval
 from lapsus.training.model import Model
 
 __all__ = ["QUESTION", "Commitment", "between_share", "commitment", "commitment_curve", "commitment_panel", "crossing"]
@@ -34,6 +34,8 @@ class Commitment:
     times [time] in steps from cue offset; share, low, high [time] with its 95 % interval over conditions; half_time and
     its interval: when half of the outcome's variance is fixed; by_epoch: what each epoch adds, in order, the initial
     state first; swap_rate over all replays; conditions, groups, replays: how many; cue_onset: when delay 1 ends.
+    shares: part of the trial → the share of the outcome that is decided in it, with its 95 % interval over conditions;
+    none is negative, and they add up to 1.
     """
 
     times: np.ndarray
@@ -49,6 +51,7 @@ class Commitment:
     groups: int
     replays: int
     cue_onset: float = float("nan")
+    shares: dict[str, Interval] = field(default_factory=dict)
 
     @property
     def before_cue(self) -> Interval:
@@ -63,7 +66,8 @@ class Commitment:
     def row(self) -> dict:
         """Columns of a table."""
         half = {"half_time": self.half_time, "half_low": self.half_low, "half_high": self.half_high}
-        return half | {"fixed_at_cue_onset": self.before_cue[0], "fixed_at_cue_offset": self.at(0.0)[0]}
+        fixed = {"fixed_at_cue_onset": self.before_cue[0], "fixed_at_cue_offset": self.at(0.0)[0]}
+        return half | fixed | {f"decided_{part.replace(' ', '_')}": share for part, (share, *_) in self.shares.items()}
 
 
 # --- The statistic ---
@@ -129,7 +133,34 @@ def commitment_curve(
         groups=outcome.shape[2],
         replays=outcome.shape[3],
         cue_onset=float(ends.get("delay", np.nan)),
+        shares=_shares(share, drawn, times, ends),
     )
+
+
+# Epochs of the task → the parts of the trial in which shares of the outcome are decided.
+_PARTS = {
+    "initial": "before the stimuli",
+    "prestimulus": "before the stimuli",
+    "stimulus": "stimulus",
+    "delay": "first delay",
+    "cue": "cue",
+    "denoise": "second delay",
+}
+
+
+def _shares(share: np.ndarray, drawn: np.ndarray, times: np.ndarray, ends: dict[str, float]) -> dict[str, Interval]:
+    """What each part of the trial decides, from the curve [time] and its resamples [repeat, time].
+
+    What was decided stays decided: curves are made non-decreasing, and end at 1.
+    """
+    if not ends:
+        return {}
+    last = {_PARTS.get(name, name): int(np.flatnonzero(np.isclose(times, end))[0]) for name, end in ends.items()}
+    curves = np.maximum.accumulate(np.clip(np.concatenate([share[None], drawn]), 0, 1), axis=1)
+    reached = curves[:, list(last.values())]
+    reached[:, -1] = 1.0
+    added = np.diff(reached, axis=1, prepend=0.0)
+    return {part: resampled_interval(added[0, k], added[1:, k]) for k, part in enumerate(last)}
 
 
 # --- Asking a network ---
@@ -157,7 +188,7 @@ def commitment(
     steps, ends = decision_steps(model, every)
     x_T, path = shared.run(shared.initial(1, seed), seed, keep=True, threads=threads)
     if not shared.swaps(x_T).swap.any():
-        raise LapsusError(NO_SWAPS)
+        raise LapsusError(f"{NO_SWAPS} among the {conditions * groups:,} simulated for it")
     outcomes = []
     for step in steps:
         if step == steps[-1]:
@@ -214,7 +245,10 @@ def _sentence(curve: Commitment, found: Mechanism) -> str:
     if (why := _contradiction(found)) is not None:
         return text + f" But {why}: trials that are shown the same differ before it."
     if found.decided == "after":
-        return text + " What comes before the cue sets the odds; noise after it throws the dice."
+        tested = found.prediction
+        if tested is not None and tested.supported:
+            return text + " What comes before the cue changes the odds; noise after it decides."
+        return text + " Noise after the cue decides."
     if found.decided == "before":
         return text + " Part of it is decided before the cue."
     return text + " Whether a part that matters is decided before the cue cannot be said from so few conditions."
@@ -301,7 +335,7 @@ QUESTION = Question(
         ),
         Column(
             "before cue",
-            lambda curve, _: f"{100 * curve.before_cue[0]:z.0f} %",
+            lambda curve, _: percent(curve.before_cue).split(" [")[0],
             "the share of the outcome that is fixed at cue onset",
         ),
     ),

@@ -16,12 +16,12 @@ from matplotlib.axes import Axes
 from numpy.typing import ArrayLike
 
 from lapsus.errors import LapsusError
-from lapsus.mechanism.activity import NO_SWAPS, cue_onset, memory, two_items
+from lapsus.mechanism.activity import NO_SWAPS, Items, cue_onset, memory, two_items
 from lapsus.mechanism.clock import Clock
 from lapsus.mechanism.colour_code import prediction_model, whitener, without_conjunctions
 from lapsus.mechanism.discriminants import discriminant, roc_area
 from lapsus.mechanism.drawing import legend, time_axis
-from lapsus.mechanism.outcomes import outcomes
+from lapsus.mechanism.outcomes import Outcomes, outcomes
 from lapsus.mechanism.registry import Column, Mechanism, Panel, Question
 from lapsus.plots.style import BLUE, GREY
 
@@ -34,7 +34,9 @@ TELLS = 0.6
 @dataclass(frozen=True)
 class Decoding:
     """Held-out decoding of the coming swap: times and auc [time]; null [time], fitted to labels shuffled among trials;
-    onset: of the cue, on the clock of `times`; swaps, correct, unclear: trials used and left out."""
+    onset, offset: of the cue, on the clock of `times`; swaps, correct, unclear: trials used and left out. inclined: the
+    area before the cue of activity that is turned over where item 2 will be cued: an inclination to one item makes a
+    swap only where the other one is cued, and a decoder that does not know the cue cannot read it."""
 
     times: np.ndarray
     auc: np.ndarray
@@ -43,6 +45,8 @@ class Decoding:
     swaps: int
     correct: int
     unclear: int
+    offset: float = float("nan")
+    inclined: float = float("nan")
 
     @property
     def error(self) -> float:
@@ -59,6 +63,11 @@ class Decoding:
     def at_response(self) -> float:
         """Area at the last time."""
         return float(self.auc[-1])
+
+    @property
+    def at_offset(self) -> float:
+        """Area when the cue ends; NaN where that is not known."""
+        return float(np.interp(self.offset, self.times, self.auc)) if np.isfinite(self.offset) else float("nan")
 
     def tells(self, area: ArrayLike) -> np.ndarray:
         """Whether areas [...] tell swaps from correct trials."""
@@ -79,7 +88,9 @@ def decoding(dataset: xr.Dataset, *, folds: int = 5, every: int = 2, seed: int =
     outcome = outcomes(items.response, items.report, items.cued)
     sure = outcome.swap | outcome.correct
     if outcome.swap.sum() < 2 * folds:
-        raise LapsusError(f"only {outcome.swap.sum()} swap trials" if outcome.swap.any() else NO_SWAPS)
+        raise LapsusError(
+            f"only {outcome.swap.sum()} swap trials" if outcome.swap.any() else f"{NO_SWAPS} among {len(sure):,}"
+        )
     rng = np.random.default_rng(seed)
     fold = np.empty(len(sure), dtype=int)
     for rows in (np.flatnonzero(outcome.swap), np.flatnonzero(~outcome.swap)):
@@ -106,7 +117,33 @@ def decoding(dataset: xr.Dataset, *, folds: int = 5, every: int = 2, seed: int =
         for part, labels in zip(scores, (outcome.swap, shuffled))
     )
     counts = int(outcome.swap.sum()), int(outcome.correct.sum()), outcome.unclear
-    return Decoding(time[steps].astype(float), areas, nulls, float(onset), *counts)
+    offset = _cue_offset(dataset)
+    inclined = _inclined(memory(dataset.isel(time=np.flatnonzero(time < onset)[-5:])), items, outcome, fold)
+    return Decoding(time[steps].astype(float), areas, nulls, float(onset), *counts, offset, inclined)
+
+
+def _cue_offset(dataset: xr.Dataset) -> float:
+    """Time of the first bin after the cue; NaN where there is none."""
+    time, cue = dataset["time"].to_numpy(), np.flatnonzero(dataset["epoch"].to_numpy() == "cue")
+    return float(time[cue[-1] + 1]) if cue[-1] + 1 < len(time) else float("nan")
+
+
+def _inclined(m: np.ndarray, items: Items, outcome: Outcomes, fold: np.ndarray) -> float:
+    """Held-out area of the coming swap in memory before the cue, m [trial, time, unit], signed by the coming cue."""
+    if m.shape[1] == 0:
+        return float("nan")
+    held, sure = m.mean(1), outcome.swap | outcome.correct
+    sign = np.where(items.cued == 0, 1.0, -1.0)[:, None]
+    scores = np.zeros(len(held))
+    for k in range(fold.max() + 1):
+        train, test = sure & (fold != k), fold == k
+        known = train & outcome.correct
+        code = prediction_model(held[known], items.report[known])
+        signed = sign * (held - code.nominal(items.report))
+        w = discriminant(signed[train], outcome.swap[train])
+        middle = (signed[train & outcome.swap].mean(0) + signed[train & ~outcome.swap].mean(0)) / 2
+        scores[test] = (signed[test] - middle) @ w / max(float((signed[train] @ w).std()), 1e-12)
+    return roc_area(scores[sure], outcome.swap[sure])
 
 
 def _features(m: np.ndarray, given: tuple[np.ndarray, ...], known: np.ndarray) -> Iterator[np.ndarray]:

@@ -38,8 +38,8 @@ def interval(values: Interval, form: str = "z.2f") -> str:
 
 
 def percent(values: Interval) -> str:
-    """A share with its 95 % interval in per cent."""
-    value, low, high = (100 * v for v in values)
+    """A share with its 95 % interval in per cent. Estimates without bias may lie beyond 0 and 1; no share does."""
+    value, low, high = (100 * min(max(v, 0.0), 1.0) for v in values)
     return f"{value:z.0f} % [{low:z.0f}, {high:z.0f}]"
 
 

@@ -1,4 +1,5 @@
-"""Which type of error are swaps? Misbinding, misselection or misinterpretation (Fig 4B; after Alleman et al. 2024).
+"""Which type of error are swaps? Misbinding, prior inclination, misinterpretation, misselection or late switch (Fig 4B;
+after Alleman et al. 2024).
 
 On correct trials a linear model predicts memory activity from what was shown: before the cue from the colours of the
 upper and the lower item; from the cue on from target and distractor colours, each at its place. Each type of error
@@ -18,6 +19,14 @@ Misselection and misinterpretation are errors at the cue: swap trials differ fro
 trial whose cue was read as it was given and that goes over to the other item later in the delay is neither, whatever
 its memory looks like in the end: a *late switch*. It is called so where, at cue offset, swap trials have come less than
 half of the way and most of them are nearer to the memory of the cue that was given than to that of the other one.
+
+A *prior inclination* shows in no weight: both items are held correctly, but one is favoured before the cue, and the cue
+does not overrule it. That takes the causal measures beside the regression, and so does the last word on every other
+type: `agreed_type` has the rule.
+
+The weights say how far swap trials lie along the predictions, not how much of their memory the predictions describe.
+`explained` does: the share of what swap trials systematically have beyond correct trials with the same display. Where
+it is surely less than three quarters, none of the types is named.
 """
 
 from dataclasses import dataclass, field, replace
@@ -27,6 +36,7 @@ import xarray as xr
 from markupsafe import Markup
 from matplotlib.axes import Axes
 
+from lapsus.circular import embed
 from lapsus.errors import LapsusError
 from lapsus.evaluation.simulation import Simulated
 from lapsus.mechanism.activity import Items, cue_onset, memory, require_trials, two_items
@@ -44,6 +54,7 @@ __all__ = [
     "QUESTION",
     "Equations",
     "ErrorType",
+    "agreed_type",
     "classify_swaps",
     "classify_trials",
     "error_equations",
@@ -59,6 +70,10 @@ WINDOW = 5
 MARK, SHARP = 0.25, 4.0
 # Share of the way to an error, and of swap trials, from which on it is most of it.
 MOST = 0.5
+# Share of the systematic deviation of swap trials that the named type must explain.
+ENOUGH = 0.75
+# Area from which on a decoder before the cue reads most of the outcome.
+READS_MOST = 0.8
 # Share from which on a part is worth saying.
 PART = 0.1
 # Share of correct trials that may be nearer to the memory of the other cue for that to say anything of swap trials; at
@@ -82,8 +97,9 @@ class ErrorType:
     the same; swaps, correct, unclear: trials used and left out. cue_onset: on the clock of `times`. at_offset: all
     weights together at cue offset. misread: share of swap trials whose memory at cue offset is that of the other cue,
     and misread_over_time [time] (NaN before the cue and where memory does not hold it); misread_error: the share of
-    correct trials that are nearer to it. late: whether swap trials surely have come less than half of their way at cue
-    offset.
+    correct trials that are nearer to it. explained: share of the systematic deviation of swap trials at the response
+    that the weighted predictions account for. late: whether swap trials surely have come less than half of their way
+    at cue offset.
     """
 
     decision: str
@@ -106,12 +122,14 @@ class ErrorType:
     misread_over_time: np.ndarray = field(default_factory=lambda: np.empty(0))
     misread_error: float = float("nan")
     late: bool = False
+    explained: Interval = UNKNOWN
 
     def row(self) -> dict:
         """Columns of a table."""
-        row = {"error_type": self.decision} | {name: self.weights[name][0] for name in reversed(ERROR_TYPES)}
+        row: dict = {"error_type": self.decision} | {name: self.weights[name][0] for name in reversed(ERROR_TYPES)}
         row |= {"way_at_cue_offset": self.at_offset[0], "cue_misread": self.misread[0]}
-        return row | {"angle": self.angle, "needed": self.needed, "swaps": self.swaps, "onset": self.onset}
+        row |= {"angle": self.angle, "needed": self.needed, "swaps": self.swaps, "onset": self.onset}
+        return row | {"explained": self.explained[0]}
 
     @property
     def maybe_misbinding(self) -> bool:
@@ -277,8 +295,11 @@ def classify_swaps(
         misread_over_time=np.concatenate([np.full(len(looked_before), np.nan), misread[:-1]]),
         misread_error=float(wrong[-1]),
         late=ahead_of_half[2] < 0 < whole[1],
+        explained=_explained(late, items, is_correct, swap, (value[0] + value[1], value[2]), repeats, seed),
     )
-    return replace(found, decision=_decide(found, whole))
+    decision = _decide(found, whole)
+    named = decision in (*ERROR_TYPES, "late switch")
+    return replace(found, decision="none of these" if named and found.explained[2] < ENOUGH else decision)
 
 
 def _separation(
@@ -308,6 +329,60 @@ def _separation(
     apart = np.sqrt(max(selected + interpreted - 2 * both, 0.0))
     cosine = both / np.sqrt(max(selected * interpreted, 1e-24)) if min(selected, interpreted) > 0 else np.nan
     return float(np.degrees(np.arccos(np.clip(cosine, -1, 1)))), float(apart)
+
+
+def _explained(
+    late: np.ndarray,
+    items: Items,
+    is_correct: np.ndarray,
+    swap: np.ndarray,
+    weights: tuple[float, float],
+    repeats: int,
+    seed: int,
+) -> Interval:
+    """Share of the systematic deviation of swap trials from correct ones that predictions with these weights account
+    for, with its 95 % interval over swap trials; NaN where there is no such deviation.
+
+    Systematic is what depends on the display: the deviation is regressed on both colours by cue. Its power is the
+    product of the regressions of two halves of the swap trials, each with predictions from its own half of the correct
+    trials, so that errors of estimation do not add to it.
+    """
+    source = without_conjunctions(late, (items.report, items.cued), is_correct)
+    correct = np.flatnonzero(is_correct)
+    usual = prediction_model(source[correct], items.report[correct], items.cued[correct])
+    white = whitener(source[correct] - usual.nominal(items.report[correct], items.cued[correct]))
+    colours = embed(np.stack([items.target, items.distractor], 1)).reshape(len(late), 4)
+    shown = np.concatenate([np.ones((len(late), 1)), colours], 1)
+    shown = np.concatenate([shown * (items.cued == cue)[:, None] for cue in (0, 1)], 1)
+    halves = []
+    for own, others in ((swap[::2], correct[::2]), (swap[1::2], correct[1::2])):
+        model = prediction_model(source[others], items.report[others], items.cued[others])
+        given = items.report[own], items.cued[own]
+        nominal = model.nominal(*given)
+        selected, interpreted = (error(*given) - nominal for error in (model.misselected, model.misinterpreted))
+        deviation = source[own] - nominal
+        rest = deviation - weights[0] * selected - weights[1] * interpreted
+        halves.append((shown[own], np.stack([deviation @ white, rest @ white])))
+    every = shown[swap]
+
+    def share(counts: list[np.ndarray]) -> float:
+        """1 minus the power of what is left over that of the deviation, each trial counted so many times."""
+        curves = []
+        for (design, values), count in zip(halves, counts):
+            weighted = (design * count[:, None]).T
+            gram = weighted @ design + np.eye(design.shape[1])
+            curves.append(every @ np.linalg.solve(gram, weighted @ values))
+        whole, left = (curves[0] * curves[1]).sum((1, 2))
+        return float(1 - left / whole) if whole > 0 else float("nan")
+
+    rng = np.random.default_rng(seed)
+    sizes = [len(design) for design, _ in halves]
+    drawn = np.array(
+        [share([rng.multinomial(n, np.full(n, 1 / n)).astype(float) for n in sizes]) for _ in range(repeats)]
+    )
+    if np.isnan(drawn).mean() > 0.025:
+        return UNKNOWN
+    return resampled_interval(share([np.ones(n) for n in sizes]), drawn[np.isfinite(drawn)])
 
 
 def share_misread(swap: np.ndarray, correct: np.ndarray) -> np.ndarray:
@@ -379,6 +454,9 @@ _AGREED = {
         f"{_IN_PLACE}, and the cue is read as it was given; only later does memory change to the other item."
     ),
     "no mark": "Memory shows no trace of it up to the response.",
+    "prior inclination": (
+        "Both items are held correctly, but one is favoured before the cue, and the cue does not overrule it."
+    ),
 }
 _AGREED_BEGUN = (
     f"{_IN_PLACE}; in most swap trials the cue is read as it was given and memory goes most of the way to the other"
@@ -386,31 +464,94 @@ _AGREED_BEGUN = (
 )
 
 
+def agreed_type(found: Mechanism) -> tuple[str | None, str | None]:
+    """The type of error that all answers support, and what speaks against the one that memory alone suggests.
+
+    The rule, of shares of the outcome (commitment), its carrier (transplants), the weights of memory and a held-out
+    decoder. A measure that was not made, as in recordings, requires nothing.
+
+    - misbinding: memory holds the colours exchanged, and at least half of the outcome is fixed at cue onset.
+    - prior inclination: misbinding is ruled out, and surely more than half of the outcome is fixed at cue onset. In a
+      recording: a decoder of memory before the cue surely has an area of more than 0.8.
+    - misselection, misinterpretation: memory looks like it, and at least half of the outcome is decided during the cue.
+    - late switch: memory looks like it, less than half of the outcome is fixed at cue offset, and the forming response
+      carries it.
+    - no mark: memory shows none, nor does a decoder at the response.
+
+    Otherwise no type is given, and the conflict is named.
+    """
+    answer, curve, read = found.error_type, found.commitment, found.decoding
+    if answer is None or answer.decision == "none of these":
+        return None, None
+    decision = answer.decision
+    if decision == "misbinding":
+        if curve is not None and curve.before_cue[0] < MOST:
+            return None, f"only {percent(curve.before_cue)} of the outcome is fixed at cue onset"
+        return decision, None
+    if not answer.maybe_misbinding and _fixed_before_cue(found):
+        return "prior inclination", None
+    at_cue = UNKNOWN if curve is None else curve.shares.get("cue", UNKNOWN)
+    if decision in ("misselection", "misinterpretation") and at_cue[0] < MOST:
+        return None, f"only {percent(at_cue)} of the outcome is decided during the cue"
+    if decision == "late switch":
+        if curve is not None and curve.at(0.0)[0] >= MOST:
+            return None, f"{percent(curve.at(0.0))} of the outcome is fixed when the cue ends"
+        if found.carrier not in (None, "x"):
+            carrier = "memory" if found.carrier == "m" else "neither part alone, not the forming response,"
+            return None, f"{carrier} carries it"
+    if decision == "no mark" and read is not None and read.surely_tells(read.at_response):
+        return None, f"a held-out decoder of memory tells swaps at the response (area {read.at_response:.2f})"
+    return (None if decision == "cannot tell" else decision), None
+
+
+def _fixed_before_cue(found: Mechanism) -> bool:
+    """Whether surely most of the outcome is fixed at cue onset: by replays or, in a recording, by a decoder."""
+    if found.commitment is not None:
+        return found.commitment.before_cue[1] > MOST
+    read = found.decoding
+    return read is not None and bool(max(read.before_cue, read.inclined) > READS_MOST + 2 * read.error)
+
+
 def _error(found: Mechanism) -> str | None:
-    """The type of error, or "no mark"; None where it is not known or a held-out decoder contradicts it."""
-    answer = found.error_type
-    if answer is None or answer.decision == "cannot tell" or _contradiction(found) is not None:
-        return None
-    return answer.decision
+    return agreed_type(found)[0]
 
 
 def _contradiction(found: Mechanism) -> str | None:
+    return agreed_type(found)[1]
+
+
+def _shown_type(answer: ErrorType, found: Mechanism) -> str:
+    """The type as figures and tables write it."""
+    word, conflict = agreed_type(found)
+    return word or ("not known" if conflict else answer.decision)
+
+
+def _reads_at_offset(found: Mechanism) -> str:
+    """What a held-out decoder says against a cue that was read as it was given; empty where nothing."""
     read = found.decoding
-    if found.error_type.decision != "no mark" or read is None or not read.surely_tells(read.at_response):
-        return None
-    return f"a held-out decoder of memory tells swaps at the response (area {read.at_response:.2f})"
+    if read is None or not read.surely_tells(read.at_offset):
+        return ""
+    return f"a held-out decoder tells swaps when the cue ends (area {read.at_offset:.2f})"
 
 
 def _agreed(found: list[Mechanism]) -> str:
     word = found[0].error
-    begun = word == "late switch" and any(mechanism.error_type.begun for mechanism in found)
-    return _AGREED_BEGUN if begun else _AGREED[word]
+    if word == "late switch":
+        if told := [text for mechanism in found if (text := _reads_at_offset(mechanism))]:
+            return f"{_IN_PLACE}; memory goes most of the way to the other item after the cue, but {told[0]}."
+        if any(mechanism.error_type.begun for mechanism in found):
+            return _AGREED_BEGUN
+    return _AGREED[word]
 
 
 def _unknown(found: list[Mechanism]) -> str:
     answers = [mechanism.error_type for mechanism in found]
-    if any(answer is None for answer in answers) or any("error_type" in mechanism.contradicted for mechanism in found):
+    if any(answer is None for answer in answers):
         return "Which type of error it is could not be said."
+    if conflicts := [why for mechanism in found if (why := agreed_type(mechanism)[1])]:
+        return f"No type of error is named: memory suggests {answers[0].decision}, but {conflicts[0]}."
+    if any(answer.decision == "none of these" for answer in answers):
+        return "None of the types of error describes the memory of swap trials."
     if any(answer.partly_misbound for answer in answers):
         return "Swaps are of more than one type; in part of them the colours change places in memory before the cue."
     if any(answer.maybe_misbinding for answer in answers):
@@ -454,8 +595,21 @@ def _parting_sentence(found: Mechanism) -> str:
 def _sentence(answer: ErrorType, found: Mechanism) -> str:
     weights = ", ".join(f"{name} {interval(value)}" for name, value in answer.weights.items())
     trials = f"{answer.swaps:,} swap trials; {answer.unclear:,} unclear ones left out"
-    if (why := _contradiction(found)) is not None:
-        return f"Error type: none of the three types describes these swaps ({weights}; {trials}), although {why}."
+    explained = ""
+    if np.isfinite(answer.explained[0]):
+        explained = f" The predictions explain {percent(answer.explained)} of how swap trials differ."
+    word, conflict = agreed_type(found)
+    if answer.decision == "no mark" and conflict:
+        return f"Error type: none of the types describes these swaps ({weights}; {trials}), although {conflict}."
+    if conflict:
+        return f"Error type: memory suggests {answer.decision}, but {conflict} ({weights}; {trials}).{explained}"
+    if answer.decision == "none of these":
+        return f"Error type: none of these types describes the swaps ({weights}; {trials}).{explained}"
+    if word == "prior inclination":
+        return (
+            "Error type: its swaps are prior inclinations: both items are held correctly, but one is favoured before"
+            f" the cue, and the cue does not overrule it ({weights}; {trials}).{explained}"
+        )
     if answer.decision == "no mark":
         return f"Error type: swap trials look like correct ones in memory up to the response ({weights}; {trials})."
     when = _parting_sentence(found)
@@ -467,8 +621,13 @@ def _sentence(answer: ErrorType, found: Mechanism) -> str:
         else:
             text = f"not misbinding; which of the other two cannot be told: {_told_apart(answer)}"
         return f"Error type: {text} ({weights}; {trials}).{when}"
-    named = _BEGUN if answer.decision == "late switch" and answer.begun else _NAMED[answer.decision]
-    text = f"Error type: {named} (weights at the end of delay 2: {weights}; {trials}).{when}"
+    named = _NAMED[answer.decision]
+    if answer.decision == "late switch":
+        if told := _reads_at_offset(found):
+            named = f"most of its swaps are late switches: memory goes most of the way after the cue, but {told}"
+        elif answer.begun:
+            named = _BEGUN
+    text = f"Error type: {named} (weights at the end of delay 2: {weights}; {trials}).{explained}{when}"
     if answer.decision != "late switch":
         return text
     return (
@@ -520,7 +679,7 @@ def _response_panel(ax: Axes, answer: ErrorType, word: str) -> Axes:
 
 def _panels(answer: ErrorType, found: Mechanism) -> list[Panel]:
     apart = parting(answer, found.decoding)
-    word = "not known" if "error_type" in found.contradicted else answer.decision
+    word = _shown_type(answer, found)
     return [
         Panel(lambda ax: weights_panel(ax, answer, found.clock, apart and apart[0]), 1.4),
         Panel(lambda ax: _response_panel(ax, answer, word)),
@@ -529,11 +688,8 @@ def _panels(answer: ErrorType, found: Mechanism) -> list[Panel]:
 
 def _row(answer: ErrorType, found: Mechanism) -> dict:
     apart = parting(answer, found.decoding)
-    return answer.row() | {"parting": None if apart is None else apart[0]}
-
-
-def _column(answer: ErrorType, found: Mechanism) -> str:
-    return "not known" if "error_type" in found.contradicted else answer.decision
+    word = {"error_type": _shown_type(answer, found)}
+    return answer.row() | word | {"parting": None if apart is None else apart[0]}
 
 
 # --- Terms ---
@@ -567,6 +723,13 @@ _TERMS = (
         Markup(_ITEMS + '<path d="M48 6v36" stroke-dasharray="2 4"/>' + _arrow(90, 36, 56, 12)),
     ),
     Term(
+        "prior inclination",
+        "memory is right, but one item is favoured before the cue, and the cue does not overrule it.",
+        "Before the cue, activity shows which item will be reported, while each item's colour is decoded correctly.",
+        Markup(_ITEMS + _PLACES + _arrow(20, 12, 74, 12) + '<path d="M20 36L74 36" stroke-width="4"/>'),
+        r"prior inclination",
+    ),
+    Term(
         "late switch",
         "memory is right and the cue is read as it was given; later, in the delay, memory changes to the other item.",
         "When the cue ends, swap trials look like correct ones with the cue that was given; they part later.",
@@ -593,7 +756,7 @@ QUESTION = Question(
     row=_row,
     terms=_TERMS,
     columns=(
-        Column("error type", _column, "the type of error"),
+        Column("error type", _shown_type, "the type of error"),
         Column("swaps", lambda answer, _: str(answer.swaps), "swap trials that it rests on"),
     ),
     verdict=Verdict(name="error", about="the type of error", of=_error, short={}, agreed=_agreed, unknown=_unknown),

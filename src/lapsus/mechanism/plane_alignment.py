@@ -16,9 +16,12 @@ from scipy.optimize import least_squares
 from lapsus.circular import distance
 from lapsus.errors import LapsusError
 from lapsus.mechanism.activity import cue_onset, memory, two_items
+from lapsus.statistics.intervals import Interval, resampled_interval
 
 __all__ = [
+    "AdjustedAlignment",
     "SigmoidFit",
+    "adjusted_alignment",
     "bin_means",
     "bootstrap_alignment",
     "panichello_alignment",
@@ -203,6 +206,48 @@ def shuffle_null(
     return _as_array(total / count, dataset, "repeat", np.arange(repeats))
 
 
+@dataclass(frozen=True)
+class AdjustedAlignment:
+    """Alignment before and after the cue without the bias of `plane_alignment`, each with its 95 % interval over
+    resampled trials; null_before and null_after: the mean and where 95 % of shuffled colours lie."""
+
+    before: Interval
+    after: Interval
+    null_before: Interval
+    null_after: Interval
+
+
+def adjusted_alignment(
+    dataset: xr.Dataset, *, groups: str | None = None, repeats: int = 60, seed: int = 0
+) -> AdjustedAlignment:
+    """Alignment with the distractor's colour removed (adjust), mean over groups, before and after the cue."""
+    bins, rng = 16, np.random.default_rng(seed)
+    before, after = _windows(dataset)
+    observed, drawn, null = [], [], []
+    for group in _groups(dataset.isel(time=np.concatenate([before, after])), bins, groups):
+        items = [np.flatnonzero(group.cell // bins == item) for item in (0, 1)]
+        weights = np.ones((1 + repeats, len(group.cell)))
+        for own in items:
+            weights[1:, own] = rng.multinomial(len(own), np.full(len(own), 1 / len(own)), size=repeats)
+        curves = _alignment(group, bins, "trials", True, weights)
+        observed.append(curves[0])
+        drawn.append(curves[1:])
+        for _ in range(repeats):
+            cell = group.cell.copy()
+            for own in items:
+                cell[own] = cell[rng.permutation(own)]
+            null.append(_alignment(replace(group, cell=cell), bins, "trials", True, _equal(group))[0])
+    shuffled = np.reshape(null, (len(observed), repeats, -1)).mean(0)
+    value, resampled = np.mean(observed, 0), np.mean(drawn, 0)
+
+    def both(point: np.ndarray, samples: np.ndarray, window: slice) -> Interval:
+        return resampled_interval(point[window].mean(), samples[:, window].mean(1))
+
+    early, late = slice(0, len(before)), slice(len(before), None)
+    nulls = [both(shuffled.mean(0), shuffled, window) for window in (early, late)]
+    return AdjustedAlignment(both(value, resampled, early), both(value, resampled, late), *nulls)
+
+
 def _equal(group: _Group) -> np.ndarray:
     return np.ones((1, len(group.cell)))
 
@@ -242,13 +287,18 @@ def bin_means(dataset: xr.Dataset, time: float) -> xr.DataArray:
 
 def pre_and_post_cue(curves: xr.DataArray) -> tuple[np.ndarray, np.ndarray]:
     """Mean alignment over the last five steps before the cue and over the first five after its offset: [group] each."""
-    time = curves["time"].to_numpy()
-    onset = cue_onset(curves.to_dataset(name="alignment"))
-    before, after = np.flatnonzero(time < onset)[-5:], np.flatnonzero(time >= 0)[:5]
-    if len(before) < 5 or len(after) < 5:
-        raise LapsusError("The recording needs 5 time bins before the cue and 5 from cue offset (time 0) on.")
+    before, after = _windows(curves.to_dataset(name="alignment"))
     values = curves.to_numpy()
     return values[:, before].mean(1), values[:, after].mean(1)
+
+
+def _windows(dataset: xr.Dataset) -> tuple[np.ndarray, np.ndarray]:
+    """The last five time bins before the cue and the first five after its offset."""
+    time = dataset["time"].to_numpy()
+    before, after = np.flatnonzero(time < cue_onset(dataset))[-5:], np.flatnonzero(time >= 0)[:5]
+    if len(before) < 5 or len(after) < 5:
+        raise LapsusError("The recording needs 5 time bins before the cue and 5 from cue offset (time 0) on.")
+    return before, after
 
 
 def places(dataset: xr.Dataset) -> str | None:

@@ -1,6 +1,6 @@
 """How are the planes of the two items' colours aligned before and after the cue (Fig 3)?"""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pandas as pd
@@ -14,9 +14,11 @@ from lapsus.evaluation.simulation import Simulated, simulate_design
 from lapsus.mechanism.activity import cue_onset, two_items
 from lapsus.mechanism.clock import Clock
 from lapsus.mechanism.designs import alignment_grid
-from lapsus.mechanism.drawing import time_axis
+from lapsus.mechanism.drawing import interval, time_axis
 from lapsus.mechanism.plane_alignment import (
+    AdjustedAlignment,
     SigmoidFit,
+    adjusted_alignment,
     bin_means,
     bootstrap_alignment,
     places,
@@ -48,7 +50,8 @@ __all__ = [
 class Planes:
     """|cos| of the two items' colour planes over time: times [time], curve and its s.d. over rotations [distance, time]
     at each probe distance (degrees); before and after the cue [distance]; onset of the cue in steps from its offset.
-    shuffled [2, time]: where 95 % of curves of shuffled colours lie (the last distance)."""
+    shuffled [2, time]: where 95 % of curves of shuffled colours lie (the last distance). These are as published, with
+    the bias that lapsus.mechanism.plane_alignment describes; adjusted: without it, of a recording."""
 
     degrees: tuple[int, ...]
     before: np.ndarray
@@ -63,6 +66,7 @@ class Planes:
     curve: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))
     sd: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))
     shuffled: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))
+    adjusted: AdjustedAlignment | None = None
 
     def row(self) -> dict:
         """Columns of a table."""
@@ -84,7 +88,8 @@ def recording_planes(dataset: xr.Dataset, sizes: Sizes = FULL, seed: int = 0) ->
     groups = places(dataset)
     apart = np.degrees(np.nan_to_num(two_items(dataset).probe_distance, nan=np.pi)).round().astype(int)
     shown = {int(degrees): dataset.isel(trial=np.flatnonzero(apart == degrees)) for degrees in np.unique(apart)}
-    return _planes(shown, groups, sizes.shuffles, seed)
+    adjusted = adjusted_alignment(_from_stimulus(dataset), groups=groups, repeats=sizes.shuffles, seed=seed)
+    return replace(_planes(shown, groups, sizes.shuffles, seed), adjusted=adjusted)
 
 
 def _planes(datasets: dict[int, xr.Dataset], groups: str | None, shuffles: int, seed: int) -> Planes:
@@ -154,8 +159,16 @@ def _from_stimulus(dataset: xr.Dataset) -> xr.Dataset:
 
 
 def _sentence(found: Planes, _: Mechanism) -> str:
-    text = f"Planes: the planes of the two items' colours have |cos| {found.mean_before:.2f} before the cue and"
-    text += f" {found.mean_after:.2f} after it"
+    text = "Planes: "
+    if (right := found.adjusted) is not None:
+        text += (
+            f"|cos| of the two items' planes, the other colour removed, is {interval(right.before)} before the cue and"
+            f" {interval(right.after)} after it; shuffled colours give {interval(right.null_before)} and"
+            f" {interval(right.null_after)}. The published statistic, which has a bias, gives"
+        )
+    else:
+        text += "the planes of the two items' colours have |cos|"
+    text += f" {found.mean_before:.2f} before the cue and {found.mean_after:.2f} after it"
     if len(found.degrees) > 1:
         text += f" ({found.before[0]:.2f} for items {found.degrees[0]}° apart and {found.before[-1]:.2f} for"
         text += f" {found.degrees[-1]}°, before it)"

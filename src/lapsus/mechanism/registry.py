@@ -258,14 +258,14 @@ class Mechanism:
         for name, answer in self.answered:
             row |= QUESTIONS[name].row(answer, self)
         row |= {name: "not known" for name in self.contradicted if name in row}
-        return row | {"left_out": ", ".join(self.left_out)}
+        return row | {"clock": self.clock.unit, "left_out": ", ".join(self.left_out)}
 
     def to_dict(self) -> dict:
         """Plain numbers, lists and dictionaries, as `lapsus analyse --json` prints them."""
         found = {name: QUESTIONS[name].public(answer) for name, answer in self.answered}
         if np.isfinite(self.probe_distance):
             found["probe_distance"] = self.probe_distance
-        return found | {"clock": self.clock.unit, "left_out": self.left_out}
+        return found | {"verdicts": self.verdicts, "clock": self.clock.unit, "left_out": self.left_out}
 
     def stored(self) -> dict:
         """All of it as plain values, from which `from_stored` makes it again."""

@@ -99,6 +99,11 @@ class AlignmentTest:
     swaps: int
     trials: int
 
+    @property
+    def supported(self) -> bool:
+        """Whether alignment before the cue predicts swaps, at the level of 5 %."""
+        return self.p < 0.05
+
     def row(self) -> dict:
         """Columns of a table."""
         return {"alignment_odds_ratio": self.odds_ratio, "alignment_p": self.p}
@@ -229,7 +234,7 @@ def alignment_and_swaps(
 
 def _predicted(dataset: xr.Dataset, sizes: Sizes, groups: str | None = None) -> AlignmentTest:
     if not two_items(dataset).swap.any():
-        raise LapsusError(NO_SWAPS)
+        raise LapsusError(f"{NO_SWAPS} among {dataset.sizes['trial']:,}")
     return alignment_predicts_swaps(trial_alignment(dataset, groups=groups), repeats=sizes.repeats)
 
 

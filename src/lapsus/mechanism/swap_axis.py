@@ -246,7 +246,7 @@ def report_cells(
     trial_run = Replay.of(model, probe_conditions(model, 512, seed, abs(wrap(pairs[0, 1] - pairs[0, 0]))))
     rate = float((trial_run.swaps(trial_run.run(trial_run.initial(1, seed), seed, threads=threads)[0])).swap.mean())
     if rate == 0:
-        raise LapsusError(NO_SWAPS)
+        raise LapsusError(f"{NO_SWAPS} among the 512 simulated for it")
     given, label = _conditions(model, pairs, colours, free=16)
     cell = label[:, 0] * len(colours) + label[:, 1]
     share = np.bincount(cell).min() / 2

@@ -4,8 +4,9 @@ like.
 Before the cue the population holds the colour of the upper item (item 1) in one plane and that of the lower one in
 another. From the cue on it holds the target's colour and the distractor's, each at the place it came from. A swap comes
 about by *misbinding* (colours exchanged from the stimulus on), by *misselection* (colours exchanged from the cue on),
-by *misinterpretation* (the other item is taken for the cued one from the cue on) or by a *late switch* (to the state of
-the other cue, in the middle of the second delay).
+by *misinterpretation* (the other item is taken for the cued one from the cue on), by a *late switch* (to the state of
+the other cue, in the middle of the second delay) or by *prior inclination* (from the stimuli on one item is favoured,
+as a code of its own says, and taken for the cued one whatever the cue).
 """
 
 import numpy as np
@@ -21,9 +22,11 @@ __all__ = ["EPOCHS", "MECHANISMS", "planes", "synthetic_population"]
 
 # Steps of each epoch, as in the paper's task.
 EPOCHS = {"prestimulus": 3, "stimulus": 5, "delay": 15, "cue": 5, "denoise": 40}
-MECHANISMS = (*ERROR_TYPES, "late switch")
+MECHANISMS = (*ERROR_TYPES, "late switch", "prior inclination")
 # Steps after the cue at which a late switch begins, and how many it takes.
 SWITCH, SWITCHING = 18, 5
+# Distance between no inclination and one to either item.
+INCLINED = 2.0
 
 
 def planes(angle: float, units: int, rng: np.random.Generator) -> np.ndarray:
@@ -32,6 +35,10 @@ def planes(angle: float, units: int, rng: np.random.Generator) -> np.ndarray:
     basis = np.linalg.qr(rng.standard_normal((units, units)))[0].T
     lean = np.cos(angle) * basis[1] + np.sin(angle) * basis[2]
     return np.stack([basis[:2], np.stack([basis[0], lean])])
+
+
+def _unit(vector: np.ndarray) -> np.ndarray:
+    return vector / np.linalg.norm(vector)
 
 
 def synthetic_population(
@@ -66,7 +73,7 @@ def synthetic_population(
     stored = exchanged if mechanism == "misbinding" else colours
     loaded = exchanged if mechanism in ("misbinding", "misselection") else colours
     other = np.where(swap, 1 - cued, cued)
-    heard = other if mechanism == "misinterpretation" else cued
+    heard = other if mechanism in ("misinterpretation", "prior inclination") else cued
     followed = other if mechanism == "late switch" else heard
 
     spatial = np.einsum("tix,ixu->tu", embed(stored), planes(before, units, rng))
@@ -78,7 +85,7 @@ def synthetic_population(
         target, distractor = (np.take_along_axis(loaded, index[:, None], 1)[:, 0] for index in (cue, 1 - cue))
         role = np.einsum("tx,txu->tu", embed(target), as_target[cue])
         role += 0.7 * np.einsum("tx,txu->tu", embed(distractor), as_distractor[1 - cue])
-        return target, role + cue_code * (cue[:, None] - 0.5) * direction / np.linalg.norm(direction)
+        return target, role + cue_code * (cue[:, None] - 0.5) * _unit(direction)
 
     (_, role), (target, final) = after_cue(heard), after_cue(followed)
 
@@ -87,6 +94,14 @@ def synthetic_population(
     shown = (epoch != "prestimulus").astype(float)
     loading = np.clip((time + EPOCHS["cue"] + 1) / EPOCHS["cue"], 0, 1)
     switched = np.clip((time - SWITCH) / SWITCHING, 0, 1)[:, None]
+    # Favoured is the item that will be reported on swap trials; as often the cued one is, to no harm.
+    lucky = (
+        rng.random(trials) < swap_probability / (1 - swap_probability) if mechanism == "prior inclination" else False
+    )
+    favoured = np.where(swap | lucky, 2 * heard - 1, 0) * (mechanism == "prior inclination")
+    spatial = spatial + INCLINED * favoured[:, None] * _unit(
+        rng.standard_normal(units) if np.any(favoured) else direction
+    )
     activity = (shown * (1 - loading))[:, None] * spatial[:, None]
     activity = activity + loading[:, None] * ((1 - switched) * role[:, None] + switched * final[:, None])
     activity = activity + noise * rng.standard_normal(activity.shape)

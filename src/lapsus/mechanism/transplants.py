@@ -125,7 +125,11 @@ def _donors(swap: np.ndarray, correct: np.ndarray, pairs: int, seed: int) -> tup
             second = np.where(first == second, following, second)
             chosen.append(c * trials + np.stack([rng.choice(swaps, number[c], replace=False), first, second], 1))
     if not chosen:
-        raise LapsusError(NO_SWAPS if not swap.any() else "no condition has both a swap and a correct trial")
+        raise LapsusError(
+            f"{NO_SWAPS} among the {swap.size:,} simulated for it"
+            if not swap.any()
+            else "no condition has both a swap and a correct trial"
+        )
     return np.concatenate(chosen), number
 
 
