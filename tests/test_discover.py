@@ -22,6 +22,7 @@ from lapsus.pipeline.result import STAGES
 from lapsus.pipeline.stages import Interrupted, _default_folder
 from lapsus.report import words
 from lapsus.report.check_list import fit_checks, in_order, match_checks, network_checks
+from lapsus.report.determined import Determined
 from lapsus.report.words import Facts
 from lapsus.trials import Trials, read_trials
 from lapsus.trials.observer import make_observer, observer_f, observer_path
@@ -72,7 +73,7 @@ def test_the_parts_of_a_discovery():
     assert list(found.done) == list(STAGES)
     facts = json.loads((made() / "discovery.json").read_text())
     assert {"seconds", "model", "swap_curve_mad_fit", "matched", "sentences", "checks"} <= set(facts)
-    assert len(found.sentences) == 6 and all(s.endswith(".") for s in found.sentences)
+    assert len(found.sentences) == 7 and all(s.endswith(".") for s in found.sentences)
     assert facts["seconds"] == pytest.approx(sum(found.done.values()), abs=1)
     assert len(found.trials) == 200 and found.fit.name == facts["model"] and found.fit.comparison is not None
     assert found.trials.subject[0] == HOSTILE
@@ -349,11 +350,12 @@ def test_sentences_and_failures_first(model):
     networks = found.networks()
     facts = Facts(2, "feature", "x", 0.0, True, 0.001, 0.0)
     fit = described(model)
-    assert len(words.discovery_sentences(fit, networks, facts)) >= 6
-    # Of several networks, the verdict is of all, and the mechanism that of the first.
+    together = Determined((), {}, {}, ["Nothing is determined."])
+    assert len(words.discovery_sentences(fit, networks, facts, together)) >= 7
+    # Of several networks, the verdict is of all, and the mechanism is what they say together.
     other = replace(networks[0].match, matched=not networks[0].match.matched)
-    said = words.discovery_sentences(fit, [networks[0], replace(networks[0], match=other)], facts)
-    assert "1 of 2 are matched" in said[2] and said[3].startswith("Of the first network")
+    said = words.discovery_sentences(fit, [networks[0], replace(networks[0], match=other)], facts, together)
+    assert "1 of 2 are matched" in said[2] and said[3] == "Nothing is determined."
     found = in_order(fit_checks(fit) + match_checks(networks, 2, False) + network_checks(networks))
     order = [c.status for c in found]
     assert order == sorted(order, key=["failed", "not checked", "nearly", "passed"].index)

@@ -231,7 +231,9 @@ def test_shipped_weights_stay_small():
         assert set(row) - {"delays", "norm_ratio"} == {
             "name",
             "seed",
-            "set",
+            "collection",
+            "objective",
+            "energy_excess",
             "excess",
             "swap_likelihood_mad",
             "swap_curve_mad",

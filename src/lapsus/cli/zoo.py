@@ -33,16 +33,16 @@ def command(
     if json:
         typer.echo(json_module.dumps(rows))
         return
-    typer.echo(f"{'network':30} seed  excess  swap curve: mean, max  median error  away    trials seen  core-min")
+    typer.echo(f"{'network':30} seed  energy excess  denoising  swap curve: mean, max  median error  away    core-min")
     for row in rows:
         values = [
             ("-" if row[key] is None else f"{row[key]:.4f}")
-            for key in ("excess", "swap_curve_mad", "swap_curve_max", "away")
+            for key in ("energy_excess", "excess", "swap_curve_mad", "swap_curve_max", "away")
         ]
         error = "-" if row["median_error"] is None else f"{math.degrees(row['median_error']):.1f}°"
         typer.echo(
-            f"{row['name']:30} {row['seed']:4}  {values[0]:7} {values[1]:>12} {values[2]:>8} {error:>13} "
-            f" {values[3]:7} {row['trials_seen']:11,}  {row['core_minutes']:7.1f}"
+            f"{row['name']:30} {row['seed']:4}  {values[0]:>13}  {values[1]:>9} {values[2]:>12} {values[3]:>8}"
+            f" {error:>13}  {values[4]:7} {row['core_minutes']:8.1f}"
         )
     held = [row for row in rows if "delays" in row]
     if held:

@@ -35,11 +35,10 @@ def _quotas(root: Path = Path("/sys/fs/cgroup"), own: Path = Path("/proc/self/cg
             quota, period = (root / group / "cpu.max").read_text().split()
             yield int(quota) / int(period)
         with suppress(OSError, ValueError):
-            quota, period = (
-                int((root / "cpu" / group / f"cpu.cfs_{name}_us").read_text()) for name in ("quota", "period")
-            )
-            if quota > 0:
-                yield quota / period
+            folder = root / "cpu" / group
+            allowed, of = (int((folder / f"cpu.cfs_{name}_us").read_text()) for name in ("quota", "period"))
+            if allowed > 0:
+                yield allowed / of
 
 
 def resolve(threads: int | None) -> int:

@@ -32,6 +32,9 @@ class Sizes:
     single_trials: int = 4096
     starts: int = 4096
     every: int = 4
+    # Manipulations: conditions and trials of each at each level.
+    prediction_conditions: int = 256
+    prediction_trials: int = 16
     # Planes: probe distances (degrees) and rotations of each, shufflings of colours. Resamplings of the prediction
     # on single trials.
     degrees: tuple[int, ...] = (45, 75, 105, 135, 165)
@@ -76,6 +79,8 @@ QUICK = Sizes(
     repeats=60,
     ring_trials=4,
     shown=60,
+    prediction_conditions=16,
+    prediction_trials=2,
 )
 
 

@@ -13,10 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from lapsus import __version__
 from lapsus.behaviour import BNS
 from lapsus.errors import LapsusError
+from lapsus.evaluation.manipulations import separate
 from lapsus.evaluation.match import Match
 from lapsus.files import (
     Damaged,
@@ -42,6 +44,7 @@ from lapsus.fitting.network_target import fitted_behaviour
 from lapsus.mechanism.registry import Mechanism
 from lapsus.report import DiscoveryContent, discovery_page
 from lapsus.report.check_list import Truth, fit_checks, in_order, match_checks, network_checks
+from lapsus.report.determined import determined, network_rows
 from lapsus.report.findings import NetworkFindings, seconds_trained
 from lapsus.report.words import Facts, discovery_sentences
 from lapsus.training import Model
@@ -316,6 +319,13 @@ class Discovery:
         with understood(self.path / "analysis.json"):
             return [Mechanism.from_stored(one) for one in self._part("analysis.json", "analyse")["mechanisms"]]
 
+    @cached_property
+    def predictions(self) -> pd.DataFrame:
+        """Swap rates that networks of both objectives predict for manipulations (lapsus.predict); empty where not both
+        are matched."""
+        with understood(self.path / "analysis.json"):
+            return pd.DataFrame(from_plain(list[dict], self._part("analysis.json", "analyse")["predictions"]))
+
     def arrays(self, network: int = 0) -> dict[str, np.ndarray]:
         """Arrays behind the mechanism's figures."""
         return read_arrays(self.check(f"analysis/network-{network + 1}.npz"))
@@ -377,7 +387,8 @@ class Discovery:
             + match_checks(networks, facts.set_size, facts.cueing == "index" and fit["model"] in ("probe", "both"))
             + network_checks(networks)
         )
-        sentences = discovery_sentences(fit, networks, facts)
+        together = determined(networks, separate(self.predictions) if len(self.predictions) else [])
+        sentences = discovery_sentences(fit, networks, facts, together)
         match = self.matches[0]
         summary = {
             "seconds": round(sum(self.done.values()), 1),
@@ -387,7 +398,9 @@ class Discovery:
             "where": match.where,
             "sentences": sentences,
             "checks": checks,
-            "mechanism": [network.mechanism.verdicts for network in networks],
+            "networks": network_rows(networks),
+            "agree": together.agree,
+            "differ": together.differ,
             "start": facts.start,
             "cueing": facts.cueing,
             "truth": facts.truth,
@@ -399,6 +412,7 @@ class Discovery:
             self.fit,
             networks,
             facts,
+            together,
             sentences,
             checks,
             self.settings,

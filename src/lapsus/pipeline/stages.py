@@ -17,6 +17,7 @@ from lapsus.behaviour import BNS
 from lapsus.behaviour.measures import swap_probability
 from lapsus.errors import LapsusError
 from lapsus.evaluation.against_target import evaluate
+from lapsus.evaluation.manipulations import predict
 from lapsus.evaluation.match import Match
 from lapsus.evaluation.sample_sizes import FULL, Sizes
 from lapsus.files import holds, locked, short, subfolder, write_arrays, write_json, write_text
@@ -370,8 +371,20 @@ class _Work:
             mechanism.left_out.update({name: NO_SWAPS_IN_DATA for name in QUESTIONS if name not in asked})
             write_arrays(place / f"network-{number}.npz", example_trials(model, mechanism.probe_distance, seed, sizes))
             mechanisms.append(mechanism.stored())
-        write_json(self.folder / "analysis.json", {"mechanisms": mechanisms})
+        write_json(self.folder / "analysis.json", {"mechanisms": mechanisms, "predictions": self._predictions()})
         return ["analysis.json", *(f"analysis/network-{number}.npz" for number in range(1, len(mechanisms) + 1))]
+
+    def _predictions(self) -> list[dict]:
+        """What the matched networks predict for manipulations, where networks of both objectives are matched."""
+        matched = {
+            run.path.name: model
+            for run, model, found in zip(self.discovery.runs, self.discovery.models, self.discovery.matches)
+            if found.matched
+        }
+        if len({model.objective for model in matched.values()}) < 2 or self.discovery.fit.name == "none":
+            return []
+        seed, sizes = self.settings["seed"], self.sizes
+        return predict(matched, None, sizes.prediction_conditions, sizes.prediction_trials, seed).to_dict("records")
 
     def report(self) -> None:
         self.discovery.write_report()

@@ -14,9 +14,11 @@ from lapsus.circular import distance
 from lapsus.fitting import Fit
 from lapsus.mechanism.registry import summary as mechanism_summary
 from lapsus.plots import panels
+from lapsus.report.determined import Determined
 from lapsus.report.findings import Check, NetworkFindings
 from lapsus.report.page import SECTIONS, render
 from lapsus.report.parts import (
+    comparison,
     mechanism_columns,
     mechanism_table,
     network_part,
@@ -43,6 +45,7 @@ class DiscoveryContent:
     fit: Fit
     networks: list[NetworkFindings]
     facts: Facts
+    together: Determined
     sentences: list[str]
     checks: list[Check]
     settings: dict[str, Any]
@@ -65,7 +68,7 @@ def discovery_page(content: DiscoveryContent) -> str:
             "sections": list(SECTIONS.items()),
             # The rest is the mechanism, which the answer says in words and its section in numbers.
             "sentences": content.sentences[:3],
-            "answer": mechanism_summary([n.mechanism for n in networks]),
+            "answer": _answer(content),
             "verdict": _verdict(networks),
             "data": _data(trials, summary, content.notes),
             "fit": {"picture": panels.behaviour_fit(fit, content.truth), "words": _paragraphs(summary["summary"])},
@@ -73,7 +76,7 @@ def discovery_page(content: DiscoveryContent) -> str:
             "match_table": _match_table(networks, trials.degrees),
             "mechanism_table": mechanism_table(networks),
             "mechanism_columns": mechanism_columns(),
-            "overview": None,
+            "overview": comparison(networks),
             "checks": content.checks,
             "sure": sure(content.checks),
             "methods": methods(summary, networks, content.facts),
@@ -83,6 +86,14 @@ def discovery_page(content: DiscoveryContent) -> str:
             "version": __version__,
         }
     )
+
+
+def _answer(content: DiscoveryContent) -> str:
+    """What the behaviour determines and what not; of a single network, its mechanism too."""
+    sentences = " ".join(content.together.sentences)
+    if len(content.networks) > 1:
+        return sentences
+    return f"{mechanism_summary([content.networks[0].mechanism])} {sentences}"
 
 
 def _about(trials: Trials, content: DiscoveryContent) -> str:
@@ -171,7 +182,7 @@ def _match_table(networks: list[NetworkFindings], degrees: float) -> dict[str, A
         "distance",
         *(["data"] if data is not None else []),
         "fitted model",
-        *([f"network {k}" for k in range(1, len(networks) + 1)] if several else ["network"]),
+        *([network.name for network in networks] if several else ["network"]),
         *(["predictive interval"] if band is not None and not several else []),
     ]
     body = []
@@ -209,8 +220,11 @@ def _verdict(networks: list[NetworkFindings]) -> dict[str, Any]:
         else "the fitted model; the trials themselves have more items than the network can be shown"
     )
     problems = [
-        f"network {k}: {p}" if len(matches) > 1 else p for k, match in enumerate(matches, 1) for p in match.where
+        f"{network.name}: {problem}" if len(matches) > 1 else problem
+        for network, match in zip(networks, matches)
+        for problem in match.where
     ]
     if not problems:
-        return {"matched": True, "text": f"The network's responses are matched to {against}."}
+        whose = "The network's responses" if len(matches) == 1 else "The responses of all networks"
+        return {"matched": True, "text": f"{whose} are matched to {against}."}
     return {"matched": False, "text": "Where: " + "; ".join(problems) + "."}

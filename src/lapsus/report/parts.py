@@ -196,6 +196,6 @@ def comparison(networks: list[NetworkFindings]) -> panels.Picture | None:
             ax.set(xlabel=label, yticks=range(len(networks)), ylim=(len(networks) - 0.5, -0.5))
             if ax.get_legend_handles_labels()[0]:
                 legend_above(ax)
-        axes[0, 0].set_yticklabels([f"network {k}" for k in range(1, len(networks) + 1)])
+        axes[0, 0].set_yticklabels([shortened(network.name, 40) for network in networks])
     text = "; ".join(question.definition.rstrip(".") for question in compared.values())
     return panels.picture(figure, f"Networks side by side, with 95 % intervals within each. {text}.")

@@ -8,6 +8,7 @@ import numpy as np
 from lapsus.fitting.swap_models import SWAP_MODELS
 from lapsus.mechanism.registry import QUESTIONS
 from lapsus.report.check_list import Truth
+from lapsus.report.determined import Determined, objective_of
 from lapsus.report.findings import NetworkFindings
 
 __all__ = ["REFERENCES", "Facts", "discovery_sentences", "methods", "networks_methods"]
@@ -24,6 +25,10 @@ REFERENCES = (
     (
         "Ho J, Jain A, Abbeel P (2020). Denoising diffusion probabilistic models. Advances in Neural Information"
         " Processing Systems 33."
+    ),
+    (
+        "Gneiting T, Raftery AE (2007). Strictly proper scoring rules, prediction, and estimation. Journal of the"
+        " American Statistical Association 102: 359–378."
     ),
     (
         "Panichello MF, Buschman TJ (2021). Shared mechanisms underlie the control of working memory and attention."
@@ -65,15 +70,19 @@ def _percent(value: float) -> str:
 # --- Sentences ---
 
 
-def discovery_sentences(fit: dict[str, Any], networks: list[NetworkFindings], facts: Facts) -> list[str]:
-    """What was found. fit: Fit.to_dict()."""
-    mechanism = networks[0].mechanism
-    told = [mechanism.sentence(name) for name, question in QUESTIONS.items() if question.verdict is not None]
-    if fit["model"] == "none" and any(QUESTIONS[name].needs_swaps for name in mechanism.answers):
+def discovery_sentences(
+    fit: dict[str, Any], networks: list[NetworkFindings], facts: Facts, together: Determined
+) -> list[str]:
+    """What was found: the data, the swap function, the networks, what they say together, and the mechanism of a single
+    one. fit: Fit.to_dict()."""
+    told = []
+    if len(networks) == 1:
+        mechanism = networks[0].mechanism
+        told = [mechanism.sentence(name) for name, question in QUESTIONS.items() if question.verdict is not None]
+    with_swaps = any(QUESTIONS[name].needs_swaps for network in networks for name in network.mechanism.answers)
+    if fit["model"] == "none" and with_swaps:
         told.append("The target has no swaps: these are responses that happened to fall nearer to the other item.")
-    if len(networks) > 1:
-        told[0] = f"Of the first network: {told[0]}"
-    return [_data(fit, facts), _swap_function(fit), _network(networks, facts), *told]
+    return [_data(fit, facts), _swap_function(fit), _network(networks, facts), *together.sentences, *told]
 
 
 def _data(fit: dict[str, Any], facts: Facts) -> str:
@@ -232,13 +241,28 @@ def methods(fit: dict[str, Any], networks: list[NetworkFindings], facts: Facts) 
     return (
         f"{fit['methods']} The posterior mean of the swap probability became the target of"
         f" {'a recurrent network' if len(networks) == 1 else str(len(networks)) + ' recurrent networks'}"
-        f" ({_architecture(networks[0])}), {start} and trained for {_minutes(networks):.1f} min to answer by"
-        f" denoising diffusion through {'its' if len(networks) == 1 else 'their'} own dynamics (Ho et al. 2020). The"
-        f" task was {cueing}; items had the distances of the data.{items} The target's scatter was set so that, with"
-        f" the scatter of the network's own memory, responses scatter as the subjects' do.{guesses} The network was"
-        " then compared with the fitted model and, shown the subjects' own trials, with the data (95 % predictive"
-        " intervals, corrected for the number of bins)." + _MECHANISM
+        f" ({_architecture(networks[0])}), {start} and trained for {_minutes(networks):.1f} min"
+        f" {_objectives(networks)} The task was {cueing}; items had the distances of the data.{items}{guesses} Each"
+        " network was then compared with the fitted model and, shown the subjects' own trials, with the data (95 %"
+        " predictive intervals, corrected for the number of bins)." + _MECHANISM
     )
+
+
+_TRAINED_BY = {
+    "diffusion": (
+        "by denoising diffusion through the network's own dynamics (Ho et al. 2020), with a target so much narrower"
+        " than the fitted scatter that, with the scatter of the network's memory, responses scatter as the subjects' do"
+    ),
+    "energy": (
+        "by the energy score of free-running final responses (Gneiting & Raftery 2007), which leaves open when in the"
+        " trial noise decides the response"
+    ),
+}
+
+
+def _objectives(networks: list[NetworkFindings]) -> str:
+    kinds = dict.fromkeys(map(objective_of, networks))
+    return " or ".join(_TRAINED_BY.get(kind, f"by the objective {kind}") for kind in kinds) + "."
 
 
 def networks_methods(count: int, version: str) -> str:

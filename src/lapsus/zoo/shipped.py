@@ -162,6 +162,7 @@ def summary(names: Collection[str] | None = None) -> list[dict]:
             continue
         config = facts["config"]
         row = {"name": config["name"], "seed": config["seed"], "collection": facts["collection"]}
+        row["objective"] = config["stage"][-1]["objective"]["kind"]
         row |= _measures(facts, facts["evaluation"])
         if "delays" in facts:
             row["delays"] = [{"delay": found["delay"]} | _measures(facts, found) for found in facts["delays"]]
@@ -171,7 +172,15 @@ def summary(names: Collection[str] | None = None) -> list[dict]:
 
 
 def _measures(facts: dict, found: dict) -> dict:
-    keys = ("excess", "swap_curve_mad", "swap_curve_max", "swap_likelihood_mad", "median_error", "away")
+    keys = (
+        "energy_excess",
+        "excess",
+        "swap_curve_mad",
+        "swap_curve_max",
+        "swap_likelihood_mad",
+        "median_error",
+        "away",
+    )
     row = {key: found.get(key) for key in keys}
     if facts["config"]["stage"][-1]["objective"]["kind"] != "diffusion":
         row["excess"] = None  # it was never asked to denoise

@@ -1,0 +1,92 @@
+"""What matched networks of two objectives say together: each sentence on findings for which it is true and false."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from lapsus.evaluation.manipulations import Separation
+from lapsus.mechanism.registry import Verdict
+from lapsus.report import determined as page
+from lapsus.report.determined import determined
+
+
+@pytest.fixture(autouse=True)
+def toy_verdicts(monkeypatch):
+    """Two verdicts that read a word off a toy mechanism."""
+
+    def verdict(name, about):
+        return Verdict(
+            name=name,
+            about=about,
+            of=lambda mechanism: mechanism.words.get(name),
+            short={},
+            agreed=lambda found: f"{about}: {found[0].words[name]}.",
+            unknown=lambda found: f"{about} is not known.",
+        )
+
+    toys = [verdict("decided", "when swaps are decided"), verdict("carrier", "what carries swaps")]
+    monkeypatch.setattr(page, "_verdicts", lambda: toys)
+
+
+def network(name, objective, matched=True, **words):
+    stage = SimpleNamespace(objective={"kind": objective})
+    return SimpleNamespace(
+        name=name,
+        experiment=SimpleNamespace(stage=[stage]),
+        match=SimpleNamespace(matched=matched),
+        mechanism=SimpleNamespace(words=words, commitment=None, verdicts=words),
+    )
+
+
+CUE = Separation("cue", 10.0, {"diffusion": 0.01, "energy": -0.04}, 0.0, -0.05, 410)
+
+
+def test_what_differs_is_not_determined_and_what_agrees_is_said_first():
+    networks = [
+        network("diffusion-1", "diffusion", decided="after", carrier="memory"),
+        network("energy-1", "energy", decided="before", carrier="memory"),
+    ]
+    found = determined(networks, [CUE])
+    assert found.agree == {"carrier": "memory"}
+    assert found.differ == {"decided": {"diffusion-1": "after", "energy-1": "before"}}
+    said = " ".join(found.sentences)
+    assert said.index("All of them agree: what carries swaps: memory.") < said.index("They differ in when swaps")
+    assert "diffusion-1: after; energy-1: before" in said and "do not determine it" in said
+    assert "duration of the cue at 10 steps" in said and "410 trials" in said
+
+
+def test_where_all_agree_nothing_is_called_undetermined():
+    networks = [network(f"{o}-1", o, decided="after", carrier="response") for o in ("diffusion", "energy")]
+    found = determined(networks, [CUE])
+    assert not found.differ and "do not determine" not in " ".join(found.sentences)
+    assert found.sentences[-1] == "Nothing that was asked differs between them."
+
+
+def test_networks_that_are_not_matched_say_nothing():
+    networks = [
+        network("diffusion-1", "diffusion", decided="after"),
+        network("energy-1", "energy", matched=False, decided="before"),
+    ]
+    found = determined(networks, [])
+    assert found.objectives == ("diffusion",) and found.differ == {}
+    (said,) = found.sentences
+    assert said.startswith("Only networks trained by diffusion are matched") and "follows from the objective" in said
+    (none,) = determined([network("a", "energy", matched=False, decided="after")], []).sentences
+    assert none.startswith("No network is matched")
+
+
+def test_one_objective_is_never_a_finding_about_the_subject():
+    for objective in ("diffusion", "energy"):
+        (said,) = determined([network("a", objective, decided="after")], []).sentences
+        assert "it is open what the behaviour determines" in said
+
+
+def test_without_a_manipulation_that_separates_it_says_so():
+    networks = [network("diffusion-1", "diffusion", decided="after"), network("energy-1", "energy", decided="before")]
+    useless = Separation("cue", 10.0, {"diffusion": 0.0, "energy": 0.0}, 0.1, 0.0, None)
+    assert "None of the manipulations" in determined(networks, [useless]).sentences[-1]
+
+
+def test_an_answer_that_one_network_lacks_is_a_difference():
+    networks = [network("diffusion-1", "diffusion", decided="after"), network("energy-1", "energy")]
+    assert determined(networks, []).differ["decided"] == {"diffusion-1": "after", "energy-1": None}
