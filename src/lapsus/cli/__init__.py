@@ -79,7 +79,6 @@ _COMMANDS = (
     "report",
     "watch",
     "zoo",
-    "bench",
     "info",
 )
 

@@ -89,13 +89,6 @@ class Plan:
             name: sum(stage["updates"] for stage in setting.table["stage"]) for name, setting in self.settings.items()
         }
 
-    def depth(self, member: str) -> int:
-        """How many members have to be done before this one can begin."""
-        depth, start = 0, self.start(member)
-        while start is not None:
-            depth, start = depth + 1, self.start(start)
-        return depth
-
     @property
     def hash(self) -> str:
         """Of all that makes the members; the same file gives the same hash on every machine."""

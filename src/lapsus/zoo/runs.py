@@ -26,7 +26,7 @@ from lapsus.files import (
     write_toml,
 )
 from lapsus.training.experiment import Experiment, read_experiment
-from lapsus.training.kinds import accept, accepted, check_trust
+from lapsus.training.kinds import accept, accepted, check_trust, foreign
 from lapsus.training.loop import Training
 from lapsus.training.model import Model, set_weights
 from lapsus.zoo.checkpoints import Checkpoints
@@ -92,8 +92,10 @@ class Run:
         """The run of this experiment in a folder, made if it is not there; a run of another experiment is an error."""
         if not holds(path, "run"):
             return cls.create(path, experiment)
-        run = cls(path, trust=True)
-        held, wanted = run.experiment.model_dump(), experiment.model_dump()
+        wanted = experiment.model_dump()
+        own = set(foreign(read_toml(Path(path) / "config.toml"))) <= set(foreign(wanted))
+        run = cls(path, trust=own)
+        held = run.experiment.model_dump()
         differ = [key for key in wanted if key != "versions" and held[key] != wanted[key]]
         if differ:
             raise LapsusError(
