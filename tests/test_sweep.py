@@ -67,7 +67,6 @@ def test_starts_come_first_once_and_with_the_same_network(tmp_path):
             assert start == f"first_units-{units}-{sweep.plan.members[name].seed}"
             assert sweep.plan.experiment(start).network["units"] == units
             assert sweep.plan.experiment(start).updates == 40  # its own
-    assert sweep.plan.depth("tiny_units-6_updates-10-1") == 1
 
 
 def test_a_start_that_is_a_run_folder_is_found_from_a_moved_sweep(tmp_path):
