@@ -197,7 +197,7 @@ class _Planner:
                 return None, Path(os.path.relpath(path, self.run_folder)).as_posix()
         if source not in shipped_names():
             raise LapsusError(
-                f"{experiment.name} starts from {short(source)}, which is no experiment file, run folder or network"
+                f"{experiment.name} starts from {short(source)}, which is not an experiment file, run folder or network"
                 " that ships."
             )
         return None, source
