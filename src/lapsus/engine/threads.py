@@ -35,11 +35,10 @@ def _quotas(root: Path = Path("/sys/fs/cgroup"), own: Path = Path("/proc/self/cg
             quota, period = (root / group / "cpu.max").read_text().split()
             yield int(quota) / int(period)
         with suppress(OSError, ValueError):
-            quota, period = (
-                int((root / "cpu" / group / f"cpu.cfs_{name}_us").read_text()) for name in ("quota", "period")
-            )
-            if quota > 0:
-                yield quota / period
+            old = root / "cpu" / group
+            microseconds = int((old / "cpu.cfs_quota_us").read_text())  # -1: no limit
+            if microseconds > 0:
+                yield microseconds / int((old / "cpu.cfs_period_us").read_text())
 
 
 def resolve(threads: int | None) -> int:
