@@ -22,7 +22,7 @@ from lapsus.errors import LapsusError, LapsusWarning
 from lapsus.sweep import Pool, Sweep
 from lapsus.sweep.processes import Processes
 from lapsus.training import train
-from lapsus.training.kinds import _trusted
+from lapsus.training.kinds import _trusted, digest
 from lapsus.zoo import Run
 from lapsus.zoo.runs import first_model
 
@@ -55,7 +55,7 @@ def stranger(tmp_path, fresh):
     config.write_text(config.read_text().replace('kind = "index-cued"', 'kind = "stranger.evil:Own"', 1))
     facts = next((tmp_path / "stranger").glob("checkpoint-00000001.json"))
     told = json.loads(facts.read_text())
-    facts.write_text(json.dumps(told | {"config": None}))
+    facts.write_text(json.dumps(told | {"config": digest(files.read_toml(config))}))
     (tmp_path / "stranger" / "evil.py").write_text(OWN_TASK)
     return tmp_path / "stranger"
 

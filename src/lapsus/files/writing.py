@@ -142,7 +142,7 @@ def check_ordinary(path: Path) -> None:
     except FileNotFoundError:
         return
     if not stat.S_ISREG(mode):
-        what = "a link" if stat.S_ISLNK(mode) else "a folder" if stat.S_ISDIR(mode) else "no ordinary file"
+        what = "a link" if stat.S_ISLNK(mode) else "a folder" if stat.S_ISDIR(mode) else "not an ordinary file"
         raise LapsusError(f"{short(path)} is {what}; only ordinary files are replaced. Move it away.")
 
 

@@ -129,12 +129,8 @@ class Run:
             return Training(self.experiment, first_model(self.experiment, self.path.parent), **options)
         facts, tensors = newest
         training = Training(self.experiment, model, update=facts.update, trials_seen=facts.trials_seen, **options)
-        training.seconds = facts.seconds
-        # A checkpoint that does not hold it: at most all of two cores.
-        training.core_seconds = 2 * facts.seconds if facts.core_seconds is None else facts.core_seconds
-        training.optimiser.updates = facts.adam_updates
-        if facts.rate_price is not None:
-            training.price = facts.rate_price
+        training.seconds, training.core_seconds = facts.seconds, facts.core_seconds
+        training.optimiser.updates, training.price = facts.adam_updates, facts.rate_price
         for name, tensor in training.tensors().items():
             if name == "flat":
                 continue  # the weights themselves
