@@ -304,6 +304,14 @@ def test_a_sweep_whose_workers_cannot_start_says_so(tmp_path, monkeypatch):
         Pool(Sweep(tmp_path / "out"), 1).run()
 
 
+def test_a_library_that_finds_no_room_is_one_sentence(tmp_path, monkeypatch):
+    def load(*_):
+        raise ImportError("libopenblas.so: failed to map segment from shared object")
+
+    monkeypatch.setattr("lapsus.zoo.shipped.summary", load)
+    assert "not enough memory" in lapsus("zoo", cwd=tmp_path, code=2)
+
+
 def test_quotas_of_both_kinds_of_control_groups_are_found(tmp_path):
     from lapsus.engine.threads import _quotas
 
