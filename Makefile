@@ -86,7 +86,7 @@ version-check:
 	$(PYTHON) .ci/version.py $(TAG)
 
 bench: install
-	$(BIN)/lapsus bench engine
+	$(BIN)/python benchmarks/engine.py
 
 clean:
 	rm -rf $(VENV) build dist site

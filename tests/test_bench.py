@@ -1,4 +1,4 @@
-"""What `lapsus bench` reports, and that it times what training does."""
+"""What benchmarks/engine.py reports, and that it times what training does."""
 
 import pytest
 import torch
@@ -10,7 +10,7 @@ pytestmark = pytest.mark.skipif(not fused.instruction_sets(), reason="the kernel
 
 def test_bench_reports_what_it_promises(monkeypatch):
     """The names that programs read; the ratios are those of the measured rates."""
-    from lapsus.training import bench
+    import engine as bench
 
     rates = {"fused": 12.0, "reference": 3.0, "plain": 0.5, "useful_fraction_of_sgemm": 0.9}
     monkeypatch.setattr(
@@ -35,7 +35,7 @@ def test_bench_reports_what_it_promises(monkeypatch):
 @pytest.mark.slow
 def test_bench_times_what_training_does():
     """Each way of running the workload makes a gradient of every weight, and the same one."""
-    from lapsus.training import bench
+    import engine as bench
 
     gradients = []
     for run in (bench.kernel, bench.tuned, reference.rollout):

@@ -17,12 +17,12 @@ from command import lapsus
 from sweep_members import write_sweep
 from tiny_experiment import TINY
 
-from lapsus import files, read_experiment
+from lapsus import Discovery, files, read_experiment
 from lapsus.errors import LapsusError, LapsusWarning
 from lapsus.sweep import Pool, Sweep
 from lapsus.sweep.processes import Processes
 from lapsus.training import train
-from lapsus.training.kinds import _trusted
+from lapsus.training.kinds import _trusted, digest
 from lapsus.zoo import Run
 from lapsus.zoo.runs import first_model
 
@@ -55,7 +55,7 @@ def stranger(tmp_path, fresh):
     config.write_text(config.read_text().replace('kind = "index-cued"', 'kind = "stranger.evil:Own"', 1))
     facts = next((tmp_path / "stranger").glob("checkpoint-00000001.json"))
     told = json.loads(facts.read_text())
-    facts.write_text(json.dumps(told | {"config": None}))
+    facts.write_text(json.dumps(told | {"config": digest(files.read_toml(config))}))
     (tmp_path / "stranger" / "evil.py").write_text(OWN_TASK)
     return tmp_path / "stranger"
 
@@ -304,6 +304,14 @@ def test_a_sweep_whose_workers_cannot_start_says_so(tmp_path, monkeypatch):
         Pool(Sweep(tmp_path / "out"), 1).run()
 
 
+def test_a_library_that_finds_no_room_is_one_sentence(tmp_path, monkeypatch):
+    def load(*_):
+        raise ImportError("libopenblas.so: failed to map segment from shared object")
+
+    monkeypatch.setattr("lapsus.zoo.shipped.summary", load)
+    assert "not enough memory" in lapsus("zoo", cwd=tmp_path, code=2)
+
+
 def test_quotas_of_both_kinds_of_control_groups_are_found(tmp_path):
     from lapsus.engine.threads import _quotas
 
@@ -385,3 +393,40 @@ def test_arviz_of_both_kinds_gets_the_draws(monkeypatch):
         monkeypatch.setitem(sys.modules, "arviz", SimpleNamespace(__version__=version, from_dict=from_dict))
         found = fit.to_arviz()
         assert set(found) == {"posterior", "log_likelihood", "observed_data"} and "swap" in found["posterior"]
+
+
+# --- A finished discovery ---
+
+
+@pytest.fixture
+def found(tmp_path) -> Path:
+    return shutil.copytree(Path(__file__).parent / "folders" / "v0.2" / "discovery", tmp_path / "found")
+
+
+@pytest.mark.parametrize("lost", ["checkpoint-00000020.json", "checkpoint-00000020.*"])
+def test_a_discovery_whose_last_checkpoint_is_lost_does_not_report_the_untrained_network(found, lost):
+    place = found / "networks" / "network-1"
+    for path in place.glob(lost):
+        path.unlink()
+    with pytest.raises(LapsusError, match="network is damaged or gone; the same `lapsus discover` trains it again"):
+        Discovery(found).models
+    opened = Discovery(found)
+    assert opened.repair_networks() == [place]
+    assert list(opened.done) == ["trials", "fit", "target"] and opened.repair_networks() == []
+    assert opened.round_checks(opened.runs[0]) == [] and Run(place).metrics() == []
+
+
+def test_the_trials_of_a_discovery_can_be_lost_or_saved_by_a_spreadsheet(found):
+    for change in ((found / "trials.csv").unlink, lambda: (found / "trials.csv").write_text("a;b\n")):
+        change()
+        opened = Discovery(found)
+        assert opened.repair() == [] == opened.repair_networks() and len(opened.done) == 7
+
+
+def test_only_stages_that_need_a_lost_file_are_done_again(found):
+    (found / "notes.json").unlink()
+    assert Discovery(found).repair() == ["trials", "report"]
+    (found / "evaluation.json").write_text("{}")
+    assert Discovery(found).repair() == ["evaluate", "analyse"]
+    assert (found / "evaluation.json.damaged").read_text() == "{}" and not (found / "evaluation.json").exists()
+    assert "fit" in Discovery(found).done

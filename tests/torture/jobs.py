@@ -39,14 +39,13 @@ def prepare() -> None:
     from lapsus.training import trainer
 
     for name in (
-        "discovery.reports",
+        "pipeline.reports",
         "cli.sweep",
         "sweep.measures",
         "sweep.rehearsal",
-        "inference",
+        "fitting",
         "paper.reproduce",
         "paper.roles",
-        "study",
         "plots.fits",
     ):
         importlib.import_module(f"lapsus.{name}")

@@ -43,7 +43,7 @@ class _Commands(TyperGroup):
             # What we read and write has its own sentence; this is a terminal, a pipe or a library's own file.
             _say(f"{error.filename or 'The output'}: {error.strerror or error}.")
             sys.exit(2)
-        except (MemoryError, RuntimeError) as error:
+        except (MemoryError, RuntimeError, ImportError) as error:
             if not _lacks_memory(error):
                 raise
             _say("there is not enough memory for this; fewer trials, conditions or units need less.")
@@ -80,7 +80,6 @@ _COMMANDS = (
     "report",
     "watch",
     "zoo",
-    "bench",
     "info",
 )
 
@@ -198,8 +197,9 @@ def main() -> None:
 
 
 def _lacks_memory(error: Exception) -> bool:
-    """torch has no exception of its own for it."""
-    return isinstance(error, MemoryError) or bool(re.search("allocate memory|not enough memory", str(error)))
+    """torch has no exception of its own for it, and a library that cannot be loaded says it in its own words."""
+    words = "allocate memory|not enough memory|failed to map segment|can't start new thread"
+    return isinstance(error, MemoryError) or bool(re.search(words, str(error)))
 
 
 def _stopped() -> NoReturn:

@@ -41,7 +41,7 @@ def command(
     ] = None,
     networks: Annotated[int, typer.Option(help="Networks to train by each objective; they share the time.")] = 1,
     set_size: Annotated[
-        int | None, typer.Option(help="Use trials with so many items.", show_default="the smallest from 2 on")
+        int | None, typer.Option(help="Use trials with this number of items.", show_default="the smallest from 2 on")
     ] = None,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="Folder for everything.", show_default="runs/discover-NAME")
@@ -79,7 +79,7 @@ def command(
             **table,
         )
     except Interrupted:
-        typer.echo("Interrupted; all is saved. The same command goes on.", err=True)
+        typer.echo("Interrupted; all is saved. The same command continues.", err=True)
         raise typer.Exit(130) from None
     for number, sentence in enumerate(found.sentences, 1):
         typer.echo(f"{number}. {sentence}")

@@ -17,7 +17,7 @@ def command(
     micro_batch: MicroBatch = None,
     trust: Trust = False,
 ) -> None:
-    """Go on with a run from its newest checkpoint; it ends with the same bits as one never stopped."""
+    """Continue a run from its newest checkpoint; it ends with the same bits as one that was never stopped."""
     from lapsus.training.trainer import check_options
     from lapsus.zoo import Run
 

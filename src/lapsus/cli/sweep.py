@@ -28,8 +28,8 @@ app = typer.Typer(
     cls=_RunUnlessNamed,
     no_args_is_help=True,
     rich_markup_mode=None,
-    help="Train many networks from one file, on this machine or on a cluster: `lapsus sweep FILE -o DIR` begins or"
-    " goes on.",
+    help="Train many networks from one file, on this machine or on a cluster: `lapsus sweep FILE -o DIR` starts or"
+    " continues.",
 )
 
 File = Annotated[Path, typer.Argument(help="A sweep file (.toml): experiments, seeds, what varies.")]
@@ -54,12 +54,14 @@ def run(
     again: Annotated[bool, typer.Option("--again", help="Try members that were given up once more.")] = False,
     trust: Trust = False,
 ) -> None:
-    """Train every member of a sweep and measure it; what is done is skipped, what was cut off goes on."""
+    """Train every member of a sweep and measure it; what is done is skipped, what was cut off continues."""
     from lapsus.errors import LapsusError
     from lapsus.files import remove
 
     if context.args and not slurm:
-        raise LapsusError(f"lapsus sweep has no option {context.args[0]}; only with --slurm others go on to sbatch.")
+        raise LapsusError(
+            f"lapsus sweep has no option {context.args[0]}; other options are passed to sbatch only with --slurm."
+        )
     if slurm and dask:
         raise LapsusError("A sweep goes to --slurm or to --dask, not to both.")
     for name, value in (("workers", workers), ("pack", pack), ("at-once", at_once)):
@@ -153,7 +155,7 @@ def _tell(sweep: "Sweep", interrupted: bool) -> None:
 
     typer.echo(describe(sweep))
     if interrupted:
-        typer.echo("Stopped; all is saved. The same command goes on.")
+        typer.echo("Stopped; all is saved. The same command continues.")
         raise typer.Exit(130)
     typer.echo(f"`lapsus sweep collect {sweep.path}` makes one table and one page of it.")
     states = sweep.states()
@@ -203,7 +205,7 @@ def cancel(folder: Folder) -> None:
     typer.echo(
         "Whoever works on it saves and stops."
         + (f" {count} tasks of SLURM are cancelled." if count else "")
-        + " The command that began the sweep goes on with it."
+        + " The command that began the sweep continues it."
     )
 
 

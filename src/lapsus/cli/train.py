@@ -12,10 +12,10 @@ import typer
 
 # Options that train and resume share.
 Steps = Annotated[
-    int | None, typer.Option("--steps", help="Stop after so many more updates.", show_default="all stages")
+    int | None, typer.Option("--steps", help="Stop after this number of further updates.", show_default="all stages")
 ]
 Minutes = Annotated[
-    float | None, typer.Option("--minutes", help="Stop after so many minutes of training.", show_default="no limit")
+    float | None, typer.Option("--minutes", help="Stop after this many minutes of training.", show_default="no limit")
 ]
 Engine = Annotated[str, typer.Option("--engine", help="auto, fused (the C++ kernel) or reference (plain torch).")]
 Threads = Annotated[int | None, typer.Option("--threads", help="Threads of the kernel.", show_default="all cores")]
@@ -92,7 +92,7 @@ def go(run: "Run", **options: Any) -> None:
         typer.echo(f"Trained in {outcome.seconds / 60:.1f} min. `lapsus evaluate {run.path}` measures it in full.")
     else:
         why = {"interrupted": "Interrupted", "minutes": "Time is up", "steps": "Stopped"}[outcome.reason]
-        typer.echo(f"{why} at {place}; all is saved. `lapsus resume {run.path}` goes on.")
+        typer.echo(f"{why} at {place}; all is saved. `lapsus resume {run.path}` continues.")
     if outcome.reason == "interrupted":
         raise typer.Exit(130)
     if outcome.reason in ("done", "minutes"):

@@ -29,6 +29,7 @@ OPTIONS = (
     "trust",
     "unit",
     "where",
+    "workers",
 )
 _PARAMETER = re.compile(rf"`({'|'.join(OPTIONS)})(?:=([^`]+))?`")
 # How messages end that refuse a place; every command that makes something has -o for it.

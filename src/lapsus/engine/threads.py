@@ -35,10 +35,10 @@ def _quotas(root: Path = Path("/sys/fs/cgroup"), own: Path = Path("/proc/self/cg
             quota, period = (root / group / "cpu.max").read_text().split()
             yield int(quota) / int(period)
         with suppress(OSError, ValueError):
-            folder = root / "cpu" / group
-            allowed, of = (int((folder / f"cpu.cfs_{name}_us").read_text()) for name in ("quota", "period"))
-            if allowed > 0:
-                yield allowed / of
+            old = root / "cpu" / group
+            microseconds = int((old / "cpu.cfs_quota_us").read_text())  # -1: no limit
+            if microseconds > 0:
+                yield microseconds / int((old / "cpu.cfs_period_us").read_text())
 
 
 def resolve(threads: int | None) -> int:

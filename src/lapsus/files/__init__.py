@@ -30,6 +30,7 @@ from lapsus.files.reading import (
     read_text,
     read_toml,
     short,
+    shown,
     understood,
 )
 from lapsus.files.writing import (
@@ -76,6 +77,7 @@ __all__ = [
     "remove",
     "set_aside",
     "short",
+    "shown",
     "subfolder",
     "to_plain",
     "to_toml",

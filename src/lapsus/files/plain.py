@@ -13,6 +13,10 @@ import numpy as np
 __all__ = ["from_plain", "to_plain"]
 
 
+# What a value of each plain type is called.
+_SIMPLE = {int: "a whole number", str: "text", bool: "true or false", type(None): "null"}
+
+
 def to_plain(value: Any) -> Any:
     """Dictionaries, lists, text, numbers, true, false and null alone; numbers that are not finite become null."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
@@ -58,15 +62,11 @@ def from_plain(kind: Any, value: Any, place: str = "it") -> Any:
         _expect(not isinstance(value, bool) and isinstance(value, (int, float)), place, "a number")
         _expect(isinstance(value, float) or abs(value) < 2**1023, place, "a number that can be reckoned with")
         return float(value)
-    if base is int:
-        _expect(not isinstance(value, bool) and isinstance(value, int), place, "a whole number")
-        return value
-    if base in (str, bool, type(None)):
-        _expect(isinstance(value, base), place, {str: "text", bool: "true or false"}.get(base, "null"))
+    if base in _SIMPLE:
+        _expect(type(value) is base, place, _SIMPLE[base])
         return value
     if base is Path:
-        _expect(isinstance(value, str), place, "a path")
-        return Path(value)
+        return Path(from_plain(str, value, place))
     if base is dict:
         _expect(isinstance(value, dict), place, "an object")
         item = arguments[1] if arguments else Any

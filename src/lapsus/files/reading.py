@@ -28,6 +28,7 @@ __all__ = [
     "read_text",
     "read_toml",
     "short",
+    "shown",
     "understood",
 ]
 
@@ -44,6 +45,12 @@ def short(path: str | Path) -> str:
     """A path at a length that a sentence can hold."""
     text = str(path)
     return text if len(text) <= 200 else text[:100] + "…" + text[-99:]
+
+
+def shown(value: object) -> str:
+    """A value as Python writes it, at a length that a sentence can hold."""
+    text = repr(value)
+    return text if len(text) <= 200 else text[:200] + "…"
 
 
 def check_format(found: object, known: int, path: str | Path) -> None:

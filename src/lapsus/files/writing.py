@@ -142,7 +142,7 @@ def check_ordinary(path: Path) -> None:
     except FileNotFoundError:
         return
     if not stat.S_ISREG(mode):
-        what = "a link" if stat.S_ISLNK(mode) else "a folder" if stat.S_ISDIR(mode) else "no ordinary file"
+        what = "a link" if stat.S_ISLNK(mode) else "a folder" if stat.S_ISDIR(mode) else "not an ordinary file"
         raise LapsusError(f"{short(path)} is {what}; only ordinary files are replaced. Move it away.")
 
 
@@ -267,7 +267,7 @@ def append_line(path: str | Path, line: str) -> None:
         try:
             status = os.fstat(handle)
             if not stat.S_ISREG(status.st_mode):
-                raise LapsusError(f"{short(path)} is no ordinary file; nothing is added to it.")
+                raise LapsusError(f"{short(path)} is not an ordinary file; nothing is added to it.")
             torn = status.st_size > 0 and _last_byte(handle, status.st_size) != b"\n"
             _put(handle, path, ("\n" * torn + line + "\n").encode("utf-8", "replace"))
             step("sync", path)

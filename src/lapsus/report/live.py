@@ -6,7 +6,6 @@ A thread of low priority measures the newest checkpoint now and then on a few tr
 
 import json
 import os
-import socket
 import sys
 import threading
 import time
@@ -27,8 +26,8 @@ from lapsus.zoo import Run
 __all__ = ["Watch", "serve"]
 
 _POINTS = 400
-# Seconds that a connection may take, and connections at a time.
-_PATIENCE, _MOST_CONNECTIONS = 8.0, 500
+# Seconds that a connection may be silent.
+_PATIENCE = 8.0
 _HEADERS = {
     "Cache-Control": "no-store",
     "X-Content-Type-Options": "nosniff",
@@ -148,33 +147,10 @@ def _handler(watch: Watch) -> type[BaseHTTPRequestHandler]:
 
 
 class _Server(ThreadingHTTPServer):
-    """A thread a connection, so many of them at most, each for one request that must be over in ten seconds."""
+    """A thread for each connection, which is dropped when it is silent for a few seconds."""
 
     daemon_threads = True
     request_queue_size = 128
-
-    def __init__(self, *arguments: Any) -> None:
-        self._open: dict[socket.socket, float] = {}
-        super().__init__(*arguments)
-
-    def process_request(self, request: Any, client_address: Any) -> None:
-        self._open[request] = time.monotonic() + _PATIENCE
-        super().process_request(request, client_address)
-
-    def verify_request(self, request: Any, client_address: Any) -> bool:
-        return len(self._open) < _MOST_CONNECTIONS
-
-    def shutdown_request(self, request: Any) -> None:
-        self._open.pop(request, None)
-        super().shutdown_request(request)
-
-    def service_actions(self) -> None:
-        """Called several times a second: whoever sends nothing, or a byte now and then, has had its time."""
-        now = time.monotonic()
-        for request, end in list(self._open.items()):
-            if now > end:
-                with suppress(OSError):
-                    request.shutdown(socket.SHUT_RDWR)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A client that goes away is no error; anything else is told in a line."""

@@ -16,7 +16,7 @@ from lapsus.training.trainer import train
 
 __all__ = ["NO_ROOM", "MemberOutcome", "no_room", "run_member"]
 
-NO_ROOM = "With room there, the same command goes on."
+NO_ROOM = "With room on the disk, the same command continues."
 
 
 @dataclass(frozen=True)

@@ -89,13 +89,6 @@ class Plan:
             name: sum(stage["updates"] for stage in setting.table["stage"]) for name, setting in self.settings.items()
         }
 
-    def depth(self, member: str) -> int:
-        """How many members have to be done before this one can begin."""
-        depth, start = 0, self.start(member)
-        while start is not None:
-            depth, start = depth + 1, self.start(start)
-        return depth
-
     @property
     def hash(self) -> str:
         """Of all that makes the members; the same file gives the same hash on every machine."""
@@ -204,7 +197,7 @@ class _Planner:
                 return None, Path(os.path.relpath(path, self.run_folder)).as_posix()
         if source not in shipped_names():
             raise LapsusError(
-                f"{experiment.name} starts from {short(source)}, which is no experiment file, run folder or network"
+                f"{experiment.name} starts from {short(source)}, which is not an experiment file, run folder or network"
                 " that ships."
             )
         return None, source

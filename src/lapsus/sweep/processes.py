@@ -136,7 +136,7 @@ class Processes:
         if not worker.ready:  # another one would not fare better
             raise LapsusError(
                 f"A process that trains members could not start: {reason}. It may have too little memory or address"
-                " space; fewer --workers need less."
+                " space; fewer `workers` need less."
             )
         return None
 

@@ -75,7 +75,7 @@ def _log_to(sweep: Sweep, name: str) -> None:
     except OSError as error:  # a pipe, say
         raise failure(path, error) from error
     if not stat.S_ISREG(os.fstat(log).st_mode):
-        raise LapsusError(f"{short(path)} is no ordinary file; move it away.")
+        raise LapsusError(f"{short(path)} is not an ordinary file; move it away.")
     os.dup2(log, 1)
     os.dup2(log, 2)
     os.close(log)

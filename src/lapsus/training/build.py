@@ -12,6 +12,7 @@ from typing import Any
 import pydantic
 
 from lapsus.errors import LapsusError
+from lapsus.files import shown
 from lapsus.training.kinds import KINDS, locate
 
 __all__ = ["KINDS", "build", "describe"]
@@ -57,7 +58,7 @@ def build(section: str, table: dict, **given: Any) -> Any:
 def describe(section: str, thing: object) -> dict[str, Any]:
     """The inverse of `build`: the table of an experiment file that makes a dataclass such as this one again."""
     if not dataclasses.is_dataclass(thing) or isinstance(thing, type):
-        raise LapsusError(f"A {type(thing).__name__} cannot be written to an experiment file: it is no dataclass.")
+        raise LapsusError(f"A {type(thing).__name__} cannot be written to an experiment file: it is not a dataclass.")
     path = f"{type(thing).__module__}:{type(thing).__qualname__}"
     kind = next((name for name, known in KINDS.get(section, {}).items() if known == path), path)
     table: dict[str, Any] = {"kind": kind}
@@ -83,6 +84,4 @@ def _validated(field: str, value: Any, hint: Any) -> Any:
     except pydantic.PydanticSchemaGenerationError:
         return value
     except pydantic.ValidationError as error:
-        shown = repr(value)
-        shown = shown if len(shown) <= 200 else shown[:200] + "…"
-        raise LapsusError(f"{field} = {shown} is not right: {error.errors()[0]['msg']}.") from error
+        raise LapsusError(f"{field} = {shown(value)} is not right: {error.errors()[0]['msg']}.") from error

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from lapsus.errors import LapsusError
-from lapsus.files import check_format, read_toml, short
+from lapsus.files import check_format, read_toml, short, shown
 
 __all__ = [
     "Experiment",
@@ -146,14 +146,9 @@ def _explain(error: ValidationError, source: str) -> LapsusError:
         elif problem["type"] == "missing":
             lines.append(f"{field} is missing.")
         else:
-            lines.append(f"{field} = {_shown(problem['input'])} is not right: {problem['msg'].lower()}.")
+            lines.append(f"{field} = {shown(problem['input'])} is not right: {problem['msg'].lower()}.")
     more = [f"… and {len(lines) - 20} more."] if len(lines) > 20 else []
     return LapsusError(f"{source}: " + " ".join([*lines[:20], *more]))
-
-
-def _shown(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 200 else text[:200] + "…"
 
 
 def read_experiment(source: str | Path | dict, overrides: Sequence[str] = ()) -> Experiment:
@@ -228,7 +223,7 @@ def override(table: dict, assignment: str) -> dict:
     stage.*.trials=8)."""
     key, equals, text = assignment.partition("=")
     if not equals or not key.strip() or key.count(".") > 20:
-        raise LapsusError(f"A field is set by key=value, for example task.delay=10, not by {_shown(assignment)}.")
+        raise LapsusError(f"A field is set by key=value, for example task.delay=10, not by {shown(assignment)}.")
     try:
         value = tomllib.loads(f"value = {text.strip()}")["value"]
     except ValueError:

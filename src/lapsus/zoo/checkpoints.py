@@ -37,11 +37,11 @@ class Checkpoint:
     adam_updates: int
     trials_seen: int
     seconds: float
+    core_seconds: float
+    rate_price: float
+    parameters: list[str]
+    config: str
     sha256: str
-    core_seconds: float | None = None
-    rate_price: float | None = None
-    config: str | None = None
-    parameters: list[str] | None = None
     format: int = 1
 
 
@@ -156,7 +156,7 @@ class Checkpoints:
                     stacklevel=3,
                 )
                 continue
-            if facts.config not in (None, self._config()):
+            if facts.config != self._config():
                 raise LapsusError(
                     f"{self.folder / 'config.toml'} was changed after this network was trained. Restore it, or train"
                     " the changed experiment in a new folder."
@@ -179,8 +179,8 @@ class Checkpoints:
             return None
         facts, tensors = newest
         weights = _weights(tensors)
-        names = facts.parameters or [name for name, _ in model.named_parameters()]
-        parts = [weights[name] for name in names if name in weights]
+        names = [name for name in facts.parameters if name in weights]
+        parts = [weights[name] for name in names]
         average = tensors.get("average", torch.empty(0))
         if average.numel() != sum(part.numel() for part in parts):
             raise LapsusError(f"{source} belongs to another network: its averaged weights do not fit.")

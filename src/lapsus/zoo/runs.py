@@ -26,7 +26,7 @@ from lapsus.files import (
     write_toml,
 )
 from lapsus.training.experiment import Experiment, read_experiment
-from lapsus.training.kinds import accept, accepted, check_trust
+from lapsus.training.kinds import accept, accepted, check_trust, foreign
 from lapsus.training.loop import Training
 from lapsus.training.model import Model, set_weights
 from lapsus.zoo.checkpoints import Checkpoints
@@ -92,8 +92,10 @@ class Run:
         """The run of this experiment in a folder, made if it is not there; a run of another experiment is an error."""
         if not holds(path, "run"):
             return cls.create(path, experiment)
-        run = cls(path, trust=True)
-        held, wanted = run.experiment.model_dump(), experiment.model_dump()
+        wanted = experiment.model_dump()
+        own = set(foreign(read_toml(Path(path) / "config.toml"))) <= set(foreign(wanted))
+        run = cls(path, trust=own)
+        held = run.experiment.model_dump()
         differ = [key for key in wanted if key != "versions" and held[key] != wanted[key]]
         if differ:
             raise LapsusError(
@@ -127,12 +129,8 @@ class Run:
             return Training(self.experiment, first_model(self.experiment, self.path.parent), **options)
         facts, tensors = newest
         training = Training(self.experiment, model, update=facts.update, trials_seen=facts.trials_seen, **options)
-        training.seconds = facts.seconds
-        # A checkpoint that does not hold it: at most all of two cores.
-        training.core_seconds = 2 * facts.seconds if facts.core_seconds is None else facts.core_seconds
-        training.optimiser.updates = facts.adam_updates
-        if facts.rate_price is not None:
-            training.price = facts.rate_price
+        training.seconds, training.core_seconds = facts.seconds, facts.core_seconds
+        training.optimiser.updates, training.price = facts.adam_updates, facts.rate_price
         for name, tensor in training.tensors().items():
             if name == "flat":
                 continue  # the weights themselves
