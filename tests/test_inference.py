@@ -171,7 +171,7 @@ def test_gradients_against_differences(name, sets, emission):
         harmonics=3,
         sets=sets,
         bias=True,
-        by="cue",
+        by=("cue",),
     )
     x = 0.3 * torch.tensor(np.random.default_rng(3).standard_normal((model.dimension, 1)))
     conditional = expand(model, model.initial() + 0.1 * x[:, 0].numpy())
@@ -186,7 +186,7 @@ def test_gradients_against_differences(name, sets, emission):
 @pytest.mark.parametrize("sets", ["shared", "shapes"])
 def test_conditional_coordinates_keep_volume(sets):
     trials = two_by_two("von_mises")
-    model = MixtureModel(trials, "probe", EMISSIONS["von_mises"](), harmonics=3, hierarchical=True, sets=sets, by="cue")
+    model = MixtureModel(trials, "probe", EMISSIONS["von_mises"](), harmonics=3, hierarchical=True, sets=sets, by=("cue",))
     x = torch.tensor(np.random.default_rng(4).standard_normal((model.dimension, 1)))
     conditional = expand(model, 0.3 * x[:, 0].numpy())
     jacobian = torch.autograd.functional.jacobian(lambda v: conditional.theta(v[:, None])[0][:, 0], x[:, 0])

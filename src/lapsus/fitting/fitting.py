@@ -135,7 +135,7 @@ def _sample(laplace: Laplace, seed: int, apart: float | None, bar: Bar, draws: i
     model, conditional = laplace.conditional.model, laplace.conditional
     rng = np.random.default_rng([seed, MODELS.index(model.name)])
     kept = -(-draws // CHAINS)
-    chains = sample(conditional, laplace.centre, laplace.factor(), rng, kept=kept, progress=bar.step)
+    chains = sample(conditional, laplace.centre, laplace.factor, rng, kept=kept, progress=bar.step)
     with torch.no_grad():
         theta, _ = conditional.theta(torch.tensor(chains.draws.reshape(model.dimension, -1)))
         parameters = model.unpack(theta)
