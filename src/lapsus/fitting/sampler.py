@@ -56,11 +56,12 @@ def sample(
     for attempt in range(1, ATTEMPTS):
         if rhat.max() < target_rhat:
             break
-        state.factor = _pooled_factor(torch.tensor(draws.reshape(len(draws), -1)), state.factor)
-        state.run(warm_up, progress, adapt=True)
+        if attempt == 1:
+            state.factor = _pooled_factor(torch.tensor(draws.reshape(len(draws), -1)), state.factor)
+            state.run(warm_up, progress, adapt=True)
+            draws, values = draws[..., :0], values[..., :0]
         more, more_values, accepted = state.run(kept * 2**attempt, progress)
-        draws = more if attempt == 1 else np.concatenate([draws, more], -1)
-        values = more_values if attempt == 1 else np.concatenate([values, more_values], -1)
+        draws, values = np.concatenate([draws, more], -1), np.concatenate([values, more_values], -1)
         rhat = split_rhat(draws)
     every = slice(None, None, -(-draws.shape[-1] // (4 * kept)))  # more draws would only fill the memory
     return Chains(draws[..., every], values[..., every], accepted, rhat)
