@@ -18,7 +18,7 @@ from lapsus.fitting.candidates import (
     Choice,
     compare,
     evaluate,
-    most_looks,
+    most_candidates,
     search,
     standard_candidate,
 )
@@ -98,7 +98,7 @@ def fit(
     biases = (False, True) if bias is None else (bool(bias),)
     if names == ("none",):
         structures = ("shared",)
-    work = most_looks(names, emissions, structures, biases) + SAMPLING
+    work = most_candidates(names, emissions, structures, biases) + SAMPLING
     with Bar(progress, work) as bar, torch_threads(1):
 
         def look(choice: Choice) -> Candidate:
