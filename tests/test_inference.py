@@ -9,7 +9,6 @@ from scipy.special import i0e, logsumexp
 from lapsus.circular import wrap
 from lapsus.fitting.conditional import Conditional, Expansion, expand
 from lapsus.fitting.emissions import EMISSIONS
-from lapsus.fitting.interpolation import distinct
 from lapsus.fitting.laplace import approximate, curvature
 from lapsus.fitting.likelihood import Likelihood, Parameters
 from lapsus.fitting.likelihood_fit import maximum_likelihood
@@ -17,6 +16,7 @@ from lapsus.fitting.loo import leave_one_out, pareto_fit, pareto_smooth
 from lapsus.fitting.model import MixtureModel
 from lapsus.fitting.sampler import _State
 from lapsus.fitting.swap_prior import SwapPrior, wendland
+from lapsus.statistics.swaps import distinct
 from lapsus.trials import Trials
 
 RING = 2 * np.pi * np.arange(8) / 8
@@ -171,7 +171,7 @@ def test_gradients_against_differences(name, sets, emission):
         harmonics=3,
         sets=sets,
         bias=True,
-        by="cue",
+        by=("cue",),
     )
     x = 0.3 * torch.tensor(np.random.default_rng(3).standard_normal((model.dimension, 1)))
     conditional = expand(model, model.initial() + 0.1 * x[:, 0].numpy())
@@ -186,7 +186,9 @@ def test_gradients_against_differences(name, sets, emission):
 @pytest.mark.parametrize("sets", ["shared", "shapes"])
 def test_conditional_coordinates_keep_volume(sets):
     trials = two_by_two("von_mises")
-    model = MixtureModel(trials, "probe", EMISSIONS["von_mises"](), harmonics=3, hierarchical=True, sets=sets, by="cue")
+    model = MixtureModel(
+        trials, "probe", EMISSIONS["von_mises"](), harmonics=3, hierarchical=True, sets=sets, by=("cue",)
+    )
     x = torch.tensor(np.random.default_rng(4).standard_normal((model.dimension, 1)))
     conditional = expand(model, 0.3 * x[:, 0].numpy())
     jacobian = torch.autograd.functional.jacobian(lambda v: conditional.theta(v[:, None])[0][:, 0], x[:, 0])
@@ -282,6 +284,19 @@ def test_emissions_sample_what_they_say(emission):
 def test_distances_that_differ_by_rounding_are_one():
     values = np.radians([27.692, 27.693, 55.385, 55.384, 83.0, 83.0])
     np.testing.assert_allclose(np.degrees(distinct(values)), [27.6925, 55.3845, 83.0], atol=1e-6)
+    assert len(distinct(np.repeat(values, 5000))) == 3
+
+
+def test_distances_anywhere_are_not_one_distance():
+    """Of many trials the distances lie closer than rounding makes them: all were taken for one, and f was constant."""
+    from lapsus.fitting.interpolation import Sites
+    from lapsus.statistics.swaps import distance_edges
+
+    dense = np.random.default_rng(0).uniform(0, np.pi, 50_000)
+    assert len(distinct(dense)) > 2000 and len(distance_edges(dense)) == 9
+    trials = some_trials(count=4000, sizes=(6,))
+    sites = Sites(trials, ("report",), True)
+    assert not any(sites.exact) and len(sites.points) == 121
 
 
 @pytest.mark.slow

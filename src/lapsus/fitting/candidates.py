@@ -29,7 +29,7 @@ __all__ = [
     "Choice",
     "compare",
     "evaluate",
-    "most_looks",
+    "most_candidates",
     "search",
     "standard_candidate",
 ]
@@ -138,7 +138,7 @@ def search(
     return chosen, seen
 
 
-def most_looks(
+def most_candidates(
     models: tuple[str, ...], emissions: tuple[str, ...], sets: tuple[str, ...], biases: tuple[bool, ...]
 ) -> int:
     """How many candidates `search` evaluates at most; those that come twice are evaluated once."""

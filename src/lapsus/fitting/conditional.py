@@ -122,8 +122,8 @@ class Conditional:
         """Conditional mean and root of the precision of a tier's z [R, units, S], given all above (in eta)."""
         sd = tier.spread(theta)[:, None]
         weight = 1 / (1 / self.sharpness[tier.rows] + lower[tier.rows])  # what a group says, with what is below it
-        every = torch.einsum("ug,rgs->rus", tier.gather, weight.expand(-1, -1, theta.shape[1]))
-        told = torch.einsum("ug,rgs->rus", tier.gather, weight * (self.aim[tier.rows] - eta[tier.rows]))
+        every = tier.sum(weight.expand(-1, -1, theta.shape[1]))
+        told = tier.sum(weight * (self.aim[tier.rows] - eta[tier.rows]))
         precision = 1 + sd**2 * every
         return sd * told / precision, precision.sqrt(), sd
 

@@ -18,7 +18,7 @@ from lapsus.fitting.candidates import (
     Choice,
     compare,
     evaluate,
-    most_looks,
+    most_candidates,
     search,
     standard_candidate,
 )
@@ -98,7 +98,7 @@ def fit(
     biases = (False, True) if bias is None else (bool(bias),)
     if names == ("none",):
         structures = ("shared",)
-    work = most_looks(names, emissions, structures, biases) + SAMPLING
+    work = most_candidates(names, emissions, structures, biases) + SAMPLING
     with Bar(progress, work) as bar, torch_threads(1):
 
         def look(choice: Choice) -> Candidate:
@@ -135,7 +135,7 @@ def _sample(laplace: Laplace, seed: int, apart: float | None, bar: Bar, draws: i
     model, conditional = laplace.conditional.model, laplace.conditional
     rng = np.random.default_rng([seed, MODELS.index(model.name)])
     kept = -(-draws // CHAINS)
-    chains = sample(conditional, laplace.centre, laplace.factor(), rng, kept=kept, progress=bar.step)
+    chains = sample(conditional, laplace.centre, laplace.factor, rng, kept=kept, progress=bar.step)
     with torch.no_grad():
         theta, _ = conditional.theta(torch.tensor(chains.draws.reshape(model.dimension, -1)))
         parameters = model.unpack(theta)

@@ -11,13 +11,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from lapsus.statistics.swaps import distinct
 from lapsus.trials import Trials
 
-__all__ = ["Sites", "cubic_rows", "distinct", "sparse_pair"]
+__all__ = ["Sites", "cubic_rows", "sparse_pair"]
 
 GRID = {(1, True): 121, (1, False): 240, (2, True): 49, (2, False): 72}  # sites a dimension, by (features, even)
 FEW = 48  # distinct distances that are sites themselves
-SAME = 1e-3  # distances that differ by less are one (radians): 0.06°, what rounding in a table makes
 
 
 def sparse_pair(
@@ -79,15 +79,6 @@ class Sites:
             index = (index[:, :, None] * len(axis) + i[:, None, :]).reshape(len(i), -1)
             weight = (weight[:, :, None] * w[:, None, :]).reshape(len(w), -1)
         return index, weight
-
-
-def distinct(values: np.ndarray) -> np.ndarray:
-    """The different values among many, ascending; those closer than rounding makes them (SAME) are one, their mean."""
-    values = np.sort(values)
-    if not len(values):
-        return values
-    parts = np.split(values, np.flatnonzero(np.diff(values) > SAME) + 1)
-    return np.array([part.mean() for part in parts])
 
 
 def _fold(values: np.ndarray, even: bool) -> np.ndarray:

@@ -6,10 +6,11 @@ It takes a second or so, which is what comparing two dozen models needs; the mod
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
 import torch
+from scipy.linalg import solve_triangular
 from scipy.optimize import OptimizeResult, minimize
 from torch import Tensor
 
@@ -18,6 +19,7 @@ from lapsus.fitting.model import MixtureModel
 
 __all__ = ["Laplace", "approximate", "curvature"]
 
+LARGE = 300  # coordinates from which eigenvectors take long
 STARTS = (-1.5, -4.0)  # levels of f from which the ascent is tried
 
 
@@ -32,16 +34,16 @@ class Laplace:
     evaluations: int
     restarts: list[float]  # the value that each start had reached when the best was chosen
 
+    @cached_property
     def factor(self) -> Tensor:
-        """A square root of the covariance [P, P]; directions that the data leave to the prior keep prior width."""
-        values, vectors = np.linalg.eigh(self.precision)
-        return torch.tensor(vectors / np.sqrt(np.maximum(values, 0.5)))
+        """A square root of the covariance [P, P]."""
+        return torch.tensor(_covariance_root(self.precision))
 
     def draw(self, count: int, rng: np.random.Generator) -> Tensor:
         """theta [P, count]."""
         z = torch.tensor(rng.standard_normal((len(self.centre), count)))
         with torch.no_grad():
-            return self.conditional.theta(torch.tensor(self.centre)[:, None] + self.factor() @ z)[0]
+            return self.conditional.theta(torch.tensor(self.centre)[:, None] + self.factor @ z)[0]
 
 
 def approximate(model: MixtureModel) -> Laplace:
@@ -63,8 +65,7 @@ def approximate(model: MixtureModel) -> Laplace:
         conditional = Conditional(model, Expansion(model, found.x))
         centre = conditional.start(found.x)
         precision = conditional.curvature(centre)
-        values, vectors = np.linalg.eigh(precision)
-        metric = vectors / np.sqrt(np.maximum(values, 0.5))
+        metric = _covariance_root(precision)
         better = _ascend(lambda x, c=conditional: c.log_joint(x, torch.float64), centre, metric, 0.3, 20)
         count += better.nfev
         with torch.no_grad():
@@ -72,6 +73,21 @@ def approximate(model: MixtureModel) -> Laplace:
         if turn and better.nit < 8:
             break
     return Laplace(conditional, better.x, conditional.curvature(better.x), -float(better.fun), count, restarts)
+
+
+def _covariance_root(precision: np.ndarray) -> np.ndarray:
+    """A square root of the inverse of a precision [P, P]; directions that the data leave to the prior keep prior
+    width: eigenvalues below 0.5 count as 0.5."""
+    if len(precision) > LARGE:
+        # Where no eigenvalue is that small, Cholesky's factor does, in a tenth of the time.
+        try:
+            np.linalg.cholesky(precision - 0.5 * np.eye(len(precision)))
+            identity = np.eye(len(precision))
+            return solve_triangular(np.linalg.cholesky(precision), identity, lower=True).T
+        except np.linalg.LinAlgError:
+            pass
+    values, vectors = np.linalg.eigh(precision)
+    return vectors / np.sqrt(np.maximum(values, 0.5))
 
 
 def _ascend(

@@ -66,8 +66,10 @@ class Tier:
         self.unit = torch.tensor(unit)
         self.widths = widths[rows][:, None]  # an s.d. of 1 is one of these units
         self.z, self.sd = slice(0), slice(0)
-        self.gather = torch.zeros(self.count, len(unit), dtype=torch.float64)
-        self.gather[self.unit, torch.arange(len(unit))] = 1.0
+        self.each = np.array_equal(unit, np.arange(len(unit)))  # every group is a unit: there is nothing to sum
+        self.gather = torch.zeros(self.count, 0 if self.each else len(unit), dtype=torch.float64)
+        if not self.each:
+            self.gather[self.unit, torch.arange(len(unit))] = 1.0
 
     def spread(self, theta: Tensor) -> Tensor:
         """The s.d. [R, S]."""
@@ -77,6 +79,10 @@ class Tier:
         """s.d. · z of every unit [R, units, S]."""
         z = theta[self.z].reshape(len(self.rows), self.count, -1)
         return self.spread(theta)[:, None] * z
+
+    def sum(self, values: Tensor) -> Tensor:
+        """Sums over the groups of each unit: [R, G, S] → [R, units, S]."""
+        return values if self.each else torch.einsum("ug,rgs->rus", self.gather, values)
 
     def add(self, eta: Tensor, offsets: Tensor) -> Tensor:
         """eta [F, G, S] with offsets [R, units, S] added to its rows."""

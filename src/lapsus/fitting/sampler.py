@@ -17,7 +17,7 @@ __all__ = ["CHAINS", "RHAT", "Chains", "effective_draws", "sample", "split_rhat"
 # Chains that differ more have not converged: at 1.05 the shortest are worth 430 independent draws, of which 400 are
 # usually asked for (Vehtari et al. 2021). The usual limit for a few long chains, 1.01, takes about 4,000 draws of ours.
 RHAT = 1.05
-ATTEMPTS, CHAINS = 4, 32
+ATTEMPTS, CHAINS, LARGE = 4, 32, 300
 
 
 @dataclass
@@ -56,11 +56,12 @@ def sample(
     for attempt in range(1, ATTEMPTS):
         if rhat.max() < target_rhat:
             break
-        state.factor = _pooled_factor(torch.tensor(draws.reshape(len(draws), -1)), state.factor)
-        state.run(warm_up, progress, adapt=True)
+        if attempt == 1:
+            state.factor = _pooled_factor(torch.tensor(draws.reshape(len(draws), -1)), state.factor)
+            state.run(warm_up, progress, adapt=True)
+            draws, values = draws[..., :0], values[..., :0]
         more, more_values, accepted = state.run(kept * 2**attempt, progress)
-        draws = more if attempt == 1 else np.concatenate([draws, more], -1)
-        values = more_values if attempt == 1 else np.concatenate([values, more_values], -1)
+        draws, values = np.concatenate([draws, more], -1), np.concatenate([values, more_values], -1)
         rhat = split_rhat(draws)
     every = slice(None, None, -(-draws.shape[-1] // (4 * kept)))  # more draws would only fill the memory
     return Chains(draws[..., every], values[..., every], accepted, rhat)
@@ -113,11 +114,13 @@ class _State:
         momentum = torch.tensor(self.rng.standard_normal(tuple(self.position.shape)))
         energy = self.value - 0.5 * (momentum**2).sum(0)
         x, g = self.position, self.gradient
-        momentum = momentum + 0.5 * length * (self.factor.T @ g)
+        # Many coordinates are mapped in single precision, like the likelihood: any metric will do.
+        factor = self.factor.float() if len(x) > LARGE else self.factor
+        momentum = momentum + 0.5 * length * _apply(factor.T, g)
         for leap in range(steps):
-            x = x + length * (self.factor @ momentum)
+            x = x + length * _apply(factor, momentum)
             v, g = self.model.log_joint(x)
-            momentum = momentum + (1.0 if leap < steps - 1 else 0.5) * length * (self.factor.T @ g)
+            momentum = momentum + (1.0 if leap < steps - 1 else 0.5) * length * _apply(factor.T, g)
         change = torch.nan_to_num(v - 0.5 * (momentum**2).sum(0) - energy, nan=-math.inf, posinf=-math.inf)
         rate = change.clamp(max=0.0).exp()
         accept = torch.tensor(self.rng.uniform(size=len(rate))) < rate
@@ -125,6 +128,10 @@ class _State:
         self.gradient = torch.where(accept, g, self.gradient)
         self.value = torch.where(accept, v, self.value)
         return rate.mean().item()
+
+
+def _apply(matrix: torch.Tensor, vectors: torch.Tensor) -> torch.Tensor:
+    return (matrix @ vectors.to(matrix.dtype)).to(vectors.dtype)
 
 
 def _pooled_factor(draws: torch.Tensor, factor: torch.Tensor) -> torch.Tensor:

@@ -100,7 +100,8 @@ def _headline(fit: "Fit") -> list[str]:
     if standard is None:
         return []
     several = standard[standard["set_size"] > 1]
-    lines = [f"Non-target reports by {STANDARD}, to be compared with other studies:"]
+    about = "" if fit.is_standard else " (by Laplace's approximation)"
+    lines = [f"Non-target reports by {STANDARD}, to be compared with other studies{about}:"]
     lines += [f"  {_cell(fit, row)}: {_percent(row, 'swap')}" for _, row in several.iterrows()]
     if fit.is_standard:
         return lines

@@ -29,7 +29,7 @@ from lapsus.plots.swap_functions import (
 from lapsus.statistics.intervals import limits
 from lapsus.trials import Trials
 
-__all__ = ["errors", "figures", "non_target_errors", "parameters", "predictive", "save_all"]
+__all__ = ["errors", "figures", "non_target_errors", "parameters", "pooled_subjects", "predictive", "save_all"]
 
 # Odd numbers of bins: one is centred on 0, so that responses in whole steps do not fall on its edge.
 ERROR_BINS, BINS = 61, 37
@@ -52,7 +52,7 @@ def _bars_and_band(ax: Axes, edges: np.ndarray, observed: np.ndarray, predicted:
     ax.bar(middle, observed, width=scale * np.diff(edges), color="0.78", lw=0, label="data")
     low, high = limits(predicted)
     ax.fill_between(middle, low, high, color=VERMILION, alpha=0.3, lw=0)
-    ax.plot(middle, predicted.mean(0), color=VERMILION, label="fit, 95 % predictive")
+    ax.plot(middle, predicted.mean(0), color=VERMILION, label="fit, 95 %\npredictive")
 
 
 def errors(figure: Figure, fit: Fit) -> Figure:
@@ -76,7 +76,7 @@ def errors(figure: Figure, fit: Fit) -> Figure:
         row[0].set_ylim(bottom=0)
     figure.supxlabel("response − target (°)", fontsize=7)
     figure.supylabel("density (per degree)", fontsize=7)
-    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower right", ncols=2)
+    axes[0, 0].legend(loc="upper right", fontsize=5, handlelength=1.2)
     return figure
 
 
@@ -148,9 +148,7 @@ def parameters(axes: np.ndarray, fit: Fit) -> np.ndarray:
     condition (mean of subjects, 95 % band), subjects in grey behind it, the three-component mixture dotted."""
     model, estimates = fit.model, fit.table()
     subjects = model.hierarchical and len(model.subjects) > 1
-    shades = [BLUE, ORANGE, VERMILION, GREY]
-    if len(model.conditions) > len(shades):
-        shades = list(colormaps["viridis"](np.linspace(0, 0.9, len(model.conditions))))
+    shades = _shades(len(model.conditions))
     for ax, (name, label, least) in zip(axes, PANELS):
         if name == "swap" and not fit.swap_model.swaps:
             note(ax, "The model has no swaps.")
@@ -170,7 +168,7 @@ def parameters(axes: np.ndarray, fit: Fit) -> np.ndarray:
             offset = 0.12 * (number - (len(model.conditions) - 1) / 2)
             at = table["set_size"].to_numpy(float) + offset
             bars = np.maximum([middle - low, high - middle], 0)
-            shown = f"{lettered(', '.join(model.by))} {lettered(condition)}" if model.by else None
+            shown = _condition_name(fit, condition)
             ax.errorbar(at, middle, bars, fmt="o-", ms=3.5, lw=1, color=colour, label=shown)
             if name != "circular_sd" and fit.standard is not None and not fit.is_standard:
                 standard = fit.standard[fit.standard["set_size"] >= least]
@@ -185,6 +183,47 @@ def parameters(axes: np.ndarray, fit: Fit) -> np.ndarray:
     if first.get_legend_handles_labels()[0]:
         first.legend(loc="lower left", bbox_to_anchor=(0, 1), borderaxespad=0.2)
     return axes
+
+
+def pooled_subjects(axes: np.ndarray, fit: Fit) -> np.ndarray:
+    """Subjects of a hierarchical fit: each one's estimates with 95 % bands at the largest set size, and the group's as
+    a line with its band, for the measures of `parameters`; one colour per condition."""
+    estimates, model = fit.table(), fit.model
+    mine = estimates[estimates["set_size"] == model.sizes[-1]]
+    place = {subject: -i for i, subject in enumerate(model.subjects)}
+    for ax, (name, label, least) in zip(axes, PANELS, strict=True):
+        table = mine[mine["parameter"] == name]
+        if model.sizes[-1] < least or not len(table):
+            note(ax, "No trial has a second item.")
+            continue
+        factor = 1 if name == "circular_sd" else 100
+        for number, condition in enumerate(model.conditions):
+            colour = _shades(len(model.conditions))[number]
+            cell = table[table["condition"] == condition].set_index("subject")
+            low, middle, high = (factor * cell[column] for column in ("low", "estimate", "high"))
+            if GROUP in cell.index:
+                ax.axvspan(low[GROUP], high[GROUP], color=colour, alpha=0.2, lw=0)
+                ax.axvline(middle[GROUP], color=colour, lw=0.8, label=_condition_name(fit, condition))
+            own = [subject for subject in model.subjects if subject in cell.index]
+            at = np.array([place[subject] for subject in own]) - 0.18 * (number - (len(model.conditions) - 1) / 2)
+            bars = np.maximum([middle[own] - low[own], high[own] - middle[own]], 0)
+            ax.errorbar(middle[own], at, xerr=bars, fmt="o", ms=2.5, lw=0.8, color=colour)
+        ax.set(xlabel=f"{label}, set size {model.sizes[-1]}", yticks=list(place.values()))
+        ax.set_yticklabels([lettered(subject, 16) for subject in place] if ax is axes[0] else [])
+        ax.set_xlim(left=0)
+    if model.by:
+        axes[0].legend(loc="lower left", bbox_to_anchor=(0, 1), borderaxespad=0.2)
+    return axes
+
+
+def _condition_name(fit: Fit, condition: str) -> str | None:
+    return f"{lettered(', '.join(fit.model.by))} {lettered(condition)}" if fit.model.by else None
+
+
+def _shades(count: int) -> list:
+    """A colour for each condition."""
+    few = [BLUE, ORANGE, VERMILION, GREY]
+    return few if count <= len(few) else list(colormaps["viridis"](np.linspace(0, 0.9, count)))
 
 
 def _heading(figure: Figure, fit: Fit) -> None:
@@ -217,6 +256,10 @@ def figures(fit: Fit) -> dict[str, Figure]:
             draw(ax, fit)
         found["parameters"], axes = plt.subplots(1, 3, figsize=(TEXT_WIDTH, 2.3), layout="constrained")
         parameters(axes, fit)
+        if fit.model.hierarchical and len(fit.model.subjects) > 1:
+            height = max(2.4, 0.9 + 0.16 * len(fit.model.subjects))
+            found["subjects"], axes = plt.subplots(1, 3, figsize=(TEXT_WIDTH, height), layout="constrained")
+            pooled_subjects(axes, fit)
         if fit.comparison is not None:
             found["comparison"], ax = plt.subplots(figsize=(3.4, 2.2), layout="constrained")
             model_comparison(ax, fit.comparison, fit.name)

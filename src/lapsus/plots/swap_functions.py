@@ -8,10 +8,10 @@ import pandas as pd
 from matplotlib import colormaps
 from matplotlib.axes import Axes
 
-from lapsus.fitting.interpolation import distinct
 from lapsus.fitting.result import Fit
 from lapsus.fitting.words import averaged_over, sizes_apart
 from lapsus.plots.style import BLUE, GREY, ORANGE, legend_above, lettered, note
+from lapsus.statistics.swaps import distinct
 
 __all__ = [
     "averaged",

@@ -23,6 +23,10 @@ REFERENCES = (
         " dependencies of swap errors in visual working memory. arXiv:2505.01178."
     ),
     (
+        "Bays PM, Catalao RFG, Husain M (2009). The precision of visual working memory is set by allocation of a shared"
+        " resource. Journal of Vision 9(10): 7."
+    ),
+    (
         "Ho J, Jain A, Abbeel P (2020). Denoising diffusion probabilistic models. Advances in Neural Information"
         " Processing Systems 33."
     ),

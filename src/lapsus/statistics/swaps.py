@@ -11,7 +11,7 @@ import numpy as np
 from lapsus.circular import distance
 from lapsus.statistics.intervals import rate_interval
 
-__all__ = ["AWAY", "SwapCurve", "distance_edges", "nearest_item", "rate_by_distance", "swap_curve"]
+__all__ = ["AWAY", "SwapCurve", "distance_edges", "distinct", "nearest_item", "rate_by_distance", "swap_curve"]
 
 # A response further than this from every item reports none of them (radians).
 AWAY = 0.6
@@ -27,16 +27,29 @@ def nearest_item(response: np.ndarray, report: np.ndarray) -> tuple[np.ndarray, 
     return item, np.take_along_axis(gap, item[..., None], -1)[..., 0]
 
 
+def distinct(values: np.ndarray) -> np.ndarray:
+    """The different values among many, ascending; those closer than rounding makes them are one, their mean.
+
+    Values that lie close all along a stretch are not rounded ones of a few: they are anywhere, and are told apart by
+    the same width."""
+    values = np.sort(values, axis=None)
+    if not len(values):
+        return values
+    parts = np.split(values, np.flatnonzero(np.diff(values) > _SAME) + 1)
+    if max(part[-1] - part[0] for part in parts) > 3 * _SAME:
+        return np.unique(np.round(values / _SAME)) * _SAME
+    return np.array([part.mean() for part in parts])
+
+
 def distance_edges(gap: np.ndarray, most: int = 8, *, equally_many: bool = False) -> np.ndarray:
     """Edges [bin + 1] in radians of at most `most` bins of distances: one for each distinct distance if they are so
     few, else bins of equal width (or with equally many distances in each)."""
     gap = np.sort(gap[np.isfinite(gap)], axis=None)
     if not len(gap):
         return np.array([0.0, np.pi + 1e-6])
-    group = np.concatenate([[0], np.cumsum(np.diff(gap) > _SAME)])
-    if group[-1] < most:
-        distinct = np.bincount(group, gap) / np.bincount(group)
-        return np.concatenate([[-1e-6], (distinct[1:] + distinct[:-1]) / 2, [np.pi + 1e-6]])
+    different = distinct(gap)
+    if len(different) <= most:
+        return np.concatenate([[-1e-6], (different[1:] + different[:-1]) / 2, [np.pi + 1e-6]])
     if equally_many:
         inner = np.unique(np.round(np.quantile(gap, np.linspace(0, 1, most + 1)[1:-1]), 4)) + 1e-4
         return np.concatenate([[-1e-6], inner, [np.pi + 1e-6]])
