@@ -50,7 +50,8 @@ def test_words_name_the_kind_that_was_built_in(name):
         data = synthetic_population("misselection", trials=1000, after=0.0, cue_code=0.0)
     else:
         data = synthetic_population(name, trials=1000)
-    text = _mechanism(error_type=classify_swaps(data, every=30, repeats=60)).sentence("error_type")
+    found = _mechanism(error_type=classify_swaps(data, every=30, repeats=60), decoding=decoding(data, every=12))
+    text = found.sentence("error_type")
     said = {"cannot tell": "cannot be told", "late switch": "its swaps are late switches"}
     assert said.get(name, f"its swaps are {name}s") in text
     # Only of a late switch is it said that the cue was read, with its number; never that it was mistaken.
@@ -171,7 +172,7 @@ def test_a_coming_swap_that_is_read_before_the_cue_is_a_prior_inclination():
 def test_the_first_answer_names_when_what_and_which():
     from lapsus.mechanism.registry import without_answer
 
-    late, early = (_curve(shares) for shares in ([0, 0, 0, 0.7, 1], [0.5, 0.6, 0.6, 0.8, 1]))
+    late, early = (_curve(shares) for shares in ([0, 0, 0, 0.7, 1], [0.9, 0.95, 0.95, 0.95, 1]))
     carried = transplant_curves(
         np.arange(3.0),
         {name: np.full((6, 3), p) for name, p in (("swap", 0.9), ("correct", 0.1), ("x_from_swap", 0.9))}
@@ -180,17 +181,17 @@ def test_the_first_answer_names_when_what_and_which():
     )
     kinds = {
         name: classify_swaps(synthetic_population(name, trials=1000), every=30, repeats=60)
-        for name in ("misselection", "misbinding")
+        for name in ("late switch", "misbinding")
     }
-    one = _mechanism(commitment=late, transplant=carried, error_type=kinds["misselection"])
+    one = _mechanism(commitment=late, transplant=carried, error_type=kinds["late switch"])
     said = summary([one])
-    assert "decided after the cue" in said and "by the forming response" in said and "wrong colour is selected" in said
+    assert "decided after the cue" in said and "by the forming response" in said and "later does memory change" in said
     assert "one network" in said and [name for name, _ in one.answered] == ["commitment", "transplant", "error_type"]
     assert len(without_answer(one)) == 1
     other = _mechanism(commitment=early, transplant=carried, error_type=kinds["misbinding"])
     assert "before the cue" in summary([other]) and "change places" in summary([other])
     both = summary([one, other])
-    assert "misselection, misbinding" in both and "when, relative to the cue" in both and "2 networks" in both
+    assert "late switch, misbinding" in both and "when, relative to the cue" in both and "2 networks" in both
     none = _mechanism(
         left_out={"commitment": "no swap trials: every outcome is the same", "error_type": "no swap trials"}
     )

@@ -208,10 +208,21 @@ def test_how_many_networks_would_decide():
 
 EXPECTED = {
     "misbinding": ("misbinding", "before", "m"),
+    "prior inclination": ("misinterpretation", "before", "m"),
     "misselection": ("misselection", "at", "m"),
     "cue-time noise": ("misinterpretation", "at", "m"),
     "late switch": ("late switch", "after", "m"),
     "response-time noise": ("no mark", "after", "x"),
+}
+
+# What all answers together support. A late switch must be carried by the forming response; here memory carries it.
+AGREED = {
+    "misbinding": "misbinding",
+    "prior inclination": "prior inclination",
+    "misselection": "misselection",
+    "cue-time noise": "misinterpretation",
+    "late switch": None,
+    "response-time noise": "no mark",
 }
 
 
@@ -230,6 +241,9 @@ def test_networks_with_a_known_mechanism_are_recognised(mechanism):
     half, onset = found.commitment.half_time, found.commitment.cue_onset
     when = "before" if half < onset else "at" if half <= 0 else "after"
     assert (found.error_type.decision, when, found.carrier) == EXPECTED[mechanism]
+    assert found.error == AGREED[mechanism] and sum(
+        share for share, *_ in found.commitment.shares.values()
+    ) == pytest.approx(1)
 
 
 def test_differences_are_within_seeds_where_networks_share_a_start():

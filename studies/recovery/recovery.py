@@ -43,8 +43,10 @@ from lapsus.errors import LapsusError
 from lapsus.evaluation.sample_sizes import Sizes
 from lapsus.mechanism.activity import cue_onset, two_items
 from lapsus.mechanism.asking import analyse, swaps_most_at
+from lapsus.mechanism.decoding import decoding
 from lapsus.mechanism.error_type import classify_swaps
 from lapsus.mechanism.outcomes import outcomes
+from lapsus.mechanism.registry import Mechanism
 from lapsus.mechanism.replay import conditions_at_one_pair
 from lapsus.mechanism.synthetic import MECHANISMS, synthetic_population
 from lapsus.statistics.swaps import nearest_item
@@ -54,13 +56,14 @@ TABLE = Path(__file__).resolve().parent / "recovery.csv"
 
 RIGHT = {
     "misbinding": "misbinding",
+    "prior inclination": "prior inclination",
     "misselection": "misselection",
     "cue-time noise": "misinterpretation",
     "late switch": "late switch",
     "response-time noise": "no mark",
 }
-WHEN = dict(zip(WRITTEN, ("before the cue", *2 * ("at the cue",), *2 * ("after the cue",))))
-WHAT = dict(zip(WRITTEN, "mmmmx"))
+WHEN = dict(zip(WRITTEN, (*2 * ("before the cue",), *2 * ("at the cue",), *2 * ("after the cue",))))
+WHAT = dict(zip(WRITTEN, "mmmmmx"))
 ANSWERS = (*MECHANISMS, "no mark", "cannot tell", "no answer")
 RATES, NOISES = (0.01, 0.03, 0.1, 0.3), (0.5, 2.0, 4.0, 8.0)
 SCALES = (1.0, 2.0)
@@ -70,9 +73,10 @@ STEP = 0.54  # s.d. of the noise of a step before cue offset
 
 
 def answer(dataset: xr.Dataset, seed: int) -> str:
-    """Which kind the analysis says; "no answer" where it refuses."""
+    """Which type the analysis says; "no answer" where it refuses."""
     try:
-        return classify_swaps(dataset, every=60, repeats=100, seed=seed).decision
+        answers = {"error_type": classify_swaps(dataset, every=60, repeats=100, seed=seed)}
+        return Mechanism(**answers, decoding=decoding(dataset, every=60, seed=seed)).error or "cannot tell"
     except LapsusError:
         return "no answer"
 
@@ -135,7 +139,9 @@ def trained(seeds: int, trials: int) -> Iterator[dict]:
     for name, scale, seed in itertools.product(names, SCALES, range(seeds)):
         found = imposed(name, scale, trials, seed)
         own = own_swaps(found["own"])  # noise that is not their own makes networks swap by themselves
-        for mechanism, rate in itertools.product(RIGHT, RATES):
+        # A network that nobody trained to favour an item has no code for it.
+        imposable = [mechanism for mechanism in RIGHT if mechanism != "prior inclination"]
+        for mechanism, rate in itertools.product(imposable, RATES):
             said = answer(swapped(mechanism, found, rate, seed), seed)
             facts = {"network": name, "mechanism": mechanism, "swap rate": rate, "noise": scale, "own swaps": own}
             yield facts | {"seed": seed, "said": said}
@@ -154,8 +160,8 @@ def written(seeds: int, trials: int) -> Iterator[dict]:
             half, onset = found.commitment.half_time, found.commitment.cue_onset
             when = "before the cue" if half < onset else "at the cue" if half <= 0 else "after the cue"
         facts = {"mechanism": mechanism, "swap rate": rate, "noise": round(STEP / radius, 3), "seed": seed}
-        kind = "no answer" if found.error_type is None else found.error_type.decision
-        yield facts | {"said": kind, "when": when, "carried by": found.carrier or "no answer"}
+        said = "no answer" if found.error_type is None else found.error or "cannot tell"
+        yield facts | {"said": said, "when": when, "carried by": found.carrier or "no answer"}
 
 
 def drift() -> str:

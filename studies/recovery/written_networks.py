@@ -7,6 +7,7 @@ the noise of the last step and nothing else. Where it is above a threshold at on
     misbinding           one step into the stimuli, whose colours are stored at each other's place
     misselection         one step into the cue, with which the colours are loaded at each other's place
     cue-time noise       one step into the cue, which is heard as the other one
+    prior inclination    one step into the stimuli, from which on one item is favoured; the cue does not overrule it
     late switch          twenty steps after the cue, when memory goes over to what it would hold after the other cue
     response-time noise  twenty steps after the cue, when the response jumps to the other colour and memory stays
 """
@@ -23,10 +24,12 @@ from lapsus.training.model import Model
 
 __all__ = ["MECHANISMS", "written_network"]
 
-MECHANISMS = ("misbinding", "misselection", "cue-time noise", "late switch", "response-time noise")
+MECHANISMS = ("misbinding", "prior inclination", "misselection", "cue-time noise", "late switch", "response-time noise")
 # Places of memory: colours of delay 1; colours by role and place; the cue heard; the die; what it said, meanwhile.
 STORED, TARGET, OTHER, HEARD, DIE, SAID = slice(0, 4), slice(4, 8), slice(8, 12), 12, 13, 14
 MEMORY, LATE = 15, 20
+# Of a prior inclination alone: above 0 where item 1 is favoured, below where item 2 is.
+FAVOURED = 15
 # How large the colour of the other item is where that of the target is one.
 WEAK = 0.7
 # What SAID holds, where noise is about 0.5 a step: the die is to be thrown; it was, and this is what it said.
@@ -39,7 +42,7 @@ class Written(nn.Module):
     def __init__(self, mechanism: str, rate: float, radius: float):
         super().__init__()
         self.mechanism, self.radius = mechanism, radius
-        self.units, self.alpha, self.drive_size = MEMORY + 2, 1.0, 8
+        self.units, self.alpha, self.drive_size = MEMORY + 2 + (mechanism == "prior inclination"), 1.0, 8
         self.register_buffer("readout", orthonormal_rows(2, self.units, torch.Generator().manual_seed(3)))
         self.register_buffer("null", torch.linalg.svd(self.readout, full_matrices=True)[2][2:])
         self.quantile = NormalDist().inv_cdf(1 - rate)
@@ -70,6 +73,8 @@ class Written(nn.Module):
         elif drive is not None:
             colours = drive[:, :4].T[[0, 2, 1, 3]][:, :, None].expand(-1, -1, m.shape[2])  # cos 1, sin 1, cos 2, sin 2
             swap = self._throw(m, after, "misbinding")
+            if self.mechanism == "prior inclination":
+                self._favour(m, after)
             after[STORED] = self.radius * torch.where(swap, colours.roll(2, 0), colours)
         return torch.tensordot(self.readout.T, x, 1) + torch.tensordot(self.null.T, after, 1)
 
@@ -83,9 +88,19 @@ class Written(nn.Module):
         after[SAID] = torch.where(begun, torch.where(swap, SURE, -SURE), BEGUN)
         return swap
 
+    def _favour(self, m: Tensor, after: Tensor) -> None:
+        """Favour an item where the die of the first step fell far to one side or the other, and keep to it."""
+        known, begun = m[SAID].abs() > (BEGUN + SURE) / 2, m[SAID].abs() > BEGUN / 2
+        side = (m[DIE] > self.early).float() - (m[DIE] < -self.early).float()
+        kept = SURE * torch.round(m[FAVOURED] / SURE)
+        after[FAVOURED] = torch.where(known, kept, torch.where(begun, SURE * side, 0.0))
+        after[SAID] = torch.where(begun, SURE, BEGUN)
+
     def _cue(self, m: Tensor, after: Tensor, cue: Tensor) -> None:
         stored = torch.where(self._throw(m, after, "misselection"), m[STORED].roll(2, 0), m[STORED])
         heard = torch.where(self._throw(m, after, "cue-time noise"), -cue, cue) > 0
+        if self.mechanism == "prior inclination":
+            heard = torch.where(m[FAVOURED].abs() > SURE / 2, m[FAVOURED] > 0, heard)
         own = torch.stack([heard, heard, ~heard, ~heard])
         after[TARGET], after[OTHER] = stored * own, WEAK * stored * ~own
         after[HEARD] = torch.where(heard, 0.5, -0.5) * self.radius

@@ -25,8 +25,7 @@ does not overrule it. That takes the causal measures beside the regression, and 
 type: `agreed_type` has the rule.
 
 The weights say how far swap trials lie along the predictions, not how much of their memory the predictions describe.
-`explained` does: the share of what swap trials systematically have beyond correct trials with the same display. Where
-it is surely less than three quarters, none of the types is named.
+`explained` does: the share of what swap trials systematically have beyond correct trials with the same display.
 """
 
 from dataclasses import dataclass, field, replace
@@ -297,9 +296,7 @@ def classify_swaps(
         late=ahead_of_half[2] < 0 < whole[1],
         explained=_explained(late, items, is_correct, swap, (value[0] + value[1], value[2]), repeats, seed),
     )
-    decision = _decide(found, whole)
-    named = decision in (*ERROR_TYPES, "late switch")
-    return replace(found, decision="none of these" if named and found.explained[2] < ENOUGH else decision)
+    return replace(found, decision=_decide(found, whole))
 
 
 def _separation(
@@ -454,6 +451,7 @@ _AGREED = {
         f"{_IN_PLACE}, and the cue is read as it was given; only later does memory change to the other item."
     ),
     "no mark": "Memory shows no trace of it up to the response.",
+    "none of these": "None of the types of error describes the memory of swap trials.",
     "prior inclination": (
         "Both items are held correctly, but one is favoured before the cue, and the cue does not overrule it."
     ),
@@ -477,19 +475,24 @@ def agreed_type(found: Mechanism) -> tuple[str | None, str | None]:
     - late switch: memory looks like it, less than half of the outcome is fixed at cue offset, and the forming response
       carries it.
     - no mark: memory shows none, nor does a decoder at the response.
+    - none of these: memory looks like one of them, but the predictions surely explain less than three quarters of how
+      swap trials differ. A late switch that the forming response carries does not rest on what memory looks like.
 
     Otherwise no type is given, and the conflict is named.
     """
     answer, curve, read = found.error_type, found.commitment, found.decoding
-    if answer is None or answer.decision == "none of these":
+    if answer is None:
         return None, None
     decision = answer.decision
+    if not answer.maybe_misbinding and _fixed_before_cue(found):
+        return "prior inclination", None
+    carried = decision == "late switch" and found.carrier == "x"
+    if decision in (*ERROR_TYPES, "late switch") and answer.explained[2] < ENOUGH and not carried:
+        return "none of these", None
     if decision == "misbinding":
         if curve is not None and curve.before_cue[0] < MOST:
             return None, f"only {percent(curve.before_cue)} of the outcome is fixed at cue onset"
         return decision, None
-    if not answer.maybe_misbinding and _fixed_before_cue(found):
-        return "prior inclination", None
     at_cue = UNKNOWN if curve is None else curve.shares.get("cue", UNKNOWN)
     if decision in ("misselection", "misinterpretation") and at_cue[0] < MOST:
         return None, f"only {percent(at_cue)} of the outcome is decided during the cue"
@@ -550,8 +553,6 @@ def _unknown(found: list[Mechanism]) -> str:
         return "Which type of error it is could not be said."
     if conflicts := [why for mechanism in found if (why := agreed_type(mechanism)[1])]:
         return f"No type of error is named: memory suggests {answers[0].decision}, but {conflicts[0]}."
-    if any(answer.decision == "none of these" for answer in answers):
-        return "None of the types of error describes the memory of swap trials."
     if any(answer.partly_misbound for answer in answers):
         return "Swaps are of more than one type; in part of them the colours change places in memory before the cue."
     if any(answer.maybe_misbinding for answer in answers):
@@ -603,7 +604,7 @@ def _sentence(answer: ErrorType, found: Mechanism) -> str:
         return f"Error type: none of the types describes these swaps ({weights}; {trials}), although {conflict}."
     if conflict:
         return f"Error type: memory suggests {answer.decision}, but {conflict} ({weights}; {trials}).{explained}"
-    if answer.decision == "none of these":
+    if word == "none of these":
         return f"Error type: none of these types describes the swaps ({weights}; {trials}).{explained}"
     if word == "prior inclination":
         return (

@@ -189,7 +189,8 @@ def alignment_panel(ax: Axes, found: Planes, clock: Clock = Clock(), *, spread: 
     else:
         ax.axhline(0.5, color=GREY, lw=0.5, ls=(0, (3, 2)))
     ax.set_yticks([0, 0.5, 1])
-    legend_above(ax, columns=3)
+    if len(found.curve):
+        legend_above(ax, columns=3)
     return time_axis(ax, clock, "plane alignment |cos|", found.onset, bottom=0)
 
 

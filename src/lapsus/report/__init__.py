@@ -5,6 +5,7 @@ networks_page(networks)    the same for trained networks, several side by side
 live.serve(run)            training as it happens, on this machine only
 """
 
+from lapsus.report import findings as findings
 from lapsus.report.discovery import DiscoveryContent, discovery_page
 from lapsus.report.networks import networks_page
 
