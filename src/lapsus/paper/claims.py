@@ -12,8 +12,6 @@ from lapsus.paper.values import KeptValues, Recorded
 from lapsus.paper.verdicts import Claim, criteria, judge_networks, not_computed
 from lapsus.statistics.intervals import Interval
 
-__all__ = ["CLAIMS", "Test", "evaluate_claims"]
-
 
 @dataclass(frozen=True)
 class Test:

@@ -18,8 +18,6 @@ from lapsus.plots.style import TEXT_WIDTH, colour_of, mark_epochs, note, panel, 
 from lapsus.statistics.intervals import limits
 from lapsus.study import planes
 
-__all__ = ["alignment_by_distance", "alignment_table", "feature_alignment", "figure", "index_alignment", "tables"]
-
 INDEX_NETWORKS = ("index-optimal", "index-none", "index-constant-05", "index-constant-10")
 FEATURE_NETWORKS = ("feature-optimal", "feature-none", "feature-constant-05", "feature-smooth-2")
 # Steps from cue offset at which planes are shown.

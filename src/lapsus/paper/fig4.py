@@ -21,8 +21,6 @@ from lapsus.plots.style import CORRECT, GREY, SWAP, TEXT_WIDTH, letter, note, pa
 from lapsus.study.mechanism import kind_of_trials
 from lapsus.study.rings import FIXED, Normals, axis_areas as areas_along_axis, normals as ring_normals, projected_rings
 
-__all__ = ["axis_areas", "figure", "kinds", "normals", "normals_with_swaps", "tables"]
-
 DECODED, RINGS = "index-constant-10", "feature-smooth-0"
 CONFIGURATIONS = {"close, 45°": (0.0, np.pi / 4), "far, 180°": (0.0, np.pi)}
 

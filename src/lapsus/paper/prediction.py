@@ -14,8 +14,6 @@ from lapsus.paper.roles import LABELS, Networks
 from lapsus.plots.style import TEXT_WIDTH, panel, style
 from lapsus.study import planes
 
-__all__ = ["alignment_and_swaps", "figure", "tables"]
-
 TESTED = ("feature-smooth-2", "feature-smooth-0", "index-constant-10")
 
 
@@ -73,7 +71,6 @@ def figure(networks: Networks) -> Figure:
             panel(ax, _panel, networks, role)
             ax.set_title(f"{role.split('-')[0]}-cued, {LABELS[role]}")
         if axes[0].containers:
-            narrow = {"handlelength": 0.6, "columnspacing": 0.5, "handletextpad": 0.2, "fontsize": 5.5}
-            where = {"loc": "upper center", "bbox_to_anchor": (0.5, 0.88)}
-            axes[0].legend(title="probe distance", title_fontsize=5.5, ncols=6, **narrow, **where)
+            place = {"loc": "upper center", "bbox_to_anchor": (0.5, 0.88), "ncols": 6, "columnspacing": 0.5}
+            axes[0].legend(title="probe distance", title_fontsize=5.5, fontsize=5.5, handlelength=0.6, **place)
     return fig

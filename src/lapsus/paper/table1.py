@@ -14,8 +14,6 @@ from lapsus.paper.roles import LABELS, Networks
 from lapsus.plots.style import TEXT_WIDTH, colour_of, mark_epochs, panel, style
 from lapsus.statistics.intervals import limits
 
-__all__ = ["figure", "sigmoid_fits", "tables"]
-
 # The paper's values: mean squared error of the constant and of the sigmoid, and their difference.
 PUBLISHED = {
     "feature-optimal": (0.009734, 0.005479, 0.004255),

@@ -16,8 +16,6 @@ from lapsus.plots.style import TEXT_WIDTH, panel, style
 from lapsus.study import responses
 from lapsus.study.designs import pair
 
-__all__ = ["averaging_by_condition", "figure", "tables"]
-
 ROLE = "feature-sample-mse"
 DISTANCES = (np.pi, 3 * np.pi / 4, np.pi / 2, np.pi / 4)
 
