@@ -357,5 +357,5 @@ def fixed_at_end_of(networks: Networks, role: str, epoch: str) -> Interval:
         every=sizes.commitment_every,
     )
     later = list(model.task.epochs.values())[list(found.by_epoch).index(epoch) : -1]
-    at = int(np.abs(found.times + sum(later)).argmin())  # time 0 is cue offset
+    at = np.abs(found.times + sum(later)).argmin()  # time 0 is cue offset
     return float(found.share[at]), float(found.low[at]), float(found.high[at])

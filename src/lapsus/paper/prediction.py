@@ -51,8 +51,8 @@ def _panel(ax: Axes, networks: Networks, role: str) -> Axes:
     for shade, (gap, rows) in zip(shades, groups):
         rows = rows.sort_values("alignment")
         error = [rows["rate"] - rows["low"], rows["high"] - rows["rate"]]
-        looks = {"color": shade, "marker": "o", "ms": 2.5, "lw": 1}
-        ax.errorbar(rows["alignment"], rows["rate"], error, label=f"{np.degrees(gap):.0f}°", **looks)
+        name = f"{np.degrees(gap):.0f}°"
+        ax.errorbar(rows["alignment"], rows["rate"], error, label=name, color=shade, marker="o", ms=2.5, lw=1)
     p = f"p = {test.p:.3f}" if test.p > 0.001 else "p ≤ 0.001"
     ratio = f"odds ratio {test.odds_ratio:.2f} [{test.low:.2f}, {test.high:.2f}] per s.d., {p}"
     counts = f"{test.swaps:,} swaps in {test.trials:,} trials"

@@ -63,7 +63,7 @@ def figure(networks: Networks) -> Figure:
     """Sigmoid and constant fits to the alignment of the feature-cued networks."""
     with style():
         fig, axes = plt.subplots(1, 4, figsize=(TEXT_WIDTH, 1.9), sharey=True, layout="constrained")
-        for ax, role in zip(axes, FEATURE_NETWORKS, strict=True):
+        for ax, role in zip(axes, FEATURE_NETWORKS):
             panel(ax, _panel, networks, role)
         axes[0].set_ylabel("plane alignment |cos|")
         if axes[0].lines:
