@@ -230,7 +230,7 @@ def test_shipped_weights_stay_small():
         assert set(row) - {"delays", "norm_ratio"} == {
             "name",
             "seed",
-            "set",
+            "collection",
             "excess",
             "swap_likelihood_mad",
             "swap_curve_mad",
