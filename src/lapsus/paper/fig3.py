@@ -132,7 +132,7 @@ def _feature_panel(ax: Axes, networks: Networks, role: str, _: object) -> Axes:
     found = feature_alignment(networks, role)
     alignment_by_distance(ax, found)
     ax.spines[:].set(visible=True, color=colour_of(role), linewidth=1.2)
-    trials = f"{found.sizes['rotation']} × {found.attrs['trials']} trials per line"
+    trials = f"n = {found.sizes['rotation']} × {found.attrs['trials']} each"
     ax.set_title(f"{LABELS[role]} ({trials})", pad=9, fontsize=6)
     return ax
 
