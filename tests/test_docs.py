@@ -70,7 +70,7 @@ def test_pages_speak_to_readers_alone():
     assert not [page.name for page in PAGES if "<!--" in page.read_text()]
     assert sum(len(page.read_text().split()) for page in DOCS) <= 20_000
     how_to = re.findall(r"\]\(([\w-]+\.md)\)", (ROOT / "docs" / "how-to.md").read_text())
-    assert len(how_to) == 8 and all(len((ROOT / "docs" / name).read_text().split()) < 900 for name in how_to)
+    assert len(how_to) >= 8 and all(len((ROOT / "docs" / name).read_text().split()) < 900 for name in how_to)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,9 @@
 what it needs."""
 
 import json
+import tomllib
 from dataclasses import replace
+from importlib.resources import files
 
 import matplotlib
 import numpy as np
@@ -22,11 +24,13 @@ from lapsus.errors import LapsusError
 from lapsus.evaluation.sample_sizes import QUICK_FIGURES
 from lapsus.mechanism import designs
 from lapsus.mechanism.activity import items
-from lapsus.paper import claims, fig2, fig3, fig4, prediction, schematics
+from lapsus.networks import DendriticTree
+from lapsus.paper import claims, cyclic, fig2, fig3, fig4, prediction, schedule
 from lapsus.paper.reproduce import _CLAIM_COSTS, _FIGURE_COSTS, FIGURES, reproduce
 from lapsus.paper.roles import LABELS, Networks, role_of
 from lapsus.paper.verdicts import criteria
 from lapsus.plots.style import WHEEL, style
+from lapsus.tasks import CueCombination, FeatureCued
 
 
 @pytest.fixture(autouse=True)
@@ -122,6 +126,20 @@ def test_the_network_is_the_unit():
     assert found["swap-function-smooth-0"].networks == 1
 
 
+def test_drawings_show_the_defaults_of_the_classes():
+    """Numbers in schematics.toml that the package also has."""
+    drawn = tomllib.loads((files("lapsus.paper") / "schematics.toml").read_text(encoding="utf-8"))
+    said = {name: " ".join(item["text"] for item in one["items"] if "text" in item) for name, one in drawn.items()}
+    inner, outer = DendriticTree(1).branching
+    for text in (f"{inner * outer} leaves", f"{inner} branches", f"n = {DendriticTree(1).units}"):
+        assert text in said["neuron"]
+    for name, task in (("task", FeatureCued()), ("cues", CueCombination())):
+        for steps in task.epochs.values():
+            assert f"{steps} steps, {0.05 * steps:.2f} s" in said[name]
+    lengths = [item["rectangle"][2] for item in drawn["timeline"]["items"] if "rectangle" in item]
+    assert lengths == list(FeatureCued().epochs.values())
+
+
 def test_every_claim_can_be_computed_and_belongs_to_a_figure():
     assert set(claims.CLAIMS) == set(criteria())
     assert {test.figure for test in claims.CLAIMS.values()} <= set(FIGURES)
@@ -150,7 +168,7 @@ def test_an_interrupt_says_what_was_kept_and_how_to_go_on(tmp_path, monkeypatch)
     def cut_off(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setitem(FIGURES, "cyclic", replace(FIGURES["cyclic"], draw=cut_off))
+    monkeypatch.setattr(cyclic, "figure", cut_off)
     said = CliRunner().invoke(app, ["reproduce", "schedule", "cyclic", "-o", str(tmp_path)])
     assert said.exit_code == 130 and f"schedule is whole in {tmp_path}/" in said.output
     assert "`lapsus reproduce cyclic` makes the rest" in said.output and (tmp_path / "schedule.pdf").exists()
@@ -254,7 +272,7 @@ def test_wheel_has_even_lightness_and_closes():
 def test_style_leaves_the_users_settings_alone():
     before = dict(matplotlib.rcParams)
     with style():
-        schematics.schedule_figure()
+        schedule.figure(SyntheticNetworks(()))
     assert dict(matplotlib.rcParams) == before
 
 

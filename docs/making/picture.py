@@ -34,12 +34,12 @@ def main(path: Path) -> None:
             x, [p["low"] for p in curve], [p["high"] for p in curve], color=VERMILION, alpha=0.25, lw=0
         )
         axes[1].plot(x, [p["rate"] for p in curve], color=VERMILION, marker="s", ms=4, label="network")
-        axes[1].plot(x, [p["target"] for p in curve], color=BLUE, ls=":", lw=1.6, label="wanted")
+        axes[1].plot(x, [p["target"] for p in curve], color=BLUE, ls=":", lw=1.6, label="target")
         axes[1].set(xlabel="distance of the items (°)", ylabel="swap rate", ylim=(0, None), xlim=(0, 184))
         axes[1].set_title("Close items are\nswapped more often", pad=28)
         legend_above(axes[1])
         commitment_panel(axes[2], found.commitment)
-        axes[2].set_title("Whether a trial will be a swap\nis decided only after the cue", pad=14, color="black")
+        axes[2].set_title("When it is decided whether\na trial will be a swap", pad=14, color="black")
         figure.savefig(path, metadata={"Date": None, "Creator": None})
     plt.close(figure)
 

@@ -74,11 +74,21 @@ def _experiment_page() -> str:
 
 
 def _fields(section: type[BaseModel]) -> str:
-    rows = ["| key | default | meaning |", "|---|---|---|"]
+    rows = ["| key | type | default | meaning |", "|---|---|---|---|"]
     for name, field in section.model_fields.items():
-        default = "required" if field.is_required() else repr(field.get_default())
-        rows.append(f"| `{name}` | {default[:60]} | {field.description or ''} |")
+        kind = getattr(field.annotation, "__name__", str(field.annotation)).replace("|", "or")
+        limits = [_limit(one) for one in field.metadata]
+        default = "required" if field.is_required() else f"`{field.get_default()!r}`"
+        rows.append(
+            f"| `{name}` | {', '.join([kind, *filter(None, limits)])} | {default} | {field.description or ''} |"
+        )
     return "\n".join(rows) + "\n"
+
+
+def _limit(constraint: object) -> str:
+    """A constraint of pydantic in words."""
+    signs = {"gt": ">", "ge": "≥", "lt": "<", "le": "≤"}
+    return ", ".join(f"{sign} {getattr(constraint, key):,}" for key, sign in signs.items() if hasattr(constraint, key))
 
 
 def _package_page(module: ModuleType) -> str:

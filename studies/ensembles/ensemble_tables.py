@@ -115,7 +115,7 @@ def difference(first: pd.Series, second: pd.Series, paired: bool) -> str:
 
 
 def factors(members: pd.DataFrame) -> pd.DataFrame:
-    """One row per difference between two groups of networks, a column a statistic."""
+    """One row per difference between two groups of networks, one column per statistic."""
     rows = []
     for name, (*ends, paired) in COMPARED.items():
         groups = [

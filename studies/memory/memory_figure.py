@@ -44,7 +44,7 @@ def _networks(collection: str) -> Networks:
 
 @lru_cache(maxsize=64)
 def error_by_delay(collection: str, role: str) -> pd.DataFrame:
-    """delay, median_error (rad), away, swap_curve_mad, … of one network, one row a delay."""
+    """delay, median_error (rad), away, swap_curve_mad, … of one network, one row per delay."""
     networks = _networks(collection)
     sizes = networks.sizes
     return pd.DataFrame(evaluate_delays(networks.model(role), DELAYS, sizes.delay_conditions, sizes.delay_trials))
@@ -58,7 +58,7 @@ def norms(collection: str, role: str) -> np.ndarray:
 
 @lru_cache(maxsize=64)
 def planes(collection: str, role: str) -> pd.DataFrame:
-    """Alignment of the two items' planes in the five steps before the cue and in the five after it: one row a probe
+    """Alignment of the two items' planes in the five steps before the cue and in the five after it: one row per probe
     distance (degrees); opposite places for index-cued networks."""
     if role.startswith("index"):
         before, after = pre_and_post_cue(index_alignment(_networks(collection), role)["alignment"].expand_dims("group"))

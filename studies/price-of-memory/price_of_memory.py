@@ -48,7 +48,7 @@ def price(rows: list[dict]) -> np.ndarray:
 def trained(name: str, described: Experiment, folder: Path, threads: int | None) -> lapsus.Run:
     run = lapsus.Run.of(folder / name, described)
     if run.update < run.experiment.updates and lapsus.train(run, threads=threads).reason != "done":
-        sys.exit("Stopped; the same command goes on.")
+        sys.exit("Stopped; the same command resumes.")
     return run
 
 

@@ -21,7 +21,7 @@ is right was written down before any was looked at:
 With --keep the rows replace those of the same systems in recovery.csv, of which recovery_tables.py makes the tables and
 the figure.
 
-"cannot tell" is no error, but no answer either, and is counted by itself. `noise` is the s.d. of each unit at each step
+"cannot tell" is neither right nor wrong, and is counted separately. `noise` is the s.d. of each unit at each step
 where colours have radius one; of trained networks, how many times their own noise.
 """
 

@@ -51,7 +51,7 @@ def experiment(changes: list[str], seed: int) -> lapsus.Experiment:
 def measure(name: str, seed: int, folder: Path, threads: int | None) -> list[float]:
     run = lapsus.Run.of(folder / f"{name}-{seed}", experiment(CHANGES[name][1], seed))
     if run.update < run.experiment.updates and lapsus.train(run, threads=threads).reason != "done":
-        sys.exit("Stopped; the same command goes on.")
+        sys.exit("Stopped; the same command resumes.")
     found = lapsus.evaluate(run.model(), threads=threads)
     return [found[key] for key in MEASURES]
 

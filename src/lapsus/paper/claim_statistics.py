@@ -124,10 +124,10 @@ def averaging_slope(networks: Networks) -> Interval:
 def _window(curves: xr.DataArray, when: str) -> np.ndarray:
     """Mean alignment [line] over five steps: the first of delay 1, the first from cue offset, or the last."""
     time, epoch = curves["time"].to_numpy(), curves["epoch"].to_numpy()
-    onset = cue_onset(curves.to_dataset(name="alignment"))
-    late = np.arange(len(time)) >= len(time) - 5
-    inside = {"delay": (time < onset) & (epoch != "stimulus"), "offset": time >= 0, "end": late}
-    steps = np.flatnonzero(inside[when])[:5]
+    if when == "delay":
+        steps = np.flatnonzero((time < cue_onset(curves.to_dataset(name="alignment"))) & (epoch != "stimulus"))[:5]
+    else:
+        steps = np.flatnonzero(time >= 0)[:5] if when == "offset" else np.arange(len(time))[-5:]
     if len(steps) < 5:
         raise LapsusError("delay 1 and delay 2 need five time bins each")
     return curves.to_numpy()[..., steps].mean(-1)
@@ -281,14 +281,10 @@ def _above_chance(networks: Networks, found: Interval) -> Interval:
     return value - chance, low - chance, high - chance
 
 
-def two_rings(networks: Networks) -> Interval:
-    """Held-out share of variance of the colour within a ring, mean over location pairs and colours."""
-    return _cells(networks, fig4.normals(networks).explained)
-
-
-def rings_apart(networks: Networks) -> Interval:
-    """Distance of the rings along their normal, in s.d. of trials about their ring."""
-    return _cells(networks, fig4.normals(networks).distance)
+def mean_over_rings(networks: Networks, name: str) -> Interval:
+    """A number of each ring (explained: held-out share of variance of the colour; distance: between the rings along
+    their normal, in s.d. of trials about their ring), mean over location pairs and colours."""
+    return _cells(networks, getattr(fig4.normals(networks), name))
 
 
 def normal_shared(networks: Networks) -> Interval:
@@ -361,5 +357,5 @@ def fixed_at_end_of(networks: Networks, role: str, epoch: str) -> Interval:
         every=sizes.commitment_every,
     )
     later = list(model.task.epochs.values())[list(found.by_epoch).index(epoch) : -1]
-    at = int(np.abs(found.times + sum(later)).argmin())  # time 0 is cue offset
+    at = np.abs(found.times + sum(later)).argmin()  # time 0 is cue offset
     return float(found.share[at]), float(found.low[at]), float(found.high[at])

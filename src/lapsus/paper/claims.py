@@ -12,8 +12,6 @@ from lapsus.paper.values import KeptValues, Recorded
 from lapsus.paper.verdicts import Claim, criteria, judge_networks, not_computed
 from lapsus.statistics.intervals import Interval
 
-__all__ = ["CLAIMS", "Test", "evaluate_claims"]
-
 
 @dataclass(frozen=True)
 class Test:
@@ -29,10 +27,10 @@ class Test:
         """The test that an entry of claims.toml describes."""
         measure, arguments = getattr(claim_statistics, rule["measure"]), rule.get("arguments", ())
         if "each" in rule:
-            units = tuple((role,) for role in rule["each"])
-            return cls(rule["figure"], lambda networks, role: measure(networks, role, *arguments), units)
-        units = (tuple(rule["together"]),)
-        return cls(rule["figure"], lambda networks, *_: measure(networks, *arguments), units)
+            return cls(
+                rule["figure"], lambda *given: measure(*given, *arguments), tuple((role,) for role in rule["each"])
+            )
+        return cls(rule["figure"], lambda networks, *_: measure(networks, *arguments), (tuple(rule["together"]),))
 
 
 CLAIMS = {id: Test.of(rule) for id, rule in criteria().items()}

@@ -21,8 +21,6 @@ from lapsus.paper.schematics import draw
 from lapsus.plots.style import GREEN, ORANGE, PURPLE, SKY, TEXT_WIDTH, VERMILION, letter, panel, style
 from lapsus.statistics.intervals import Interval, rate_interval, resampled_interval
 
-__all__ = ["ROLE", "cues_on_grid", "figure", "ks_interval", "modes_interval", "summary", "tables"]
-
 ROLE = "cue-combination"
 VISUAL, AUDITORY, SOURCE = (
     f"{name} ($\\sigma_p$)" for name in ("visual cue $s_v$", "auditory cue $s_a$", "auditory source $z_a$")
@@ -64,22 +62,21 @@ def summary(networks: Networks) -> dict:
     """What `lapsus reproduce cue-combination --json` prints: plain numbers."""
     found = cues_on_grid(networks)
     two = found["bimodal"].to_numpy()
-    inside = {name: found[name].to_numpy()[two] for name in ("both_modes", "target_both_modes", "mode_mass")}
-    return {
+    inside = found.where(found["bimodal"])  # NaN elsewhere, which means and minima skip
+    numbers = {
         "ks_median": found.attrs["ks_median"],
         "ks_p95": found.attrs["ks_p95"],
-        "ks_max": float(found["ks"].max()),
-        "ks_median_exact": float(found["exact_ks"].median()),
-        "ks_p95_exact": float(found["exact_ks"].quantile(0.95)),
+        "ks_max": found["ks"].max(),
+        "ks_median_exact": found["exact_ks"].median(),
+        "ks_p95_exact": found["exact_ks"].quantile(0.95),
         "ks_median_noise": found.attrs["noise_median"],
         "ks_p95_noise": found.attrs["noise_p95"],
-        "cells": int(two.size),
-        "samples": found.attrs["samples"],
-        "bimodal_cells": int(two.sum()),
-        "both_modes": float(inside["both_modes"].mean()),
-        "both_modes_target": float(inside["target_both_modes"].mean()),
-        "mode_mass_least": float(inside["mode_mass"].min()),
+        "both_modes": inside["both_modes"].mean(),
+        "both_modes_target": inside["target_both_modes"].mean(),
+        "mode_mass_least": inside["mode_mass"].min(),
     }
+    counts = {"cells": two.size, "samples": found.attrs["samples"], "bimodal_cells": int(two.sum())}
+    return {name: float(value) for name, value in numbers.items()} | counts
 
 
 def tables(networks: Networks) -> dict[str, pd.DataFrame]:
@@ -129,11 +126,9 @@ def _ks_map(ax: Axes, found: xr.Dataset) -> QuadMesh:
     for (i, j), colour in zip(_examples(ks), COLOURS):
         ax.plot(cues[i], cues[j], "o", ms=4.5, mfc=colour, mec="w", mew=0.7)
     ax.set(xlabel=VISUAL, ylabel=AUDITORY, xticks=[-3, 0, 3], yticks=[-3, 0, 3])
-    median, p95, noise_median, noise_p95 = (
-        found.attrs[k] for k in ("ks_median", "ks_p95", "noise_median", "noise_p95")
-    )
-    noise = f"(sampling noise alone {noise_median:.3f}, {noise_p95:.3f})"
-    ax.set_title(f"median {median:.3f}, 95th percentile {p95:.3f}\n{noise}", fontsize=6)
+    noise = "(sampling noise alone {noise_median:.3f}, {noise_p95:.3f})"
+    title = "median {ks_median:.3f}, 95th percentile {ks_p95:.3f}\n" + noise
+    ax.set_title(title.format(**found.attrs), fontsize=6)
     return image
 
 

@@ -11,8 +11,6 @@ from lapsus.paper.fig4 import normals, normals_with_swaps
 from lapsus.paper.roles import Networks
 from lapsus.plots.style import COLUMN_WIDTH, GREY, panel, style, wheel
 
-__all__ = ["figure", "tables"]
-
 
 def tables(networks: Networks) -> dict[str, pd.DataFrame]:
     """Mean |cos| between fixed colours."""

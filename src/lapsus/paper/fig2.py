@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import xarray as xr
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -18,16 +17,6 @@ from lapsus.paper.roles import LABELS, Networks
 from lapsus.plots.axes import cloud
 from lapsus.plots.style import TEXT_WIDTH, colour_of, letter, note, panel, style, wheel_key
 from lapsus.statistics.intervals import proportion_interval
-
-__all__ = [
-    "ablations",
-    "figure",
-    "fitted_swap_function",
-    "modes_by_condition",
-    "swap_curves",
-    "swap_function",
-    "tables",
-]
 
 SWAP_NETWORKS = (
     "feature-none",
@@ -68,8 +57,7 @@ def fitted_swap_function(networks: Networks, role: str) -> pd.DataFrame:
 def _samples(networks: Networks, role: str, probe_distance: float, noise_scale: float = 1.0) -> np.ndarray:
     """Final responses x_T [trial, 2] to one condition: target at (0, 0), distractor's report at -2 pi / 3."""
     shown = networks.sizes.shown_samples
-    found: xr.Dataset = networks.responses(role, pair(probe_distance), shown, seed=3, noise_scale=noise_scale)
-    return found["x_T"].to_numpy()
+    return networks.responses(role, pair(probe_distance), shown, seed=3, noise_scale=noise_scale)["x_T"].to_numpy()
 
 
 def modes_by_condition(
@@ -198,19 +186,14 @@ def figure(networks: Networks) -> Figure:
             (role, name, gap) for role in CLOUD_NETWORKS for name, gap in (("close, 45°", CLOSE), ("far, 180°", FAR))
         ]
         for ax, (role, name, gap) in zip(clouds.flat, cells):
-            panel(ax, _samples_panel, networks, role, gap)
-            ax.set_title((LABELS[role] if gap == CLOSE else "") + f"\n{name}", fontsize=6, loc="left")
-        letter(clouds[0, 0], "C", y=1.12)
+            panel(ax, _samples_panel, networks, role, gap).set_title(f"{LABELS[role]}\n{name}", fontsize=6, loc="left")
         ablated = right.subgridspec(2, 5, wspace=0.08, hspace=0.05).subplots()
-        closer = [(name, optimal, gap, 1.0) for name, gap in DISTANCES.items()]
-        noisier = [(name, optimal, CLOSE, scale) for name, scale in NOISES.items()]
-        for axes, cases in zip(ablated, (closer, [*noisier, ("noise ×0", smooth, CLOSE, 0.0)])):
-            for ax, (name, *case) in zip(axes, cases):
-                panel(ax, _samples_panel, networks, *case).set_title(f"\n{name}", fontsize=6, loc="left")
+        closer = [(f"task-optimal\nprobe at {name}", optimal, gap) for name, gap in DISTANCES.items()]
+        noisier = [(f"task-optimal\nnoise {name}", optimal, CLOSE, scale) for name, scale in NOISES.items()]
+        noisier.append(("smooth 0\nnoise ×0", smooth, CLOSE, 0.0))
+        for ax, (title, *case) in zip((*ablated[0, :-1], *ablated[1]), (*closer, *noisier)):
+            panel(ax, _samples_panel, networks, *case).set_title(title, fontsize=6, loc="left")
         ablated[0, -1].axis("off")
-        headings = {(0, 0): "task-optimal, probe at\nπ/6", (1, 0): "task-optimal, noise variance\n×2"}
-        for place, heading in (headings | {(1, 4): "smooth 0,\nnoise ×0"}).items():
-            ablated[place].set_title(heading, fontsize=6, loc="left")
-        for ax, name in zip(ablated[:, 0], "DE"):
+        for ax, name in zip((clouds[0, 0], *ablated[:, 0]), "CDE"):
             letter(ax, name, y=1.12)
     return fig

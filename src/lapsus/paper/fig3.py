@@ -18,8 +18,6 @@ from lapsus.paper.roles import LABELS, Networks
 from lapsus.plots.style import TEXT_WIDTH, colour_of, mark_epochs, note, panel, style, wheel, wheel_key
 from lapsus.statistics.intervals import limits
 
-__all__ = ["alignment_by_distance", "alignment_table", "feature_alignment", "figure", "index_alignment", "tables"]
-
 INDEX_NETWORKS = ("index-optimal", "index-none", "index-constant-05", "index-constant-10")
 FEATURE_NETWORKS = ("feature-optimal", "feature-none", "feature-constant-05", "feature-smooth-2")
 # Steps from cue offset at which planes are shown.
@@ -134,7 +132,7 @@ def _feature_panel(ax: Axes, networks: Networks, role: str, _: object) -> Axes:
     found = feature_alignment(networks, role)
     alignment_by_distance(ax, found)
     ax.spines[:].set(visible=True, color=colour_of(role), linewidth=1.2)
-    trials = f"{found.sizes['rotation']} × {found.attrs['trials']} trials per line"
+    trials = f"n = {found.sizes['rotation']} × {found.attrs['trials']} each"
     ax.set_title(f"{LABELS[role]} ({trials})", pad=9, fontsize=6)
     return ax
 

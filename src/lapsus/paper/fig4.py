@@ -26,8 +26,6 @@ from lapsus.paper.roles import LABELS, Networks
 from lapsus.paper.schematics import draw
 from lapsus.plots.style import CORRECT, GREY, SWAP, TEXT_WIDTH, letter, note, panel, style, wheel, wheel_key
 
-__all__ = ["axis_areas", "figure", "kinds", "normals", "normals_with_swaps", "tables"]
-
 DECODED, RINGS = "index-constant-10", "feature-smooth-0"
 CONFIGURATIONS = {"close, 45°": (0.0, np.pi / 4), "far, 180°": (0.0, np.pi)}
 
@@ -81,7 +79,7 @@ def same_and_opposite(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _kind_tables(networks: Networks) -> dict[str, pd.DataFrame]:
     try:
         kind = kinds(networks)
-    except LapsusError:
+    except LapsusError:  # no network, or too few swaps
         return {}
     weights = pd.DataFrame.from_dict(kind.weights, orient="index", columns=["weight", "low", "high"])
     decided = weights.rename_axis("kind").reset_index().assign(decision=kind.decision, swaps=kind.swaps)
@@ -93,7 +91,7 @@ def _ring_tables(networks: Networks) -> dict[str, pd.DataFrame]:
     for name, probes in CONFIGURATIONS.items():
         found, _ = rings(networks, probes)
         trials = {"free_colour": found.free, "fixed_cued": found.fixed_cued, "swap": found.swap}
-        points = {f"PC{k + 1}": found.points[:, k] for k in range(3)}
+        points = dict(zip(("PC1", "PC2", "PC3"), found.points.T))
         parts.append(pd.DataFrame({"configuration": name} | trials | points))
     fitted = normals(networks)
     cosines = dict(zip(("same", "opposite"), same_and_opposite(fitted.cued)))
@@ -108,8 +106,7 @@ def _ring_tables(networks: Networks) -> dict[str, pd.DataFrame]:
 
 def tables(networks: Networks) -> dict[str, pd.DataFrame]:
     """All numbers of the figure, by the name of their file."""
-    found = _kind_tables(networks) if DECODED in networks else {}
-    return found | (_ring_tables(networks) if RINGS in networks else {})
+    return _kind_tables(networks) | (_ring_tables(networks) if RINGS in networks else {})
 
 
 # --- Panels ---

@@ -14,8 +14,6 @@ from lapsus.mechanism.single_trials import AlignmentTest, swap_rate_by_alignment
 from lapsus.paper.roles import LABELS, Networks
 from lapsus.plots.style import TEXT_WIDTH, panel, style
 
-__all__ = ["alignment_and_swaps", "figure", "tables"]
-
 TESTED = ("feature-smooth-2", "feature-smooth-0", "index-constant-10")
 
 
@@ -53,8 +51,8 @@ def _panel(ax: Axes, networks: Networks, role: str) -> Axes:
     for shade, (gap, rows) in zip(shades, groups):
         rows = rows.sort_values("alignment")
         error = [rows["rate"] - rows["low"], rows["high"] - rows["rate"]]
-        looks = {"color": shade, "marker": "o", "ms": 2.5, "lw": 1}
-        ax.errorbar(rows["alignment"], rows["rate"], error, label=f"{np.degrees(gap):.0f}°", **looks)
+        name = f"{np.degrees(gap):.0f}°"
+        ax.errorbar(rows["alignment"], rows["rate"], error, label=name, color=shade, marker="o", ms=2.5, lw=1)
     p = f"p = {test.p:.3f}" if test.p > 0.001 else "p ≤ 0.001"
     ratio = f"odds ratio {test.odds_ratio:.2f} [{test.low:.2f}, {test.high:.2f}] per s.d., {p}"
     counts = f"{test.swaps:,} swaps in {test.trials:,} trials"
@@ -73,7 +71,6 @@ def figure(networks: Networks) -> Figure:
             panel(ax, _panel, networks, role)
             ax.set_title(f"{role.split('-')[0]}-cued, {LABELS[role]}")
         if axes[0].containers:
-            narrow = {"handlelength": 0.6, "columnspacing": 0.5, "handletextpad": 0.2, "fontsize": 5.5}
-            where = {"loc": "upper center", "bbox_to_anchor": (0.5, 0.88)}
-            axes[0].legend(title="probe distance", title_fontsize=5.5, ncols=6, **narrow, **where)
+            place = {"loc": "upper center", "bbox_to_anchor": (0.5, 0.88), "ncols": 6, "columnspacing": 0.5}
+            axes[0].legend(title="probe distance", title_fontsize=5.5, fontsize=5.5, handlelength=0.6, **place)
     return fig

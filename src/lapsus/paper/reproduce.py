@@ -2,50 +2,54 @@
 on."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from difflib import get_close_matches
-from functools import partial
+from itertools import accumulate
 from pathlib import Path
+from typing import Any
 
-import pandas as pd
 import xarray as xr
 from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
 
 from lapsus.errors import LapsusError
 from lapsus.files import check_file, is_figure, make_folder, write_figure, write_text
-from lapsus.paper import cue_combination, cyclic, fig2, fig3, fig4, prediction, schematics, table1, unimodal, windows
+from lapsus.paper import (
+    cue_combination,
+    cyclic,
+    fig2,
+    fig3,
+    fig4,
+    prediction,
+    schedule,
+    schematics,
+    table1,
+    unimodal,
+    windows,
+)
 from lapsus.paper.claims import CLAIMS, evaluate_claims
 from lapsus.paper.roles import Networks
 from lapsus.paper.values import Recorded
 from lapsus.paper.verdicts import Claim
 
-__all__ = ["FIGURES", "reproduce"]
-
-
-@dataclass(frozen=True)
-class Named:
-    """How a figure is drawn, and the tables behind it by the name of their file."""
-
-    draw: Callable[[Networks], Figure]
-    tables: Callable[[Networks], dict[str, pd.DataFrame]] = lambda networks: {}
-
-
-FIGURES = {
-    "task": Named(lambda _: schematics.task_figure()),
-    "fig2": Named(fig2.figure, fig2.tables),
-    "fig3": Named(fig3.figure, fig3.tables),
-    "fig4": Named(fig4.figure, fig4.tables),
-    "table1": Named(table1.figure, table1.tables),
-    "windows": Named(windows.figure, windows.tables),
-    "unimodal": Named(unimodal.figure, unimodal.tables),
-    "cyclic": Named(cyclic.figure, cyclic.tables),
-    "schedule": Named(lambda _: schematics.schedule_figure(), lambda _: {"schedule": schematics.schedule_table()}),
-    "architecture": Named(lambda _: schematics.architecture_figure()),
-    "bns": Named(lambda _: schematics.bns_figure()),
-    "prediction": Named(prediction.figure, prediction.tables),
-    "cue-combination": Named(cue_combination.figure, cue_combination.tables),
+DRAWINGS: dict[str, Callable[[], Figure]] = {
+    "task": schematics.task_figure,
+    "architecture": schematics.architecture_figure,
+    "bns": schematics.bns_figure,
 }
+# Each has figure(networks), and tables(networks) by the name of their file.
+MODULES: dict[str, Any] = {
+    "schedule": schedule,
+    "fig2": fig2,
+    "fig3": fig3,
+    "fig4": fig4,
+    "table1": table1,
+    "windows": windows,
+    "unimodal": unimodal,
+    "cyclic": cyclic,
+    "prediction": prediction,
+    "cue-combination": cue_combination,
+}
+FIGURES = (*DRAWINGS, *MODULES)
 
 # For the time left: rounded seconds of processor time, of claims for one seed of the networks; others take about 2.
 _FIGURE_COSTS = {"fig2": 25, "fig3": 60, "fig4": 20, "windows": 45, "prediction": 12, "cue-combination": 10}
@@ -88,13 +92,13 @@ def reproduce(
     drawing = [] if output is None else names
     seeds = len(further) + (_AFTER_FIGURE if drawing else 1)
     costs = {name: float(_FIGURE_COSTS.get(name, _OTHER_COST)) for name in drawing}
-    claimed = [id for id, test in CLAIMS.items() if test.figure in names]
-    costs |= {f"claim {id}": seeds * _CLAIM_COSTS.get(id, _OTHER_COST) for id in claimed}
-    done: list[str] = []
+    for id, test in CLAIMS.items():
+        if test.figure in names:
+            costs[f"claim {id}"] = seeds * _CLAIM_COSTS.get(id, _OTHER_COST)
+    before_each = dict(zip(costs, accumulate(costs.values(), initial=0.0)))
 
     def begin(name: str) -> None:
-        progress(name, sum(costs[one] for one in done) / sum(costs.values()))
-        done.append(name)
+        progress(name, before_each[name] / sum(costs.values()))
 
     if output is not None:
         before = {
@@ -103,8 +107,9 @@ def reproduce(
         folder = make_folder(output)
         for name in names:
             begin(name)
-            draw = partial(fig3.figure, recording=recording) if name == "fig3" else FIGURES[name].draw
-            _save(folder, name, draw, networks, again=name in before)
+            options = {"recording": recording} if name == "fig3" else {}
+            drawn = DRAWINGS[name]() if name in DRAWINGS else MODULES[name].figure(networks, **options)
+            _save(folder, name, drawn, networks, again=name in before)
     say = lambda id: begin(f"claim {id}")
     return evaluate_claims([networks, *further], set(names), values=values, recorded=recorded, progress=say)
 
@@ -120,11 +125,10 @@ def _pictures(folder: Path, name: str) -> list[Path]:
     return [folder / f"{name}.{ending}" for ending in ("pdf", "png")]
 
 
-def _save(folder: Path, name: str, draw: Callable[[Networks], Figure], networks: Networks, again: bool) -> None:
-    """Draw a figure and write it with its tables; again: it was there before."""
-    drawn = draw(networks)
+def _save(folder: Path, name: str, drawn: Figure, networks: Networks, again: bool) -> None:
+    """Write a figure and its tables; again: it was there before."""
     try:
-        tables = FIGURES[name].tables(networks)
+        tables = MODULES[name].tables(networks) if name in MODULES else {}
     except LapsusError:  # a network is missing; the panel says so
         tables = {}
     files = {folder / (f"{name}.csv" if part == name else f"{name}-{part}.csv"): tables[part] for part in tables}

@@ -16,8 +16,6 @@ from lapsus.training.model import Model
 from lapsus.zoo import Run
 from lapsus.zoo.shipped import load_shipped, shipped, shipped_name
 
-__all__ = ["LABELS", "Networks", "finished_runs", "role_of"]
-
 # Role → how figures call it. The order is that of the paper's figures.
 LABELS = {
     "index-optimal": "task-optimal",
@@ -61,19 +59,22 @@ def role_of(config: dict) -> str | None:
     steps, delay = _duration(config, "denoise", 40), _duration(config, "delay", 15)
     if (steps, delay) != (40, 15):
         return None
-    if objective["kind"] == "task-optimal":
-        window = objective.get("window", 0) or steps
-        return f"{task}-optimal" if window == steps else f"{task}-optimal-{window}"
-    if objective["kind"] == "sample-mse":
-        return f"{task}-sample-mse"
     swap, pi_correct = target.get("swap") or {"kind": "none"}, target.get("pi_correct", 0.0)
-    if swap["kind"] == "none":
-        return f"{task}-none"
-    if swap["kind"] == "constant" and pi_correct == 0:
-        return f"{task}-constant-{round(100 * swap['p']):02d}"
-    if swap["kind"] == "smooth" and swap.get("width", 3.0) == 3.0:
-        return f"{task}-smooth-{pi_correct:g}"
-    return None
+    match objective["kind"], swap["kind"]:
+        case "task-optimal", _:
+            window = objective.get("window", 0) or steps
+            part = "optimal" if window == steps else f"optimal-{window}"
+        case "sample-mse", _:
+            part = "sample-mse"
+        case _, "none":
+            part = "none"
+        case _, "constant" if pi_correct == 0:
+            part = f"constant-{round(100 * swap['p']):02d}"
+        case _, "smooth" if swap.get("width", 3.0) == 3.0:
+            part = f"smooth-{pi_correct:g}"
+        case _:
+            return None
+    return f"{task}-{part}"
 
 
 def _duration(config: dict, epoch: str, usual: int) -> Any:
@@ -206,10 +207,7 @@ class Networks:
 
     def at_delay(self, steps: int) -> "Networks":
         """The same networks on trials with another delay."""
-
-        def at(load: Callable[[], Model]) -> Callable[[], Model]:
-            return cache(lambda: load().at(delay=steps))
-
+        at = lambda load: cache(lambda: load().at(delay=steps))
         return replace(self, loaders={role: at(load) for role, load in self.loaders.items()}, delay=steps)
 
     def __contains__(self, role: str) -> bool:

@@ -1,4 +1,4 @@
-"""Schematics: task, training, architecture, the three errors, graphical models, noise schedule.
+"""Schematics: task, training, architecture, the three errors, graphical models.
 
 Drawings into which no number goes are tables of shapes (schematics.toml); the others are computed by the code that
 networks use.
@@ -10,7 +10,6 @@ from importlib.resources import files
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import torch
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
@@ -21,16 +20,12 @@ from lapsus.behaviour import BNS, ConstantSwap
 from lapsus.circular import angle, embed
 from lapsus.diffusion import linear_schedule
 from lapsus.networks.time import time_code
-from lapsus.plots.style import COLUMN_WIDTH, CORRECT, SWAP, TEXT_WIDTH, letter, style, wheel
+from lapsus.plots.style import COLUMN_WIDTH, TEXT_WIDTH, letter, style, wheel
 from lapsus.tasks import FeatureCued
-
-__all__ = ["architecture_figure", "bns_figure", "draw", "schedule_figure", "schedule_table", "task_figure"]
 
 # The two items of the display that is drawn: colours and places.
 COLOURS, PLACES = (0.4, -2.2), (1.9, -0.5)
 SNAPSHOTS = (0, 10, 20, 30, 40)
-NAMES = {"prestimulus": "pre", "delay": "delay 1", "denoise": "delay 2: denoising"}
-
 Place = list[float] | tuple[float, float]
 
 
@@ -119,29 +114,14 @@ def _conditions() -> dict[str, torch.Tensor]:
 def _trial(ax: Axes) -> Axes:
     """A trial in time: its epochs, what the sensory population does in each, and what each node knows of time."""
     task = FeatureCued()
-    lengths = list(task.epochs.values())
-    ends = np.cumsum(lengths) - sum(lengths[:-1])  # cue offset is time 0
-    first, last = -sum(lengths[:-1]), lengths[-1]
-    blank(ax, (first - 10, last + 1), (-0.5, 11.2))
-    inputs = task.stimuli(_conditions())
-    for end, (name, length) in zip(ends, task.epochs.items()):
-        start, middle, label = end - length, end - length / 2, NAMES.get(name, name)
-        shade = {"stimulus": "#FBE3D0", "cue": "0.85", "denoise": "#DCEBF5"}.get(name, "0.96")
-        ax.add_patch(Rectangle((start, 9), length, 1.1, fc=shade, ec="0.4", lw=0.6))
-        _text(ax, f"{length} steps" if length > 5 else f"{length}", (middle, 9.55))
-        _text(ax, label, (middle, 10.5))
-        if name in inputs:
-            image = inputs[name][0].numpy().reshape(task.tuning_curves, -1).T
-            inset = _inset(ax, (middle - 4.6, 4.4, 9.2, 3.7), image, cmap="magma", origin="lower")
-            inset.set_xlabel("place", fontsize=5.5, labelpad=1)
-            inset.set_ylabel("colour", fontsize=5.5, labelpad=1)
-            ax.plot([middle, middle], [8.1, 9], color="0.5", lw=0.6)
-    code = np.concatenate([np.zeros((-first, 16)), time_code(last, 16).numpy()])
-    _inset(ax, (first, 0.2, last - first, 2.6), code.T, cmap="RdBu_r", vmin=-1, vmax=1, interpolation="nearest")
-    for label, height in (("epoch", 9.55), ("sensory\npopulation", 6.2), ("code of\ntime", 1.5)):
-        _text(ax, label, (first - 1, height), ha="right")
-    _text(ax, "no input", (15, 6.2), color="0.5")
-    _text(ax, "learned constant", (first / 2, 1.5), color="0.4")
+    draw(ax, "timeline")
+    for name, middle in (("stimulus", -22.5), ("cue", -2.5)):
+        image = task.stimuli(_conditions())[name][0].numpy().reshape(task.tuning_curves, -1).T
+        inset = _inset(ax, (middle - 4.6, 4.4, 9.2, 3.7), image, cmap="magma", origin="lower")
+        inset.set_xlabel("place", fontsize=5.5, labelpad=1)
+        inset.set_ylabel("colour", fontsize=5.5, labelpad=1)
+    code = np.concatenate([np.zeros((28, 16)), time_code(40, 16).numpy()])  # one row per step
+    _inset(ax, (-28, 0.2, 68, 2.6), code.T, cmap="RdBu_r", vmin=-1, vmax=1, interpolation="nearest")
     return ax
 
 
@@ -192,26 +172,4 @@ def bns_figure() -> Figure:
         fig, axes = plt.subplots(1, 2, figsize=(1.5 * COLUMN_WIDTH, 2.5), width_ratios=(1.35, 1), layout="constrained")
         for ax, name in zip(axes, ("bns", "bns-key")):
             draw(ax, name)
-    return fig
-
-
-# --- Noise schedule ---
-
-
-def schedule_table() -> pd.DataFrame:
-    """Columns t, beta, sigma, alpha_bar, one row for each of the 40 steps."""
-    schedule = linear_schedule(40)
-    columns = {"beta": schedule.beta, "sigma": schedule.sigma, "alpha_bar": schedule.alpha_bar[:-1]}
-    return pd.DataFrame({"t": np.arange(40)} | columns)
-
-
-def schedule_figure() -> Figure:
-    """beta_t and sigma_t over the denoising steps."""
-    table = schedule_table()
-    with style():
-        fig, ax = plt.subplots(figsize=(3.4, 2.2), layout="constrained")
-        ax.plot(table["t"], table["beta"], color=CORRECT, label=r"corruption variance $\beta_t$")
-        ax.plot(table["t"], table["sigma"], color=SWAP, label=r"generative noise s.d. $\sigma_t$")
-        ax.set(xlabel="time from cue offset t (steps)", ylabel="noise", ylim=(0, None), xlim=(0, 40))
-        ax.legend()
     return fig

@@ -14,8 +14,6 @@ from lapsus.paper.roles import LABELS, Networks
 from lapsus.plots.style import TEXT_WIDTH, colour_of, mark_epochs, panel, style
 from lapsus.statistics.intervals import limits
 
-__all__ = ["figure", "sigmoid_fits", "tables"]
-
 # The paper's values: mean squared error of the constant and of the sigmoid, and their difference.
 PUBLISHED = {
     "feature-optimal": (0.009734, 0.005479, 0.004255),
@@ -65,7 +63,7 @@ def figure(networks: Networks) -> Figure:
     """Sigmoid and constant fits to the alignment of the feature-cued networks."""
     with style():
         fig, axes = plt.subplots(1, 4, figsize=(TEXT_WIDTH, 1.9), sharey=True, layout="constrained")
-        for ax, role in zip(axes, FEATURE_NETWORKS, strict=True):
+        for ax, role in zip(axes, FEATURE_NETWORKS):
             panel(ax, _panel, networks, role)
         axes[0].set_ylabel("plane alignment |cos|")
         if axes[0].lines:

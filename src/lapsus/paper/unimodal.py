@@ -16,8 +16,6 @@ from lapsus.paper.roles import Networks
 from lapsus.plots.axes import cloud
 from lapsus.plots.style import TEXT_WIDTH, panel, style
 
-__all__ = ["averaging_by_condition", "figure", "tables"]
-
 ROLE = "feature-sample-mse"
 DISTANCES = (np.pi, 3 * np.pi / 4, np.pi / 2, np.pi / 4)
 

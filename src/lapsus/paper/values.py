@@ -17,8 +17,6 @@ from lapsus.paper.verdicts import criteria
 from lapsus.statistics.intervals import Interval
 from lapsus.training.model import weights_digest
 
-__all__ = ["COLUMNS", "KeptValues", "Recorded", "recorded_values", "statistic_digest"]
-
 # claim → names of the networks of a unit, joined by " + " → value, low, high.
 Recorded = dict[str, dict[str, Interval]]
 COLUMNS = ("recipe", "claim", "networks", "value", "low", "high", "statistic")

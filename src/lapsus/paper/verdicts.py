@@ -13,8 +13,6 @@ from lapsus.statistics.intervals import Interval
 from lapsus.statistics.random_effects import ensemble_mean
 from lapsus.zoo.shipped import seed_of
 
-__all__ = ["Claim", "by_seed", "count", "criteria", "describe", "judge", "judge_networks", "not_computed"]
-
 
 @dataclass(frozen=True)
 class Claim:
@@ -117,12 +115,12 @@ def describe(claims: list[Claim]) -> str:
 def count(claims: list[Claim]) -> str:
     """How many claims have which verdict: over several seeds, and in networks of a single seed."""
     parts = [f"{len(claims)} claims."]
-    several = [claim.verdict for claim in claims if claim.seeds > 1]
-    single = [claim.verdict for claim in claims if claim.seeds == 1]
-    for where, verdicts in (("Over several seeds", several), ("In a single seed", single)):
-        if verdicts:
-            holds, fails, undecided = map(verdicts.count, ("holds", "does not hold", "undecided"))
-            parts.append(f"{where}: {holds} hold, {fails} do not, {undecided} undecided.")
-    if len(several) + len(single) < len(claims):
-        parts.append(f"Not tested: {len(claims) - len(several) - len(single)}.")
-    return " ".join(parts)
+    found: dict[str, list[str]] = {"Over several seeds": [], "In a single seed": [], "Not tested": []}
+    for claim in claims:
+        basis = "Not tested" if claim.seeds == 0 else "In a single seed" if claim.seeds == 1 else "Over several seeds"
+        found[basis].append(claim.verdict)
+    untested = found.pop("Not tested")
+    for basis, verdicts in found.items():
+        holds, fails, undecided = map(verdicts.count, ("holds", "does not hold", "undecided"))
+        parts += [f"{basis}: {holds} hold, {fails} do not, {undecided} undecided."] if verdicts else []
+    return " ".join([*parts, f"Not tested: {len(untested)}."] if untested else parts)

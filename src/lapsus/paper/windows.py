@@ -9,8 +9,6 @@ from lapsus.paper.fig3 import alignment_by_distance, alignment_table, feature_al
 from lapsus.paper.roles import Networks
 from lapsus.plots.style import TEXT_WIDTH, VERMILION, panel, style
 
-__all__ = ["WINDOWS", "figure", "tables"]
-
 # Role → the last steps of delay 2 in which the loss applies.
 WINDOWS = {
     "feature-optimal": 40,
