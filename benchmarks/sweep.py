@@ -35,7 +35,17 @@ def fake(sweep: Sweep) -> None:
         numbers = {f"measure_{k}": rng.random() for k in range(12)}
         evaluation = {"excess": rng.normal(0.05, 0.01), "excess_interval": [0.04, 0.06], "swap_curve": curve} | numbers
         sweep.measures_file(name).write_text(json.dumps({"evaluation": evaluation}))
-        facts = Checkpoint(5000, 5000, 2_560_000, 600.0, "0" * 64, 590.0)
+        facts = Checkpoint(
+            update=5000,
+            adam_updates=5000,
+            trials_seen=2_560_000,
+            seconds=600.0,
+            sha256="0" * 64,
+            core_seconds=590.0,
+            rate_price=0.001,
+            config="0" * 16,
+            parameters=[],
+        )
         (folder / "checkpoint-00005000.json").write_text(json.dumps(asdict(facts)))
 
 

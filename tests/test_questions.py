@@ -115,7 +115,7 @@ def test_a_new_question_is_in_the_table_of_a_sweep_and_on_its_page(toy, tmp_path
     found = collect(sweep)
     assert list(found.members["questions.toy.units"]) == [8.0] * len(sweep.plan.members)
     links = dict.fromkeys(sweep.plan.members, "#")
-    assert "Units of the toy" in ensemble_page("t", "", found.members, found.statistics, None, links)
+    assert "Units of the toy" in ensemble_page("t", "", found.members, found.statistics, links)
 
 
 def test_a_name_is_registered_once(toy):

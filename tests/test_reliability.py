@@ -347,7 +347,7 @@ def test_a_place_is_refused_before_the_work(copy, tmp_path, monkeypatch, command
     assert sorted(tmp_path.rglob("*")) == before
 
 
-@pytest.mark.parametrize("name", ["mechanism.csv", "run.json", "run-when.png"])
+@pytest.mark.parametrize("name", ["mechanism.csv", "run.json", "run-commitment.png"])
 def test_answers_do_not_replace_what_is_not_ours(copy, tmp_path, monkeypatch, name):
     monkeypatch.setattr("lapsus.report.analyses.analyse", lambda *_, **__: pytest.fail("the work was begun"))
     (tmp_path / "an").mkdir()
@@ -513,9 +513,11 @@ def test_answers_are_kept_when_their_pictures_are_there(copy, monkeypatch, tmp_p
     from lapsus.report import analyses
 
     asked = []
-    found = SimpleNamespace(to_dict=lambda: asked.append("once more") or {})
+    found = SimpleNamespace(
+        to_dict=lambda: asked.append("once more") or {}, row=lambda: {"rate": 0.1}, sentences=lambda: ["so"]
+    )
     monkeypatch.setattr(analyses, "analyse", lambda *_, **__: found)
-    monkeypatch.setattr(analyses, "_beside", lambda *_: {"said": ["so"], "row": {"rate": 0.1}})
+    monkeypatch.setattr(analyses, "process_time", lambda: 0.0)
     for draws in (False, True, True):
 
         def draw(found, path, draws=draws):

@@ -23,7 +23,10 @@ from lapsus.mechanism.plane_alignment import pre_and_post_cue
 from lapsus.paper.fig3 import FEATURE_NETWORKS, INDEX_NETWORKS, feature_alignment, index_alignment
 from lapsus.paper.roles import LABELS, Networks
 from lapsus.plots.style import TEXT_WIDTH, colour_of, letter, note, panel, style
-from lapsus.zoo.shipped import COLLECTIONS, core_minutes, shipped
+from lapsus.zoo.shipped import core_minutes, shipped
+
+# Collections that were trained by diffusion, of which this study is.
+DIFFUSION_COLLECTIONS = ("paper", "persistent")
 
 __all__ = ["error_by_delay", "figure", "growth_of_errors", "norms", "planes", "tables"]
 
@@ -71,7 +74,7 @@ def planes(collection: str, role: str) -> pd.DataFrame:
 def _all(make: Callable[[str, str], pd.DataFrame]) -> pd.DataFrame:
     """One table of all networks that there are in both collections."""
     parts = []
-    for collection in COLLECTIONS:
+    for collection in DIFFUSION_COLLECTIONS:
         for role in ROLES:
             if role in _networks(collection):
                 parts.append(make(collection, role).assign(network=role, collection=collection))

@@ -89,10 +89,10 @@ class Start:
 def asked_start(start_from: str, cueing: str, trust: bool = False) -> dict:
     """The experiment of the network that was asked for, as a table; an error where it cannot be the start."""
     config = open_network(start_from, trust).experiment.model_dump(exclude_none=True)
-    if not _right_task(config, cueing):
+    if not _right_task(config, cueing) or objective_of(config) not in (*OBJECTIVES, "task-optimal"):
         raise LapsusError(
-            f"{start_from} cannot be the start: it is a {config['task'].get('kind')} network; this needs a"
-            f" {cueing}-cued one."
+            f"{start_from} cannot be the start: it is a {config['task'].get('kind')} network trained by"
+            f" {objective_of(config)}; this needs a {cueing}-cued one trained by diffusion, energy or task-optimal."
         )
     return config
 

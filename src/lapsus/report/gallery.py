@@ -24,6 +24,7 @@ __all__ = ["gallery_page"]
 _COLLECTIONS = {
     "paper": "Networks of the paper, one delay",
     "persistent": "Networks that hold their memory over any delay",
+    "open": "Networks trained by the energy score, over any delay",
 }
 
 # A third of a minute a network.

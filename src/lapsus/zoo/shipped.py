@@ -37,8 +37,9 @@ __all__ = [
 ]
 
 
-# The paper's networks, trained on one delay; and networks that were trained on delays that vary (docs/memory.md).
-COLLECTIONS = ("paper", "persistent")
+# The paper's networks, trained on one delay; networks that were trained on delays that vary (docs/memory.md); and such
+# networks trained by the energy score instead of diffusion.
+COLLECTIONS = ("paper", "persistent", "open")
 
 
 def check_collection(name: str) -> str:
