@@ -210,9 +210,7 @@ def _ask(network: AskedNetwork) -> Commitment:
         groups=sizes.groups,
         replays=sizes.replays,
         every=sizes.every,
-        probe_distance=network.probe_distance,
-        seed=network.seed,
-        threads=network.threads,
+        **network.settings,
     )
 
 
