@@ -217,6 +217,16 @@ def test_times_have_the_unit_of_the_recording(scale, units, unit):
     assert found.row()["clock"] == found.to_dict()["clock"] == unit
 
 
+def test_bins_of_a_millisecond_are_not_steps():
+    fine = (
+        synthetic_population(trials=60)
+        .isel(time=np.repeat(np.arange(68), 20))
+        .assign_coords(time=np.arange(1360) - 800)
+    )
+    assert clock_of(fine) == Clock("ms") and clock_of(fine.isel(time=slice(0, 100))) == Clock("steps")
+    assert clock_of(fine.assign(readout=(("dim", "unit"), np.eye(2, 24)))) == Clock("steps")
+
+
 def test_a_unit_that_is_not_known_is_refused():
     with pytest.raises(LapsusError, match="must be s, ms or steps"):
         clock_of(_timed(1, "fortnights"))

@@ -14,8 +14,8 @@ __all__ = ["STEP", "Clock", "clock_of"]
 STEP = 0.05
 _SECONDS = {"steps": STEP, "s": 1.0, "ms": 0.001}
 _NAMES = {"step": "steps", "second": "s", "seconds": "s", "sec": "s", "msec": "ms", "millisecond": "ms"}
-# A trial lasts less than this many seconds; larger numbers are milliseconds.
-_LONGEST_TRIAL = 60.0
+# A trial lasts less than this many seconds, and fewer steps; larger numbers are milliseconds.
+_LONGEST_TRIAL, _MOST_STEPS = 60.0, 400
 
 
 @dataclass(frozen=True)
@@ -48,8 +48,8 @@ class Clock:
 def clock_of(dataset: xr.Dataset) -> Clock:
     """The clock of a dataset: the attribute `units` of its time, or what its numbers can only be.
 
-    Whole numbers one apart are steps, as `lapsus simulate` writes them. Other times are milliseconds where they span
-    more than a minute's worth of seconds, and seconds otherwise.
+    A network's dataset, which has a readout, counts steps, and so do whole numbers one apart, as long as there are no
+    more than a trial of a network has. Other times are milliseconds where they span 60 or more, else seconds.
     """
     given = str(dataset["time"].attrs.get("units", "")).lower().rstrip(".")
     if given:
@@ -58,6 +58,7 @@ def clock_of(dataset: xr.Dataset) -> Clock:
             raise LapsusError(f"The unit of the dataset's time is {given[:40]!r}; it must be s, ms or steps.")
         return Clock(unit)
     time = dataset["time"].to_numpy().astype(float)
-    if len(time) > 1 and np.all(np.diff(time) == 1) and float(time[0]).is_integer():
+    counts = len(time) > 1 and np.all(np.diff(time) == 1) and float(time[0]).is_integer()
+    if "readout" in dataset or (counts and len(time) <= _MOST_STEPS):
         return Clock("steps")
     return Clock("s" if np.ptp(time) < _LONGEST_TRIAL else "ms")

@@ -210,9 +210,7 @@ def _ask(network: AskedNetwork) -> Commitment:
         groups=sizes.groups,
         replays=sizes.replays,
         every=sizes.every,
-        probe_distance=network.probe_distance,
-        seed=network.seed,
-        threads=network.threads,
+        **network.settings,
     )
 
 
@@ -242,6 +240,10 @@ def _sentence(curve: Commitment, found: Mechanism) -> str:
         f"When: half of the outcome is fixed {where} {clock.interval(curve.half_low, curve.half_high)};"
         f" what differs between trials before the cue fixes {percent(curve.before_cue)} of it."
     )
+    if curve.shares:
+        text += (
+            f" Decided by part of the trial: {', '.join(f'{part} {percent(s)}' for part, s in curve.shares.items())}."
+        )
     if (why := _contradiction(found)) is not None:
         return text + f" But {why}: trials that are shown the same differ before it."
     if found.decided == "after":
@@ -277,7 +279,7 @@ def _agreed(found: list[Mechanism]) -> str:
 def _unknown(found: list[Mechanism]) -> str:
     if all(mechanism.commitment is None for mechanism in found):
         return "When swaps are decided is not known."
-    return f"Of when, relative to the cue, a swap is decided, this is known: {_half(found)}."
+    return f"Whether part of a swap is decided before the cue is not known; {_half(found)}."
 
 
 # --- Panels ---

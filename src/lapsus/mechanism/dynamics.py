@@ -240,12 +240,7 @@ def _divergence(
 
 def _ask(network: AskedNetwork) -> Dynamics:
     return dynamics(
-        network.model,
-        starts=network.sizes.starts,
-        commitment=network.answers.get("commitment"),
-        probe_distance=network.probe_distance,
-        seed=network.seed,
-        threads=network.threads,
+        network.model, starts=network.sizes.starts, commitment=network.answers.get("commitment"), **network.settings
     )
 
 

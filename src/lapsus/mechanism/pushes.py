@@ -180,15 +180,7 @@ def _alignment_direction(m: np.ndarray, colours: np.ndarray, report: np.ndarray)
 def _ask(network: AskedNetwork) -> Pushes:
     sizes = network.sizes
     before, after = (
-        pushes(
-            network.model,
-            when=when,
-            conditions=sizes.push_conditions,
-            trials=sizes.push_trials,
-            probe_distance=network.probe_distance,
-            seed=network.seed,
-            threads=network.threads,
-        )
+        pushes(network.model, when=when, conditions=sizes.push_conditions, trials=sizes.push_trials, **network.settings)
         for when in ("before", "after")
     )
     return Pushes(before, after)

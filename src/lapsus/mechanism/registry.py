@@ -54,6 +54,11 @@ class AskedNetwork:
     threads: int | None = None
     answers: dict[str, Any] = field(default_factory=dict)
 
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What every simulation of it takes."""
+        return {"probe_distance": self.probe_distance, "seed": self.seed, "threads": self.threads}
+
     @cached_property
     def single_trials(self) -> xr.Dataset:
         """Trials at one pair of locations, each with its own colours and cue."""

@@ -251,7 +251,7 @@ def _panel(ax: Axes, found: AlignmentTest) -> None:
     ax.axvline(1, color=GREY, lw=0.6, ls=(0, (3, 2)))
     ax.plot([found.low, found.high], [0, 0], color=PURPLE, lw=1.4)
     ax.plot([found.odds_ratio], [0], "o", color=PURPLE, ms=5, label="odds ratio")
-    ax.set(yticks=[], ylim=(-1, 1), xscale="log", xlabel="odds ratio of a swap per s.d. of alignment")
+    ax.set(yticks=[], ylim=(-1, 1), xlabel="odds ratio of a swap per s.d. of alignment")
     ax.set_title(f"permutation p = {found.p:.3f}", fontsize="small")
 
 

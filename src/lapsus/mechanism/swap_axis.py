@@ -305,14 +305,7 @@ def geometry(
 
 
 def _ask(network: AskedNetwork) -> Geometry:
-    return geometry(
-        network.model,
-        locations=network.sizes.locations,
-        colours=network.sizes.colours,
-        probe_distance=network.probe_distance,
-        seed=network.seed,
-        threads=network.threads,
-    )
+    return geometry(network.model, locations=network.sizes.locations, colours=network.sizes.colours, **network.settings)
 
 
 def _public(found: Geometry) -> dict:

@@ -176,13 +176,7 @@ def transplants(
 def _ask(network: AskedNetwork) -> Transplant:
     sizes = network.sizes
     return transplants(
-        network.model,
-        conditions=sizes.replay_conditions,
-        trials=sizes.donors,
-        every=sizes.every,
-        probe_distance=network.probe_distance,
-        seed=network.seed,
-        threads=network.threads,
+        network.model, conditions=sizes.replay_conditions, trials=sizes.donors, every=sizes.every, **network.settings
     )
 
 
