@@ -89,6 +89,8 @@ def _train(folder: Path):
     return _resume(folder, RUN)
 
 
+# The file of a lock stays where it was.
+LOCK = ".lock"
 RUN = {"config.toml", "metrics.jsonl"}
 RUN |= {f"checkpoint-0000000{update}.{ending}" for update in (2, 3) for ending in ("json", "safetensors")}
 
@@ -99,7 +101,7 @@ def _resume(folder: Path, names: set[str]):
 
     run = folder / "run"
     try:
-        done = Run(run).update >= 3 and {path.name for path in run.iterdir()} == names
+        done = Run(run).update >= 3 and {path.name for path in run.iterdir()} - {LOCK} == names
     except LapsusError:
         done = False
     return None if done else cli("resume", run)
@@ -125,7 +127,7 @@ def _run_bits(folder: Path) -> dict:
     facts = timeless(json.loads((run / "checkpoint-00000003.json").read_text()))
     metrics = [timeless(json.loads(line)) for line in (run / "metrics.jsonl").read_text().splitlines()]
     weights = digest((run / "checkpoint-00000003.safetensors").read_bytes())
-    return {"facts": facts, "weights": weights, "metrics": metrics, "names": sorted(p.name for p in run.iterdir())}
+    return {"facts": facts, "weights": weights, "metrics": metrics, "names": _names(run)}
 
 
 def _trained(folder: Path) -> None:
@@ -284,7 +286,8 @@ def _sweep_bits(folder: Path) -> dict:
 
 def _names(folder: Path) -> list[str]:
     """Of all that is in a folder, but for who works there."""
-    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if CLAIMS not in path.parts)
+    paths = [path for path in folder.rglob("*") if CLAIMS not in path.parts and path.name != LOCK]
+    return sorted(str(path.relative_to(folder)) for path in paths)
 
 
 # The first member diverges, so that it is given up and the second never begins.
