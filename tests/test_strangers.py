@@ -405,7 +405,7 @@ def found(tmp_path) -> Path:
 
 @pytest.mark.parametrize("lost", [".json", ".*"])
 def test_a_discovery_whose_last_checkpoint_is_lost_does_not_report_the_untrained_network(found, lost):
-    place = found / "networks" / "network-1"
+    (place,) = Discovery(found).places
     last = max(place.glob("checkpoint-*.json")).stem
     assert last != "checkpoint-00000000"
     for path in place.glob(last + lost):

@@ -26,7 +26,9 @@ DONE = "done"
 # The folder in which members of a sweep say who works on them, which means nothing after a crash; it and that mark are
 # written past lapsus.files.
 CLAIMS = "working"
-ELSEWHERE = {DONE, CLAIMS}
+# The file of a lock, which the library filelock makes and leaves in its place.
+LOCK = ".lock"
+ELSEWHERE = {DONE, CLAIMS, LOCK}
 # Fields that differ from one run to the next because they are times.
 TIMES = {"seconds", "core_seconds", "trials_per_second", "stages", "minutes", "core_minutes"}
 
@@ -89,8 +91,6 @@ def _train(folder: Path):
     return _resume(folder, RUN)
 
 
-# The file of a lock stays where it was.
-LOCK = ".lock"
 RUN = {"config.toml", "metrics.jsonl"}
 RUN |= {f"checkpoint-0000000{update}.{ending}" for update in (2, 3) for ending in ("json", "safetensors")}
 
