@@ -124,7 +124,10 @@ def test_subjects_become_targets(tmp_path):
         ({"member": [{"set": {"name": "x"}}]}, "does not vary name"),
         ({"seed": 3}, "toml: seed is not a known key. Did you mean seeds"),
         ({"seeds": True}, r"toml: seeds are a number from 1 .*, not True\.$"),
-        ({"vary": {"start_from": ["nothere"]}}, "tiny starts from nothere, which is no experiment file, run folder or"),
+        (
+            {"vary": {"start_from": ["nothere"]}},
+            "tiny starts from nothere, which is not an experiment file, run folder or",
+        ),
         ({"measure": {"questions": ["when"]}}, "no question 'when'; there are commitment"),
         ({"experiment": "no-such"}, "There is no experiment file no-such"),
         ({"member": [{"name": "a", "set": {}}, {"name": "a", "set": {"task.delay": 2}}]}, "would be called a;"),
@@ -542,11 +545,16 @@ def test_the_studies_can_be_planned_and_their_networks_built(path):
     from lapsus.training.model import Model
 
     plan = plan_sweep(read_sweep(path), Path("out"))
-    assert {"matched": 40, "one-factor": 18, "as-published": 8}[path.stem] <= len(plan.members)
+    assert {"matched": 40, "one-factor": 15, "as-published": 8}[path.stem] <= len(plan.members)
     for name, setting in plan.settings.items():
-        experiment = plan.experiment(next(n for n, member in plan.members.items() if member.setting == name))
-        Model.of(experiment)
-        assert experiment.name == name and (setting.start is None or setting.start in plan.settings)
+        assert setting.start is None or setting.start in plan.settings
+        members = [n for n, member in plan.members.items() if member.setting == name]
+        if members:
+            experiment = plan.experiment(members[0])
+            Model.of(experiment)
+            assert experiment.name == name
+        else:
+            assert name in shipped_names()  # a start that is not trained again
     if path.stem == "one-factor":
         normal = plan.settings["smooth-2_normal"]
         assert normal.start == "feature-preamble_first-weights-normal"
