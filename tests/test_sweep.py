@@ -25,6 +25,7 @@ from lapsus.sweep.member import run_member
 from lapsus.sweep.plan import _folder_name, slug
 from lapsus.sweep.rehearsal import try_settings
 from lapsus.sweep.status import describe, summary
+from lapsus.zoo.shipped import shipped_names
 
 
 def made(folder: Path, **fields) -> Sweep:
