@@ -13,10 +13,10 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from made_discovery import tiny_start
 from tiny_experiment import TINY
 
-from lapsus import discover, fit, read_experiment, read_trials, simulate
+from lapsus import discover, evaluate, fit, read_experiment, read_trials, simulate
 from lapsus.evaluation.sample_sizes import QUICK
 from lapsus.evaluation.ship import ship
-from lapsus.files import make_folder, to_toml, write_netcdf
+from lapsus.files import make_folder, to_toml, write_json, write_netcdf
 from lapsus.sweep import Pool, Sweep, plan_sweep, read_sweep
 from lapsus.training import train
 from lapsus.trials.observer import observer_path
@@ -28,6 +28,9 @@ MINUTES = 0.02
 def make(folder: Path) -> None:
     run = Run.create(folder / "run", read_experiment(TINY))
     train(run, steps=30, progress=False)
+    # What later versions must compute from it.
+    found = evaluate(run.model(), 64, 4, engine="reference")
+    write_json(folder / "numbers.json", {name: found[name] for name in ("loss", "median_error")})
     write_netcdf(folder / "activity.nc", simulate(run.model(), conditions=2, trials=2))
     whole = Run.create(folder / "whole", read_experiment(TINY))
     train(whole, progress=False)

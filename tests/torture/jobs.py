@@ -26,7 +26,9 @@ DONE = "done"
 # The folder in which members of a sweep say who works on them, which means nothing after a crash; it and that mark are
 # written past lapsus.files.
 CLAIMS = "working"
-ELSEWHERE = {DONE, CLAIMS}
+# The file of a lock, which the library filelock makes and leaves in its place.
+LOCK = ".lock"
+ELSEWHERE = {DONE, CLAIMS, LOCK}
 # Fields that differ from one run to the next because they are times.
 TIMES = {"seconds", "core_seconds", "trials_per_second", "stages", "minutes", "core_minutes"}
 
@@ -99,7 +101,7 @@ def _resume(folder: Path, names: set[str]):
 
     run = folder / "run"
     try:
-        done = Run(run).update >= 3 and {path.name for path in run.iterdir()} == names
+        done = Run(run).update >= 3 and {path.name for path in run.iterdir()} - {LOCK} == names
     except LapsusError:
         done = False
     return None if done else cli("resume", run)
@@ -125,7 +127,7 @@ def _run_bits(folder: Path) -> dict:
     facts = timeless(json.loads((run / "checkpoint-00000003.json").read_text()))
     metrics = [timeless(json.loads(line)) for line in (run / "metrics.jsonl").read_text().splitlines()]
     weights = digest((run / "checkpoint-00000003.safetensors").read_bytes())
-    return {"facts": facts, "weights": weights, "metrics": metrics, "names": sorted(p.name for p in run.iterdir())}
+    return {"facts": facts, "weights": weights, "metrics": metrics, "names": _names(run)}
 
 
 def _trained(folder: Path) -> None:
@@ -284,7 +286,8 @@ def _sweep_bits(folder: Path) -> dict:
 
 def _names(folder: Path) -> list[str]:
     """Of all that is in a folder, but for who works there."""
-    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if CLAIMS not in path.parts)
+    paths = [path for path in folder.rglob("*") if CLAIMS not in path.parts and path.name != LOCK]
+    return sorted(str(path.relative_to(folder)) for path in paths)
 
 
 # The first member diverges, so that it is given up and the second never begins.

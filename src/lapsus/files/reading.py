@@ -8,7 +8,7 @@ import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from lapsus.errors import LapsusError
 from lapsus.files.plain import from_plain
@@ -87,56 +87,49 @@ def read_arrays(path: str | Path) -> "dict[str, np.ndarray]":
         raise Damaged(f"{short(path)} is damaged: {reason[:300]}.") from error
 
 
-def ordinary_size(path: str | Path) -> int:
-    """Bytes of an ordinary file."""
-    return _open(Path(path))[1]
-
-
-def _open(path: Path, keep: bool = False) -> tuple[int, int]:
-    """A handle of an ordinary file (closed again unless it is kept) and its size; a pipe is refused, not waited for."""
+@contextmanager
+def _opened(path: str | Path) -> Iterator[tuple[BinaryIO, int]]:
+    """An ordinary file and its size; a pipe is refused, not waited for."""
     try:
         handle = os.open(path, os.O_RDONLY | CAREFUL)
+        try:
+            status = os.fstat(handle)
+            if not stat.S_ISREG(status.st_mode):
+                raise Damaged(f"{short(path)} is not an ordinary file.")
+            with open(handle, "rb", closefd=False) as file:
+                yield file, status.st_size
+        finally:
+            os.close(handle)
     except (OSError, ValueError) as error:
         raise LapsusError(f"Cannot read {short(path)}: {getattr(error, 'strerror', None) or error}.") from error
-    status = os.fstat(handle)
-    ordinary = stat.S_ISREG(status.st_mode)
-    if not (ordinary and keep):
-        os.close(handle)
-    if not ordinary:
-        raise Damaged(f"{short(path)} is not an ordinary file.")
-    return handle, status.st_size
+
+
+def ordinary_size(path: str | Path) -> int:
+    """Bytes of an ordinary file."""
+    with _opened(path) as (_, size):
+        return size
 
 
 def read_bytes(path: str | Path, most: int = _MOST) -> bytes:
     """Contents of an ordinary file of at most so many bytes."""
-    handle, size = _open(Path(path), keep=True)
-    try:
-        with open(handle, "rb") as file:
-            if size > most:
-                raise Damaged(f"{short(path)} has {size:,} bytes; at most {most:,} are read.")
-            # Of a file that grows meanwhile, what was there; a buffer of `most` bytes would be asked for at once.
-            return file.read(size)
-    except OSError as error:
-        raise LapsusError(f"Cannot read {short(path)}: {error.strerror}.") from error
+    with _opened(path) as (file, size):
+        if size > most:
+            raise Damaged(f"{short(path)} has {size:,} bytes; at most {most:,} are read.")
+        # Of a file that grows meanwhile, what was there; a buffer of `most` bytes would be asked for at once.
+        return file.read(size)
 
 
 def begins(path: str | Path, mark: bytes) -> bool:
     """Whether an ordinary file begins so, or was cut short within the mark: how those of ours are told from others."""
-    handle, _ = _open(Path(path), keep=True)
-    with open(handle, "rb") as file:
-        found = file.read(len(mark))
-    return mark.startswith(found)
+    with _opened(path) as (file, _):
+        return mark.startswith(file.read(len(mark)))
 
 
 def read_end(path: str | Path, most: int) -> bytes:
     """The last bytes of an ordinary file, as of a log that others write."""
-    handle, size = _open(Path(path), keep=True)
-    try:
-        with open(handle, "rb") as file:
-            file.seek(max(0, size - most))
-            return file.read(most)
-    except OSError as error:
-        raise LapsusError(f"Cannot read {short(path)}: {error.strerror}.") from error
+    with _opened(path) as (file, size):
+        file.seek(max(0, size - most))
+        return file.read(most)
 
 
 def read_text(path: str | Path, most: int = _MOST) -> str:
