@@ -12,7 +12,6 @@ import torch
 from lapsus import Discovery, evaluate, load
 from lapsus.errors import LapsusError
 from lapsus.files import read_netcdf
-from lapsus.fitting import Fit
 from lapsus.pipeline.folder import FORMAT
 from lapsus.study.mechanism import QUESTIONS
 from lapsus.training import train
@@ -39,13 +38,6 @@ def test_a_network_that_0_1_shipped_is_that_of_its_run(monkeypatch):
     assert all(torch.equal(mine[name], tensor) for name, tensor in theirs.items())
 
 
-def test_a_fit_of_0_1_says_the_same():
-    fit = Fit.load(FOLDERS / "fit")
-    written = json.loads((FOLDERS / "fit" / "summary.json").read_text())
-    assert fit.name == written["model"] == "constant" and len(fit.trials) == 80
-    assert fit.swap_function([0.0])["p_swap"].iloc[0] == pytest.approx(0.122, abs=5e-4)  # summary.txt
-
-
 def test_activity_of_0_1_is_that_of_its_run():
     stored = read_netcdf(FOLDERS / "activity.nc")
     readout = load(FOLDERS / "run").network.readout.numpy()
@@ -53,7 +45,7 @@ def test_activity_of_0_1_is_that_of_its_run():
     assert dict(stored.sizes) == {"trial": 4, "time": 69, "unit": 6, "dim": 2}
 
 
-DISCOVERIES = ("v0.1", "v0.2.dev")
+DISCOVERIES = ("v0.2.dev",)
 
 
 @pytest.mark.parametrize("version", DISCOVERIES)

@@ -50,7 +50,7 @@ FILES = (
     "subjects",
 )
 
-FORMAT = "lapsus fit 3"
+FORMAT, EARLIER = "lapsus fit 3", "lapsus fit 2"
 PARTS = {
     "coefficients": ("shape", "harmonic", "draw"),
     "level": ("group", "draw"),
@@ -176,7 +176,7 @@ def load_fit(folder: str | Path, made: type["Fit"]) -> "Fit":
     if not path.exists():
         raise LapsusError(f"{path}: there is no such fit; `lapsus fit` writes one.")
     dataset = read_netcdf(path)
-    if dataset.attrs.get("format") != FORMAT:
+    if dataset.attrs.get("format") not in (FORMAT, EARLIER):
         raise LapsusError(f"{path}: is not a fit that this version of lapsus wrote; fit the trials again.")
     with understood(path):
         return _fit(dataset, made)
@@ -184,8 +184,12 @@ def load_fit(folder: str | Path, made: type["Fit"]) -> "Fit":
 
 def _fit(dataset: "xr.Dataset", made: type["Fit"]) -> "Fit":
     meta = json.loads(dataset.attrs["settings"])
-    by = meta["by"]
-    conditions = dict(zip(by, dataset["condition"].to_numpy().astype(str).T, strict=True)) if by else None
+    by = meta["by"] or []
+    by = [by] if isinstance(by, str) else by  # before, there was one factor at most
+    conditions = None
+    if by:
+        levels = dataset["condition"].to_numpy().astype(str).reshape(-1, len(by))
+        conditions = dict(zip(by, levels.T, strict=True))
     trials = Trials(
         dataset["response"].to_numpy(),
         dataset["report"].to_numpy(),
@@ -196,7 +200,7 @@ def _fit(dataset: "xr.Dataset", made: type["Fit"]) -> "Fit":
         source=meta["source"],
     )
     trials.unit, trials.probe_unit = meta["unit"], meta["probe_unit"]
-    trials.dropped, trials.notes = meta["dropped"], meta["notes"]
+    trials.dropped, trials.notes = meta.get("dropped", {}), meta.get("notes", [])
     trials.name_features(meta["feature_name"], meta["probe_name"])
     model = MixtureModel(
         trials,
@@ -208,14 +212,15 @@ def _fit(dataset: "xr.Dataset", made: type["Fit"]) -> "Fit":
         sets=meta["sets"],
         bias=meta["bias"],
         by=by,
-        reference=meta["reference"],
+        reference=meta.get("reference"),
     )
     typical = _parameters(dataset, "typical_") if "typical_emission" in dataset else None
     fit = made(model, _parameters(dataset, ""), meta["rhat"], meta["accepted"], meta["seed"], typical, meta["apart"])
     fit.seconds, fit.requested = meta["seconds"], meta["requested"]
     fit.candidates = None if meta["candidates"] is None else pd.DataFrame(meta["candidates"])
-    fit.standard = None if meta["standard"] is None else pd.DataFrame(meta["standard"])
-    fit.random_effects = pd.DataFrame(meta["random_effects"], columns=fit.random_effects.columns)
+    if "standard" in meta:  # else it is worked out when it is asked for
+        fit.standard = None if meta["standard"] is None else pd.DataFrame(meta["standard"])
+    fit.random_effects = pd.DataFrame(meta.get("random_effects", []), columns=fit.random_effects.columns)
     return fit
 
 
