@@ -211,13 +211,14 @@ def _fit(dataset: "xr.Dataset", made: type["Fit"]) -> "Fit":
         meta["hierarchical"],
         sets=meta["sets"],
         bias=meta["bias"],
-        by=by,
+        by=tuple(by),
         reference=meta.get("reference"),
     )
     typical = _parameters(dataset, "typical_") if "typical_emission" in dataset else None
     fit = made(model, _parameters(dataset, ""), meta["rhat"], meta["accepted"], meta["seed"], typical, meta["apart"])
     fit.seconds, fit.requested = meta["seconds"], meta["requested"]
-    fit.candidates = None if meta["candidates"] is None else pd.DataFrame(meta["candidates"])
+    candidates = pd.DataFrame(meta["candidates"] or [])
+    fit.candidates = candidates if "sampled" in candidates else None  # the first tables did not say which was kept
     if "standard" in meta:  # else it is worked out when it is asked for
         fit.standard = None if meta["standard"] is None else pd.DataFrame(meta["standard"])
     fit.random_effects = pd.DataFrame(meta.get("random_effects", []), columns=fit.random_effects.columns)
