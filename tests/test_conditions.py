@@ -191,7 +191,7 @@ def test_requests_about_conditions_that_cannot_be_met(options, text):
 def test_cells_hold_the_truth_as_often_as_their_bands_say():
     """A small version of `benchmarks/calibration.py cells`, which has the numbers."""
     inside = []
-    for seed in range(4):
+    for seed in range(3):
         rng = np.random.default_rng([seed, 7])
         effects = rng.normal([-2.5, -2.0, -1.5, -1.0], 0.7)
         cells = [(2, "a"), (2, "b"), (4, "a"), (4, "b")]
@@ -200,7 +200,7 @@ def test_cells_hold_the_truth_as_often_as_their_bands_say():
         found = fit(trials, "constant", by="cue", sets="offsets", bias=False, progress=False)
         table = found.mean_rates.set_index(["set_size", "condition"])
         inside += [table.loc[c, "swap_low"] <= rate <= table.loc[c, "swap_high"] for c, rate in truth.items()]
-    assert sum(inside) >= 13  # of 16; at 95 % fewer would come about once in 130 times
+    assert sum(inside) >= 10  # of 12; at 95 % fewer would come about once in 50 times, but these seeds are fixed
 
 
 def test_with_one_set_size_the_kept_model_is_marked():

@@ -1,6 +1,5 @@
 """Folders of strangers: sweeps, BIDS, R data and recordings that lead elsewhere, do not end, or are something else."""
 
-import gzip
 import hashlib
 import json
 import os
@@ -209,30 +208,6 @@ def test_what_bids_calls_a_feature_can_be_printed(tmp_path):
     about = {"target": {"Units": "deg", "LongName": "a\ud83d\n" + "x" * 5000}}
     (tmp_path / "task-x_beh.json").write_text(json.dumps(about))
     assert read_trials(tmp_path).feature_name == "a  " + "x" * 57
-
-
-# --- R ---
-
-
-def test_r_data_that_unpacks_to_very_much_is_refused(tmp_path):
-    pytest.importorskip("rdata")
-    for data in (gzip.compress(bytes(1 << 26)), gzip.compress(gzip.compress(b"x"))):
-        (tmp_path / "t.rds").write_bytes(data)
-        with pytest.raises(LapsusError, match="unpack to more"):
-            read_trials(tmp_path / "t.rds")
-
-
-def test_r_sequences_of_any_length_are_not_made(tmp_path):
-    """1:n is saved as n, 1 and 1."""
-    pytest.importorskip("rdata")
-    integer = lambda *values: b"".join(int(value).to_bytes(4, "big") for value in values)
-    name = lambda text: integer(1) + integer(0x40009, len(text)) + text
-    kind = integer(2) + name(b"compact_intseq") + integer(2) + name(b"base") + integer(2, 13, 1, 13, 254)
-    ends = integer(14, 3) + np.array([1e9, 1, 1], ">f8").tobytes()
-    data = b"X\n" + integer(3, 0x40000, 0x30500, 5) + b"UTF-8" + integer(238) + kind + ends + integer(254)
-    (tmp_path / "t.rds").write_bytes(gzip.compress(data))
-    with pytest.raises(LapsusError, match="sequences of more than"):
-        read_trials(tmp_path / "t.rds")
 
 
 # --- Recordings ---

@@ -165,8 +165,12 @@ def _fit(dataset: "xr.Dataset", made: type["Fit"]) -> "Fit":
     import pandas as pd
 
     meta = json.loads(dataset.attrs["settings"])
-    by = meta["by"]
-    conditions = dict(zip(by, dataset["condition"].to_numpy().astype(str).T, strict=True)) if by else None
+    by = meta["by"] or []
+    by = [by] if isinstance(by, str) else by  # before, there was one factor at most
+    conditions = None
+    if by:
+        levels = dataset["condition"].to_numpy().astype(str).reshape(-1, len(by))
+        conditions = dict(zip(by, levels.T, strict=True))
     trials = Trials(
         dataset["response"].to_numpy(),
         dataset["report"].to_numpy(),
@@ -177,7 +181,7 @@ def _fit(dataset: "xr.Dataset", made: type["Fit"]) -> "Fit":
         source=meta["source"],
     )
     trials.unit, trials.probe_unit = meta["unit"], meta["probe_unit"]
-    trials.dropped, trials.notes = meta["dropped"], meta["notes"]
+    trials.dropped, trials.notes = meta.get("dropped", {}), meta.get("notes", [])
     trials.name_features(meta["feature_name"], meta["probe_name"])
     model = MixtureModel(
         trials,
@@ -188,15 +192,17 @@ def _fit(dataset: "xr.Dataset", made: type["Fit"]) -> "Fit":
         meta["hierarchical"],
         sets=meta["sets"],
         bias=meta["bias"],
-        by=by,
-        reference=meta["reference"],
+        by=tuple(by),
+        reference=meta.get("reference"),
     )
     typical = _parameters(dataset, "typical_") if "typical_emission" in dataset else None
     fit = made(model, _parameters(dataset, ""), meta["rhat"], meta["accepted"], meta["seed"], typical, meta["apart"])
     fit.seconds, fit.requested = meta["seconds"], meta["requested"]
-    fit.candidates = None if meta["candidates"] is None else pd.DataFrame(meta["candidates"])
-    fit.standard = None if meta["standard"] is None else pd.DataFrame(meta["standard"])
-    fit.random_effects = pd.DataFrame(meta["random_effects"], columns=fit.random_effects.columns)
+    candidates = pd.DataFrame(meta["candidates"] or [])
+    fit.candidates = candidates if "sampled" in candidates else None  # the first tables did not say which was kept
+    if "standard" in meta:  # else it is worked out when it is asked for
+        fit.standard = None if meta["standard"] is None else pd.DataFrame(meta["standard"])
+    fit.random_effects = pd.DataFrame(meta.get("random_effects", []), columns=fit.random_effects.columns)
     return fit
 
 

@@ -102,13 +102,11 @@ def _data(fit: dict[str, Any], facts: Facts) -> str:
         chosen = next(row for row in fit["comparison"] if row["model"] == "none")
         gap = f"{-chosen['elpd_difference']:.1f} ± {chosen['difference_se']:.1f} nats above"
         return text + f" (the best, {best['model']}, is {gap}), so the model without swaps was kept."
-    standard = fit["standard_mixture"]
-    total = sum(row["trials"] for row in standard)
-    swaps = sum(row["trials"] * row["swap"] for row in standard) / total
-    text = (
-        f"In {who}, {_percent(swaps)} of responses report a non-target by the three-component mixture (Bays et al."
-        " 2009); "
-    )
+    standard = fit.get("standard_mixture")  # fits before 0.2 was finished lack it
+    by = " by the three-component mixture (Bays et al. 2009)" if standard else ""
+    rates = standard or [{"trials": row["trials"], "swap": row["non_target"]} for row in fit["weights"]]
+    swaps = sum(row["trials"] * row["swap"] for row in rates) / sum(row["trials"] for row in rates)
+    text = f"In {who}, {_percent(swaps)} of responses report a non-target{by}; "
     table, meaning = fit["comparison"], SWAP_MODELS[fit["model"]].describe()
     if not table:
         return text + f"the behaviour model is {fit['model']} ({meaning})."

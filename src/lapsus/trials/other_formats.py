@@ -1,11 +1,7 @@
 """Layouts of other programs and studies: MemToolbox, van den Berg et al. (2012), R."""
 
-import bz2
-import gzip
 import io
-import lzma
 import warnings
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -113,41 +109,6 @@ def van_den_berg_colour(variables: dict[str, Any], path: Path) -> pd.DataFrame:
     return pd.concat(tables, ignore_index=True)
 
 
-# How R packs what it saves; and how many numbers the sequences in a file may have that it describes by their ends.
-_PACKED: dict[bytes, Any] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ": lzma.open}
-_MOST_IN_SEQUENCES = 5 * 10**7
-
-
-def _unpacked(data: bytes) -> bytes:
-    """R data as R would unpack it, unless that is very much more than the file holds."""
-    opened = next((opened for magic, opened in _PACKED.items() if data.startswith(magic)), None)
-    if opened is None:
-        return data
-    most = max(1 << 24, 50 * len(data))
-    with opened(io.BytesIO(data)) as stream:
-        inner = stream.read(most + 1)
-    if len(inner) > most or inner.startswith(tuple(_PACKED)):
-        raise LapsusError(f"its {len(data):,} bytes unpack to more than {most:,}, or to something packed again")
-    return inner
-
-
-def _sequences(rdata: Any) -> dict:
-    """How sequences are made of their ends, with a limit on all of a file."""
-    made, left = dict(rdata.parser.DEFAULT_ALTREP_MAP), _MOST_IN_SEQUENCES
-
-    def limited(name: bytes) -> Callable[[Any], Any]:
-        def make(state: Any) -> Any:
-            nonlocal left
-            left -= abs(int(state.value[0]))
-            if left < 0:
-                raise LapsusError(f"it has sequences of more than {_MOST_IN_SEQUENCES:,} numbers")
-            return rdata.parser.DEFAULT_ALTREP_MAP[name](state)
-
-        return make
-
-    return made | {name: limited(name) for name in (b"compact_intseq", b"compact_realseq")}
-
-
 def r_table(path: Path) -> pd.DataFrame:
     """The data frame in an .rds, .rda or .RData file."""
     try:
@@ -158,7 +119,7 @@ def r_table(path: Path) -> pd.DataFrame:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # classes that it does not know: tibbles are data frames all the same
             read = rdata.read_rds if path.suffix.lower() == ".rds" else rdata.read_rda
-            found = read(io.BytesIO(_unpacked(read_bytes(path))), altrep_constructor_dict=_sequences(rdata))
+            found = read(io.BytesIO(read_bytes(path)))
     except Exception as error:
         raise LapsusError(f"{path}: cannot be read as R data: {str(error)[:300]}.") from error
     tables = {"": found} if isinstance(found, pd.DataFrame) else {}
