@@ -25,7 +25,7 @@ __all__ = ["reference_pages"]
 def reference_pages() -> dict[str, str]:
     """File name → text of every page of the reference."""
     pages, rows = {}, []
-    packages = sorted(name for name, where in lapsus._WHERE.items() if where == "lapsus")
+    packages = sorted(name for name in lapsus.__all__ if inspect.ismodule(getattr(lapsus, name)))
     for name in packages:
         module = importlib.import_module(f"lapsus.{name}")
         pages[f"{name}.md"] = _package_page(module)
