@@ -1,6 +1,8 @@
 """A network of your own: point neurons with low-rank recurrence. The torch reference simulates and trains it."""
 
 import math
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import torch
 from torch import nn
@@ -56,5 +58,8 @@ if __name__ == "__main__":
             "stage": [{"updates": 20, "objective": {"kind": "task-optimal"}}],
         }
     )
-    *_, last = lapsus.training.loop.Training(experiment, lapsus.Model.of(experiment), engine="reference").run()
-    print(f"loss after {last.update} updates: {last.loss:.3f}")
+    with TemporaryDirectory() as folder:
+        run = lapsus.Run.create(Path(folder) / "run", experiment)  # an experiment that you give to a run is trusted
+        lapsus.train(run, engine="reference", progress=False)
+        last = run.metrics()[-1]
+    print(f"loss after {last['update']} updates: {last['loss']:.3f}")

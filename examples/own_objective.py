@@ -1,9 +1,10 @@
 """An objective of your own: the diffusion loss plus a price on change, which favours slow dynamics."""
 
 from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import lapsus
-from lapsus.training.loop import Training
 
 
 @dataclass(frozen=True)
@@ -29,5 +30,8 @@ if __name__ == "__main__":
             "stage": [{"updates": 20, "objective": {"kind": "own_objective:SlowDiffusion", "slowness": 0.01}}],
         }
     )
-    *_, last = Training(experiment, lapsus.Model.of(experiment)).run()
-    print({name: round(value, 4) for name, value in last.terms.items()})
+    with TemporaryDirectory() as folder:
+        run = lapsus.Run.create(Path(folder) / "run", experiment)  # an experiment that you give to a run is trusted
+        lapsus.train(run, progress=False)
+        last = run.metrics()[-1]
+    print({name: round(value, 4) for name, value in last.items() if name.startswith("loss")})

@@ -78,12 +78,16 @@ def main(output: Path) -> None:
     from lapsus.mechanism import planes
     from lapsus.mechanism.decoding import decoding_panel
     from lapsus.mechanism.error_type import weights_panel
-    from lapsus.paper import fig3
     from lapsus.plots.style import style
+    from lapsus.statistics.intervals import limits
 
     with style():
         fig, axes = plt.subplots(1, 3, figsize=(6.9, 2.1), layout="constrained")
-        fig3.alignment_over_time(axes[0], planes.with_bootstrap(shown, repeats=200))
+        curve = planes.with_bootstrap(shown, repeats=200)
+        low, high = limits(curve["resampled"])
+        axes[0].fill_between(curve["time"], low, high, alpha=0.3, lw=0)
+        axes[0].plot(curve["time"], curve["alignment"])
+        axes[0].set(ylim=(0, 1.02), xlabel="time from cue offset (steps)", ylabel="plane alignment |cos|")
         decoding_panel(axes[1], found.decoding)
         weights_panel(axes[2], found.error_type)
         fig.savefig(output, dpi=200)

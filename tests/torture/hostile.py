@@ -173,7 +173,7 @@ def _collected(folder: Path) -> object:
 
     found = _swept(folder)[2]
     links = dict.fromkeys(found.members["member"], "")
-    return found.write(folder / "collected"), ensemble_page("x", "", found.members, found.statistics, None, links)
+    return found.write(folder / "collected"), ensemble_page("x", "", found.members, found.statistics, links)
 
 
 def _fix_manifest(folder: Path) -> None:
