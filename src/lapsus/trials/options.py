@@ -40,9 +40,7 @@ def _rules(where: Mapping[str, object] | Sequence[str | Where] | None) -> tuple[
         equal = not name.endswith("!")
         rule = Where(name.removesuffix("!").strip(), value.strip(), equal)
         if not sign or not rule.column or not rule.value:
-            raise LapsusError(
-                f"'{text}' is not of the form column=value or column!=value, as in condition=dual."
-            )
+            raise LapsusError(f"'{text}' is not of the form column=value or column!=value, as in condition=dual.")
         if rule.equal and any(rule.column == other.column and other.equal for other in rules):
             raise LapsusError(f"'{rule.column}' is given twice in `where`; give it once.")
         rules.append(rule)
