@@ -123,6 +123,13 @@ def verdict(found: dict[str, Any], objective: str = "diffusion", unfinished: boo
     )
     if unfinished:
         advice = "Training is not at its end: resume it."
+    elif worst[0] == "energy_excess_relative":
+        advice = (
+            "More updates may do. If the network confuses conditions, its stimuli are weak beside the process noise:"
+            " raise network.input_scale to 20 or 30 and train again."
+        )
+    elif worst[0].startswith("swap_curve") and objective == "energy":
+        advice = "More updates may do. Rare swaps are learned from a start whose swaps are frequent (start_from)."
     elif worst[0].startswith("swap_curve"):
         advice = (
             "More updates may do, or a last stage that weights the steps that decide (step_weight_exponent = 1.5,"
