@@ -135,7 +135,9 @@ def test_rings_turn_by_pointer_and_keyboard_and_move_through_time(report):
         report.key("ArrowLeft")
     report.run("(s => { s.value = 10; s.dispatchEvent(new Event('input')); })(document.querySelector('.viewer input'))")
     assert view(report)[2] == "10" and picture(report) != before
-    assert re.match(r"step -?\d+, \w+", report.run("document.querySelector('.viewer output').textContent"))
+    assert re.match(
+        r"-?[\d.]+ s \(-?\d+ steps?\), \w+", report.run("document.querySelector('.viewer output').textContent")
+    )
     report.run("document.querySelector('[data-action=reset]').click()")
     assert view(report)[:2] == start[:2]
     assert report.complaints() == []
@@ -188,16 +190,11 @@ def made_up_ensemble() -> str:
     one = {"mean": 0.13, "low": 0.11, "high": 0.15, "between": 0.02, "units": 6, "outliers": ""}
     statistics = [{"setting": s, "statistic": name} | one for name in (key, "questions.x") for s in settings]
     statistics[0]["outliers"] = "few-6"
-    claims = pd.DataFrame(
-        {"id": "a-claim", "subject": subject, "varied": "{}", "units": 3, "share_that_holds": 1.0}
-        | {"mean": 0.5, "low": 0.4, "high": 0.6}
-        for subject in ("", "subject 7")
-    )
     members = pd.DataFrame(rows)
     links = {name: f"../members/{name}/" for name in members["member"]}
     apart = {"setting": settings[1], "from": settings[0], "mean": 0.01, "low": -0.02, "high": 0.04, "seeds": 6}
     differences = pd.DataFrame([apart | {"statistic": key}])
-    tables = (members, pd.DataFrame(statistics), claims)
+    tables = (members, pd.DataFrame(statistics))
     return ensemble_page("a study", "Two settings.", *tables, links, differences=differences)
 
 

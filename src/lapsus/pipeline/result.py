@@ -291,7 +291,7 @@ class Discovery:
             return from_plain(list[dict], self.json(name)["checks"])
 
     def settled(self, run: Run) -> bool:
-        """Whether a network was left early: it matched with a margin and its excess no longer fell."""
+        """Whether a network was left early: it matched with a margin."""
         with understood(self.path / f"networks/{run.path.name}.json"):
             checks = self.round_checks(run)
             return bool(checks and checks[-1]["settled"])

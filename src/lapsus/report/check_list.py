@@ -11,6 +11,7 @@ from lapsus.evaluation.verdict import DISCOVERY_EXCESS, limits_of
 from lapsus.fitting.examine import FEW_SWAPS
 from lapsus.mechanism.activity import without_swaps
 from lapsus.mechanism.registry import QUESTIONS
+from lapsus.report.determined import objective_of
 from lapsus.report.findings import Check, NetworkFindings
 
 __all__ = ["EARLIER_VERSION", "Truth", "fit_checks", "in_order", "match_checks", "network_checks"]
@@ -65,14 +66,18 @@ def network_checks(networks: list[NetworkFindings]) -> list[Check]:
         early = "" if done >= of else " The time was up first, before the learning rate had fallen to its last value."
         state = "passed" if done >= of else "nearly" if done >= LEAST_TRAINED * of else "failed"
         if network.settled:
-            state, early = (
-                "passed",
-                " It was matched with a margin and the excess no longer fell, so the rest was spared.",
-            )
+            state, early = ("passed", " It was matched with a margin, so the rest was spared.")
         found.append(Check("Training reached its end", state, f"{done:,} of {of:,} updates{which}.{early}"))
         found += _excess_check(network, which)
         found += _mechanism_checks(network, which)
-    return found + _agreement(networks)
+    # Networks of different objectives need not agree: where they differ is a result, and not a doubt.
+    groups: dict[str, list[NetworkFindings]] = {}
+    for network in networks:
+        groups.setdefault(objective_of(network), []).append(network)
+    several = [group for group in groups.values() if len(group) > 1]
+    for group in several or [networks[:1]]:
+        found += _agreement(group)
+    return found
 
 
 def _excess_check(network: NetworkFindings, which: str) -> list[Check]:
@@ -113,7 +118,7 @@ def _mechanism_checks(network: NetworkFindings, which: str) -> list[Check]:
 def _agreement(networks: list[NetworkFindings]) -> list[Check]:
     """Whether networks give the same answers. Undecided ones do not agree: they say nothing."""
     if len(networks) == 1:
-        text = "One network was trained, so nothing is known of how much networks differ; three networks would say."
+        text = "One network was trained by an objective, so nothing is known of how much such networks differ."
         return [_check("Networks agree", None, text)]
     found = []
     mechanisms = [network.mechanism for network in networks]

@@ -54,7 +54,7 @@
         } else context.fillRect(x - size * 0.85, y - size * 0.85, size * 1.7, size * 1.7);
       }
       context.globalAlpha = 1;
-      const text = `step ${data.time[step]}, ${data.epoch[step]}`;
+      const text = `${data.time[step]}, ${data.epoch[step]}`;
       if (label.textContent !== text) { label.textContent = text; slider.setAttribute("aria-valuetext", text); }
       figure.dataset.view = `${view.azimuth.toFixed(3)} ${view.elevation.toFixed(3)} ${step}`;
     }
