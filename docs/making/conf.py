@@ -22,4 +22,6 @@ html_theme_options = {
     "footer_end": [],
     "secondary_sidebar_items": ["page-toc"],
     "navbar_align": "left",
+    # Toggles of folded entries have no name for screen readers.
+    "collapse_navigation": True,
 }

@@ -250,7 +250,7 @@ def test_live_page(browser, live, width, dark):
 
 @pytest.mark.skipif(not (SITE / "index.html").is_file(), reason="no site (make docs)")
 @pytest.mark.parametrize("width, dark", [(390, False), (1280, True)])
-@pytest.mark.parametrize("page", ["index", "tutorials/subject", "claims", "reference/analysis", "reference/commands"])
+@pytest.mark.parametrize("page", ["index", "tutorials/subject", "claims", "reference/mechanism", "reference/commands"])
 def test_the_site_reads_well(browser, page, width, dark):
     browser.offline()
     browser.size(width, 844, dark, mobile=width < 500)
