@@ -14,7 +14,7 @@ from lapsus.engine import normal
 from lapsus.errors import LapsusError
 from lapsus.protocols import Behaviour, HasMixture
 from lapsus.statistics.intervals import Z95, robust_sd
-from lapsus.training.model import Model
+from lapsus.training.model import Inputs, Model
 from lapsus.training.objectives import denoising_loss, exact_loss
 from lapsus.zoo import Run, Shipped, load
 
@@ -38,9 +38,12 @@ def check_draws(what: str, conditions: int, trials: int, seed: int, least: int =
 
 
 @torch.no_grad()
-def respond(model: Model, conditions: dict, trials: int, seed: int, **options: Any) -> torch.Tensor:
-    """Responses x_T [d, C, K] of the free-running network: no teacher forcing, fresh noise."""
-    inputs = model.inputs(conditions)
+def respond(
+    model: Model, conditions: dict, trials: int, seed: int, inputs: Inputs | None = None, **options: Any
+) -> torch.Tensor:
+    """Responses x_T [d, C, K] of the free-running network: no teacher forcing, fresh noise. inputs: those of the
+    conditions unless given."""
+    inputs = model.inputs(conditions) if inputs is None else inputs
     count = inputs[0].shape[1]
     placeholder = torch.zeros(model.behaviour.response_size, count, trials)
     chunks = []

@@ -13,12 +13,11 @@ import numpy as np
 import pandas as pd
 import torch
 from scipy import stats
-from torch import Tensor
 
 from lapsus import circular, rng
 from lapsus.behaviour.responsibilities import nearest_item
 from lapsus.errors import LapsusError
-from lapsus.evaluation.against_target import check_draws
+from lapsus.evaluation.against_target import check_draws, respond
 from lapsus.protocols import Conditions
 from lapsus.statistics.intervals import median_interval, rate_interval
 from lapsus.training.model import Inputs, Model
@@ -38,8 +37,6 @@ MANIPULATIONS: dict[str, tuple[float, ...]] = {
     "noise_cue": (0.0, 2.0),
     "noise_response": (0.0, 2.0),
 }
-# Conditions simulated at a time.
-_CHUNK = 256
 
 
 @dataclass
@@ -59,7 +56,8 @@ class _Trial:
         epochs = self.model.task.epochs
         if epoch not in epochs:
             raise LapsusError(f"This task has no epoch {epoch}; it has: {', '.join(epochs)}.")
-        start = sum(steps for name, steps in epochs.items() if list(epochs).index(name) < list(epochs).index(epoch))
+        names = list(epochs)
+        start = sum(epochs[name] for name in names[: names.index(epoch)])
         return slice(start, start + epochs[epoch])
 
     def set_timeline(self, **changed: Any) -> None:
@@ -185,24 +183,12 @@ def predict(
 
 def _swaps(trial: _Trial, trials: int, seed: int) -> dict[str, float]:
     """Swap rate and median error (radians) to the nearest item, with 95 % intervals over conditions."""
-    x_T = _respond(trial, trials, seed)
+    x_T = respond(trial.model, trial.conditions, trials, seed, trial.inputs)
     item, near = nearest_item(trial.conditions, x_T)
     swap = (item != trial.conditions["cued"].long()[:, None]).numpy()
     condition = np.repeat(np.arange(len(swap)), trials)
     rate, low, high = rate_interval(swap.ravel(), condition)
     return {"swaps": rate, "low": low, "high": high, "median_error": median_interval(near.numpy())[0]}
-
-
-def _respond(trial: _Trial, trials: int, seed: int) -> Tensor:
-    drives, _ = trial.inputs
-    count = drives.shape[1]
-    placeholder = torch.zeros(trial.model.behaviour.response_size, count, trials)
-    chunks = []
-    for start in range(0, count, _CHUNK):
-        part = range(start, min(start + _CHUNK, count))
-        batch = trial.model.batch(trial.conditions, trial.inputs, placeholder, part, seed, forced=False)
-        chunks.append(batch.responses(1)[0].clone())
-    return torch.cat(chunks, 1)
 
 
 @dataclass(frozen=True)
