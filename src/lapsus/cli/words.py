@@ -17,6 +17,7 @@ OPTIONS = (
     "minutes",
     "model",
     "networks",
+    "objectives",
     "non_targets",
     "port",
     "probe_positions",

@@ -18,7 +18,7 @@ class Sizes:
     match_repeats: int = 8
     match_conditions: int = 2048
     cloud: int = 512
-    # The five questions: conditions, pasts of each and replays of each past; trials among which donors are found;
+    # The questions: conditions, pasts of each and replays of each past; trials among which donors are found;
     # conditions and trials that are pushed; location pairs and fixed colours of the swap axis; trials for the kind;
     # visited states from which slow points are looked for. `every` step of delay 2 is looked at.
     replay_conditions: int = 48
