@@ -22,7 +22,7 @@ half of the way and most of them are nearer to the memory of the cue that was gi
 
 A *prior inclination* shows in no weight: both items are held correctly, but one is favoured before the cue, and the cue
 does not overrule it. That takes the causal measures beside the regression, and so does the last word on every other
-type: `agreed_type` has the rule.
+type: `agreed_type` has the rule. Swaps that no part of the trial decides by itself are *mixed*.
 
 The weights say how far swap trials lie along the predictions, not how much of their memory the predictions describe.
 `explained` does: the share of what swap trials systematically have beyond correct trials with the same display.
@@ -41,6 +41,7 @@ from lapsus.evaluation.simulation import Simulated
 from lapsus.mechanism.activity import Items, cue_onset, memory, require_trials, two_items
 from lapsus.mechanism.clock import Clock
 from lapsus.mechanism.colour_code import prediction_model, whitener, without_conjunctions
+from lapsus.mechanism.commitment import Commitment
 from lapsus.mechanism.decoding import Decoding
 from lapsus.mechanism.drawing import SMALL, interval, legend, percent, time_axis
 from lapsus.mechanism.outcomes import outcomes
@@ -455,6 +456,7 @@ _AGREED = {
     "prior inclination": (
         "Both items are held correctly, but one is favoured before the cue, and the cue does not overrule it."
     ),
+    "mixed": "Swaps do not have a single origin: no part of the trial decides half of them.",
 }
 _AGREED_BEGUN = (
     f"{_IN_PLACE}; in most swap trials the cue is read as it was given and memory goes most of the way to the other"
@@ -465,54 +467,78 @@ _AGREED_BEGUN = (
 def agreed_type(found: Mechanism) -> tuple[str | None, str | None]:
     """The type of error that all answers support, and what speaks against the one that memory alone suggests.
 
-    The rule, of shares of the outcome (commitment), its carrier (transplants), the weights of memory and a held-out
-    decoder. A measure that was not made, as in recordings, requires nothing.
+    Commitment comes first: the part of the trial that decides at least half of the outcome limits what is possible.
 
-    - misbinding: memory holds the colours exchanged, and at least half of the outcome is fixed at cue onset.
-    - prior inclination: misbinding is ruled out, and surely more than half of the outcome is fixed at cue onset. In a
-      recording: a decoder of memory before the cue surely has an area of more than 0.8.
-    - misselection, misinterpretation: memory looks like it, and at least half of the outcome is decided during the cue.
-    - late switch: memory looks like it, less than half of the outcome is fixed at cue offset, and the forming response
-      carries it.
-    - no mark: memory shows none, nor does a decoder at the response.
-    - none of these: memory looks like one of them, but the predictions surely explain less than three quarters of how
-      swap trials differ. A late switch that the forming response carries does not rest on what memory looks like.
+    - before the cue: misbinding where memory holds the colours exchanged; prior inclination where that is ruled out.
+    - during the cue: misselection or misinterpretation, as memory says.
+    - after the cue: late switch, or no mark, as memory says. Either carrier (transplants) is possible.
+    - none of the three decides half of it: mixed.
 
-    Otherwise no type is given, and the conflict is named.
+    Where memory says a type that belongs to another part, no type is given and the conflict is named. In a recording,
+    where commitment cannot be measured, `_type_in_recording` has the rule.
     """
-    answer, curve, read = found.error_type, found.commitment, found.decoding
+    answer, curve = found.error_type, found.commitment
     if answer is None:
         return None, None
-    decision = answer.decision
-    if not answer.maybe_misbinding and _fixed_before_cue(found):
+    if curve is None or not curve.shares:
+        return _type_in_recording(found)
+    shares = _decided(curve)
+    part = max(shares, key=lambda name: shares[name])
+    if shares[part] < MOST:
+        return "mixed", None
+    if part == _BEFORE and answer.decision != "misbinding":
+        if answer.maybe_misbinding:
+            return None, "whether the colours were exchanged before the cue cannot be told"
         return "prior inclination", None
-    carried = decision == "late switch" and found.carrier == "x"
-    if decision in (*ERROR_TYPES, "late switch") and answer.explained[2] < ENOUGH and not carried:
+    if answer.decision != "cannot tell" and answer.decision not in _POSSIBLE[part]:
+        return None, f"{percent(_decided_interval(curve, part))} of the outcome is decided {part}"
+    return _supported_by_memory(found)
+
+
+_BEFORE = "before the cue"
+_POSSIBLE = {
+    _BEFORE: ("misbinding",),
+    "during the cue": ("misselection", "misinterpretation"),
+    "after the cue": ("late switch", "no mark"),
+}
+
+
+def _decided_interval(curve: Commitment, part: str) -> Interval:
+    """Share of the outcome that is decided in one of the three parts, with its interval."""
+    if part == _BEFORE:
+        return curve.before_cue
+    return curve.shares["cue" if part == "during the cue" else "second delay"]
+
+
+def _decided(curve: Commitment) -> dict[str, float]:
+    """Shares of the outcome that are decided before, during and after the cue; they add up to 1."""
+    during, after = (_decided_interval(curve, part)[0] for part in ("during the cue", "after the cue"))
+    return {_BEFORE: 1 - during - after, "during the cue": during, "after the cue": after}
+
+
+def _supported_by_memory(found: Mechanism) -> tuple[str | None, str | None]:
+    """The type that memory suggests, unless its predictions surely explain less than three quarters of how swap trials
+    differ, or a held-out decoder reads swaps where memory is said to show no mark.
+
+    A late switch that the forming response carries does not rest on what memory looks like.
+    """
+    answer, read = found.error_type, found.decoding
+    carried_by_response = answer.decision == "late switch" and found.carrier == "x"
+    if answer.decision in (*ERROR_TYPES, "late switch") and answer.explained[2] < ENOUGH and not carried_by_response:
         return "none of these", None
-    if decision == "misbinding":
-        if curve is not None and curve.before_cue[0] < MOST:
-            return None, f"only {percent(curve.before_cue)} of the outcome is fixed at cue onset"
-        return decision, None
-    at_cue = UNKNOWN if curve is None else curve.shares.get("cue", UNKNOWN)
-    if decision in ("misselection", "misinterpretation") and at_cue[0] < MOST:
-        return None, f"only {percent(at_cue)} of the outcome is decided during the cue"
-    if decision == "late switch":
-        if curve is not None and curve.at(0.0)[0] >= MOST:
-            return None, f"{percent(curve.at(0.0))} of the outcome is fixed when the cue ends"
-        if found.carrier not in (None, "x"):
-            carrier = "memory" if found.carrier == "m" else "neither part alone, not the forming response,"
-            return None, f"{carrier} carries it"
-    if decision == "no mark" and read is not None and read.surely_tells(read.at_response):
+    if answer.decision == "no mark" and read is not None and read.surely_tells(read.at_response):
         return None, f"a held-out decoder of memory tells swaps at the response (area {read.at_response:.2f})"
-    return (None if decision == "cannot tell" else decision), None
+    return (None if answer.decision == "cannot tell" else answer.decision), None
 
 
-def _fixed_before_cue(found: Mechanism) -> bool:
-    """Whether surely most of the outcome is fixed at cue onset: by replays or, in a recording, by a decoder."""
-    if found.commitment is not None:
-        return found.commitment.before_cue[1] > MOST
+def _type_in_recording(found: Mechanism) -> tuple[str | None, str | None]:
+    """The type of a recording: prior inclination where misbinding is ruled out and a decoder of memory before the cue
+    surely has an area of more than 0.8; otherwise what memory suggests."""
     read = found.decoding
-    return read is not None and bool(max(read.before_cue, read.inclined) > READS_MOST + 2 * read.error)
+    inclined = read is not None and max(read.before_cue, read.inclined) > READS_MOST + 2 * read.error
+    if inclined and not found.error_type.maybe_misbinding:
+        return "prior inclination", None
+    return _supported_by_memory(found)
 
 
 def _error(found: Mechanism) -> str | None:
@@ -535,6 +561,15 @@ def _reads_at_offset(found: Mechanism) -> str:
     if read is None or not read.surely_tells(read.at_offset):
         return ""
     return f"a held-out decoder tells swaps when the cue ends (area {read.at_offset:.2f})"
+
+
+def _origins(found: Mechanism) -> str:
+    """What each part of the trial decides of swaps that have no single origin."""
+    before, during, after = (f"{100 * share:.0f} %" for share in _decided(found.commitment).values())
+    text = f"{before} of the outcome is fixed before the cue, {during} is decided during it and {after} after it"
+    if found.error_type.maybe_misbinding:
+        return text
+    return f"{text}; before the cue the colours are in their places, so what is fixed there is a prior inclination"
 
 
 def _agreed(found: list[Mechanism]) -> str:
@@ -611,6 +646,8 @@ def _sentence(answer: ErrorType, found: Mechanism) -> str:
             "Error type: its swaps are prior inclinations: both items are held correctly, but one is favoured before"
             f" the cue, and the cue does not overrule it ({weights}; {trials}).{explained}"
         )
+    if word == "mixed":
+        return f"Error type: mixed; {_origins(found)} ({weights}; {trials}).{explained}"
     if answer.decision == "no mark":
         return f"Error type: swap trials look like correct ones in memory up to the response ({weights}; {trials})."
     when = _parting_sentence(found)
@@ -736,6 +773,13 @@ _TERMS = (
         "When the cue ends, swap trials look like correct ones with the cue that was given; they part later.",
         Markup(_ITEMS + _PLACES + '<path d="M20 12L46 12"/>' + _arrow(46, 12, 74, 36)),
         r"late switch",
+    ),
+    Term(
+        "mixed",
+        "no part of the trial decides half of the outcome: some is fixed before the cue, some decided during it, some after.",
+        "A decoder tells coming swaps before the cue, better after it, and fully only at the response.",
+        Markup(_ITEMS + _PLACES + '<path d="M20 12L74 12M20 36L40 36"/>' + _arrow(40, 36, 74, 12)),
+        r"Error type: mixed|single origin",
     ),
 )
 
