@@ -776,7 +776,7 @@ _TERMS = (
     ),
     Term(
         "mixed",
-        "no part of the trial decides half of the outcome: some is fixed before the cue, some decided during it, some after.",
+        "no part of the trial decides half of the outcome: some is fixed before the cue, some during, some after it.",
         "A decoder tells coming swaps before the cue, better after it, and fully only at the response.",
         Markup(_ITEMS + _PLACES + '<path d="M20 12L74 12M20 36L40 36"/>' + _arrow(40, 36, 74, 12)),
         r"Error type: mixed|single origin",
