@@ -215,13 +215,13 @@ EXPECTED = {
     "response-time noise": ("no mark", "after", "x"),
 }
 
-# What all answers together support. A late switch must be carried by the forming response; here memory carries it.
+# What all answers together support: the part of the trial that decides half of the outcome limits the types.
 AGREED = {
     "misbinding": "misbinding",
     "prior inclination": "prior inclination",
     "misselection": "misselection",
     "cue-time noise": "misinterpretation",
-    "late switch": None,
+    "late switch": "late switch",
     "response-time noise": "no mark",
 }
 

@@ -64,7 +64,7 @@ RIGHT = {
 }
 WHEN = dict(zip(WRITTEN, (*2 * ("before the cue",), *2 * ("at the cue",), *2 * ("after the cue",))))
 WHAT = dict(zip(WRITTEN, "mmmmmx"))
-ANSWERS = (*MECHANISMS, "no mark", "cannot tell", "no answer")
+ANSWERS = (*MECHANISMS, "no mark", "mixed", "none of these", "cannot tell", "no answer")
 RATES, NOISES = (0.01, 0.03, 0.1, 0.3), (0.5, 2.0, 4.0, 8.0)
 SCALES = (1.0, 2.0)
 # Of written networks, fewer: each is asked three questions.

@@ -18,7 +18,8 @@ from lapsus.plots.style import TEXT_WIDTH, letter, style
 
 FOLDER = Path(__file__).resolve().parent
 NONE = ("cannot tell", "no answer")
-ANSWERS = (*MECHANISMS, "no mark", *NONE)
+# "Mixed" and "none of these" are answers too, and wrong where one mechanism was built in.
+ANSWERS = (*MECHANISMS, "no mark", "mixed", "none of these", *NONE)
 TITLES = {
     "populations": "linear populations",
     "trained": "trained networks, made to swap",

@@ -20,6 +20,7 @@ from lapsus.behaviour import BNS
 from lapsus.errors import LapsusError
 from lapsus.evaluation.manipulations import separate
 from lapsus.evaluation.match import Match
+from lapsus.evaluation.predictive_density import DensityDifference
 from lapsus.files import (
     Damaged,
     check_format,
@@ -326,6 +327,13 @@ class Discovery:
         with understood(self.path / "analysis.json"):
             return pd.DataFrame(from_plain(list[dict], self._part("analysis.json", "analyse")["predictions"]))
 
+    @cached_property
+    def density(self) -> DensityDifference | None:
+        """Which objective predicts the trials better over the durations that the table has, where it has such a
+        column and networks of both objectives are matched."""
+        with understood(self.path / "analysis.json"):
+            return from_plain(DensityDifference | None, self._part("analysis.json", "analyse").get("density"))
+
     def arrays(self, network: int = 0) -> dict[str, np.ndarray]:
         """Arrays behind the mechanism's figures."""
         return read_arrays(self.check(f"analysis/network-{network + 1}.npz"))
@@ -387,7 +395,7 @@ class Discovery:
             + match_checks(networks, facts.set_size, facts.cueing == "index" and fit["model"] in ("probe", "both"))
             + network_checks(networks)
         )
-        together = determined(networks, separate(self.predictions) if len(self.predictions) else [])
+        together = determined(networks, separate(self.predictions) if len(self.predictions) else [], self.density)
         sentences = discovery_sentences(fit, networks, facts, together)
         match = self.matches[0]
         summary = {
@@ -401,6 +409,7 @@ class Discovery:
             "networks": network_rows(networks),
             "agree": together.agree,
             "differ": together.differ,
+            "density": self.density,
             "start": facts.start,
             "cueing": facts.cueing,
             "truth": facts.truth,

@@ -19,6 +19,7 @@ from lapsus.errors import LapsusError
 from lapsus.evaluation.against_target import evaluate
 from lapsus.evaluation.manipulations import predict
 from lapsus.evaluation.match import Match
+from lapsus.evaluation.predictive_density import DensityDifference, compare_densities, durations, score_durations
 from lapsus.evaluation.sample_sizes import FULL, Sizes
 from lapsus.files import holds, locked, short, subfolder, write_arrays, write_json, write_text
 from lapsus.fitting import Fit, fit as fit_trials
@@ -43,6 +44,7 @@ from lapsus.pipeline.target import (
 )
 from lapsus.pipeline.training import Interrupted, match_network, side_by_side, threads_each, train_networks
 from lapsus.report.findings import LEAST_APART
+from lapsus.training import Model
 from lapsus.trials import Trials, read_trials
 from lapsus.trials.observer import NAME, observer_path
 from lapsus.zoo import Run
@@ -371,20 +373,35 @@ class _Work:
             mechanism.left_out.update({name: NO_SWAPS_IN_DATA for name in QUESTIONS if name not in asked})
             write_arrays(place / f"network-{number}.npz", example_trials(model, mechanism.probe_distance, seed, sizes))
             mechanisms.append(mechanism.stored())
-        write_json(self.folder / "analysis.json", {"mechanisms": mechanisms, "predictions": self._predictions()})
+        compared = self._of_both_objectives()
+        outcome = {"mechanisms": mechanisms, "predictions": [], "density": None}
+        if compared:
+            outcome |= {"predictions": self._predictions(compared), "density": self._density(compared)}
+        write_json(self.folder / "analysis.json", outcome)
         return ["analysis.json", *(f"analysis/network-{number}.npz" for number in range(1, len(mechanisms) + 1))]
 
-    def _predictions(self) -> list[dict]:
-        """What the matched networks predict for manipulations, where networks of both objectives are matched."""
+    def _of_both_objectives(self) -> dict[str, Model]:
+        """The matched networks by name, where there are some of both objectives and swaps to compare them by."""
         matched = {
             run.path.name: model
             for run, model, found in zip(self.discovery.runs, self.discovery.models, self.discovery.matches)
             if found.matched
         }
-        if len({model.objective for model in matched.values()}) < 2 or self.discovery.fit.name == "none":
-            return []
+        both = len({model.objective for model in matched.values()}) == 2
+        return matched if both and self.discovery.fit.name != "none" else {}
+
+    def _predictions(self, networks: dict[str, Model]) -> list[dict]:
+        """What networks predict for manipulations."""
         seed, sizes = self.settings["seed"], self.sizes
-        return predict(matched, None, sizes.prediction_conditions, sizes.prediction_trials, seed).to_dict("records")
+        return predict(networks, None, sizes.prediction_conditions, sizes.prediction_trials, seed).to_dict("records")
+
+    def _density(self, networks: dict[str, Model]) -> DensityDifference | None:
+        """Which objective predicts the trials better where the table has a column of durations."""
+        found = durations(self.used) if self.used.report.shape[1] == 2 else None
+        if found is None:
+            return None
+        scores = score_durations(networks, self.used, found, seed=self.settings["seed"])
+        return compare_densities(scores, found.column)
 
     def report(self) -> None:
         self.discovery.write_report()

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lapsus.evaluation.manipulations import VARIABLES, Separation
+from lapsus.evaluation.predictive_density import DensityDifference
 from lapsus.mechanism.registry import QUESTIONS, Verdict
 from lapsus.report.findings import NetworkFindings
 
@@ -39,8 +40,11 @@ def objective_of(network: NetworkFindings) -> str:
     return str(network.experiment.stage[-1].objective["kind"])
 
 
-def determined(networks: list[NetworkFindings], separations: list[Separation]) -> Determined:
-    """What the matched networks of a discovery say together; separations: the manipulations that tell them apart."""
+def determined(
+    networks: list[NetworkFindings], separations: list[Separation], density: DensityDifference | None = None
+) -> Determined:
+    """What the matched networks of a discovery say together; separations: the manipulations that tell them apart;
+    density: which of them predicts the trials better over durations that the table has."""
     matched = [network for network in networks if network.match is not None and network.match.matched]
     objectives = tuple(dict.fromkeys(map(objective_of, matched)))
     agree: dict[str, str] = {}
@@ -53,7 +57,7 @@ def determined(networks: list[NetworkFindings], separations: list[Separation]) -
         elif any(given is not None for given in words.values()):
             differ[verdict.name] = words
     found = Determined(objectives, agree, differ)
-    return Determined(objectives, agree, differ, _sentences(found, networks, matched, separations))
+    return Determined(objectives, agree, differ, _sentences(found, networks, matched, separations, density))
 
 
 def network_rows(networks: list[NetworkFindings]) -> list[dict[str, Any]]:
@@ -78,7 +82,11 @@ def _verdicts() -> list[Verdict]:
 
 
 def _sentences(
-    found: Determined, networks: list[NetworkFindings], matched: list[NetworkFindings], separations: list[Separation]
+    found: Determined,
+    networks: list[NetworkFindings],
+    matched: list[NetworkFindings],
+    separations: list[Separation],
+    density: DensityDifference | None,
 ) -> list[str]:
     trained = list(dict.fromkeys(map(objective_of, networks)))
     if not matched:
@@ -106,7 +114,22 @@ def _sentences(
             listed = "; ".join(f"{network.name}: {word}" for network, word in zip(matched, words))
             sentences.append(f"They differ in {verdict.about} ({listed}).")
     sentences.append("These responses therefore do not determine it.")
+    if density is not None:
+        sentences.append(_density_sentence(density))
     return [*sentences, _what_would_decide(separations)]
+
+
+def _density_sentence(found: DensityDifference) -> str:
+    """Whether the durations of the table already tell the objectives apart."""
+    first, second = found.kinds
+    numbers = (
+        f"mean difference of log density ({first} minus {second}) {found.difference:+.4f}"
+        f" [{found.low:+.4f}, {found.high:+.4f}] per trial, {found.trials:,} trials"
+    )
+    changes = f"How responses change with the column {found.column}"
+    if found.favours is None:
+        return f"{changes} does not tell them apart ({numbers})."
+    return f"{changes} favours the networks trained by {found.favours} ({numbers})."
 
 
 def _what_would_decide(separations: list[Separation]) -> str:
