@@ -13,13 +13,15 @@ import pandas as pd
 from matplotlib import pyplot as plt
 
 from lapsus.files import make_folder, write_figure
-from lapsus.mechanism.synthetic import MECHANISMS
 from lapsus.plots.style import TEXT_WIDTH, letter, style
 
 FOLDER = Path(__file__).resolve().parent
 NONE = ("cannot tell", "no answer")
 # "Mixed" and "none of these" are answers too, and wrong where one mechanism was built in.
-ANSWERS = (*MECHANISMS, "no mark", "mixed", "none of these", *NONE)
+TYPES = ("misbinding", "prior inclination", "misselection", "misinterpretation", "late switch", "no mark")
+ANSWERS = (*TYPES, "mixed", "none of these", *NONE)
+# What was built in, in the order of the right answers.
+BUILT_IN = ("misbinding", "prior inclination", "misselection", "cue-time noise", "late switch", "response-time noise")
 TITLES = {
     "populations": "linear populations",
     "trained": "trained networks, made to swap",
@@ -79,8 +81,8 @@ def figure(whole: pd.DataFrame) -> None:
     with style():
         fig, axes = plt.subplots(1, len(systems), figsize=(TEXT_WIDTH, 3.0), layout="constrained", squeeze=False)
         for ax, name, text in zip(axes.flat, systems, "ABC"):
-            counts = confusion(whole[whole["systems"] == name])
-            share = counts.to_numpy() / counts.to_numpy().sum(1, keepdims=True)
+            counts = confusion(whole[whole["systems"] == name]).reindex(list(BUILT_IN), fill_value=0)
+            share = counts.to_numpy() / np.maximum(counts.to_numpy().sum(1, keepdims=True), 1)
             ax.imshow(share, cmap="Blues", vmin=0, vmax=1, aspect="auto")
             for (y, x), value in np.ndenumerate(counts.to_numpy()):
                 if value:
