@@ -11,14 +11,17 @@ import lapsus
 from lapsus import LapsusError, read_experiment, rng
 from lapsus.diffusion import Mixture
 from lapsus.energy import (
+    _Weight,
     energy_excess,
     energy_score,
     expected_distance,
     has_closed_form,
     sampled_energy_excess,
     self_distance,
+    weighted_energy_excess,
 )
 from lapsus.training.model import Model
+from lapsus.training.objectives import Energy
 
 
 def two_modes(d: int, conditions: int = 3) -> Mixture:
@@ -172,3 +175,66 @@ def test_noise_of_an_epoch_that_is_not_there_or_that_diffusion_needs_is_refused(
     training = lapsus.training.loop.Training(read_experiment(table), Model.of(read_experiment(table)))
     with pytest.raises(LapsusError, match="without teacher forcing"):
         next(training.run())
+
+
+# --- Weighted by how rare a mode is ---
+
+
+def _two_modes(p: float) -> Mixture:
+    angles = torch.tensor([[0.0, 2.0], [0.5, 1.4]], dtype=torch.float64)
+    weights = torch.tensor([[1 - p, p]], dtype=torch.float64).expand(2, 2)
+    means = 2.5 * torch.stack([angles.cos(), angles.sin()], -1)
+    return Mixture(weights, means, torch.full((2, 2), 0.2, dtype=torch.float64))
+
+
+def test_weighted_excess_is_the_excess_where_all_modes_count_alike():
+    target = _two_modes(0.1)
+    x = _two_modes(0.3).sample(40, torch.Generator().manual_seed(1))
+    assert torch.allclose(weighted_energy_excess(x, target, 1.0), energy_excess(x, target), atol=1e-9)
+
+
+def test_weighted_excess_is_the_kernel_distance_of_weighted_samples():
+    """By brute force: the mean of the kernel over pairs of samples of each of the two, each with its weight."""
+    target, draws, count = _two_modes(0.1), torch.Generator().manual_seed(2), 600
+    weight = _Weight.of(target, 0.4)
+
+    def kernel(a, b):
+        distance = (a[:, :, :, None] - b[:, :, None, :]).norm(dim=0)
+        similarity = 0.5 * (a.norm(dim=0)[:, :, None] + b.norm(dim=0)[:, None, :] - distance)
+        return weight(a)[:, :, None] * weight(b)[:, None, :] * similarity
+
+    def within(a):
+        values = kernel(a, a)
+        return (values.sum((1, 2)) - values.diagonal(dim1=1, dim2=2).sum(1)) / (count * (count - 1))
+
+    found, brute, masses = [], [], []
+    for _ in range(40):
+        x, y = _two_modes(0.25).sample(count, draws), target.sample(count, draws)
+        found.append(weighted_energy_excess(x, target, 0.4))
+        brute.append(within(x) + within(y) - 2 * kernel(x, y).mean((1, 2)))
+        masses.append(weight(y).mean(1))
+    by_hand = torch.stack(brute).mean(0) / torch.stack(masses).mean(0) ** 2
+    assert torch.allclose(torch.stack(found).mean(0), by_hand, rtol=0.05)
+
+
+def test_weighted_excess_is_least_at_the_target_and_steeper_in_the_rate_of_a_rare_mode():
+    target, draws = _two_modes(0.05), torch.Generator().manual_seed(3)
+
+    def mean(p, function):
+        return float(torch.stack([function(_two_modes(p).sample(400, draws)) for _ in range(20)]).mean())
+
+    weighted = {p: mean(p, lambda x: weighted_energy_excess(x, target, 0.4)) for p in (0.02, 0.05, 0.1)}
+    plain = {p: mean(p, lambda x: energy_excess(x, target)) for p in (0.02, 0.05, 0.1)}
+    assert abs(weighted[0.05]) < 0.1 * min(weighted[0.02], weighted[0.1])
+    assert weighted[0.02] > 2 * plain[0.02] and weighted[0.1] > 2 * plain[0.1]
+
+
+def test_gradient_of_the_weighted_excess():
+    target = _two_modes(0.1)
+    x = _two_modes(0.4).sample(5, torch.Generator().manual_seed(4)).requires_grad_()
+    assert torch.autograd.gradcheck(lambda z: weighted_energy_excess(z, target, 0.4), x, atol=1e-6)
+
+
+def test_power_of_the_weight_is_between_0_and_1():
+    with pytest.raises(LapsusError, match="rare_weight_power"):
+        Energy(rare_weight_power=1.5)

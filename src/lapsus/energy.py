@@ -8,6 +8,7 @@ negative.
 """
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -22,7 +23,13 @@ __all__ = [
     "has_closed_form",
     "sampled_energy_excess",
     "self_distance",
+    "weighted_energy_excess",
 ]
+
+# Width of the weight around a mode (in the units of x), and modes that are too rare to be learned: their few responses
+# would only add noise.
+_WEIGHT_WIDTH = 0.6
+_RAREST = 0.002
 
 
 def has_closed_form(target: Mixture | None) -> bool:
@@ -40,6 +47,64 @@ def energy_excess(x: Tensor, target: Mixture) -> Tensor:
     own = 0.5 * self_distance(target)  # [C]
     pair = 0.5 * (to_target[:, :, None] + to_target[:, None, :] - _distances(x, x)) - own[:, None, None]
     return _mean_over_pairs(pair)
+
+
+@dataclass(frozen=True)
+class _Weight:
+    """w(x) = 1 + a Gaussian bump at each mode of the target: centres [C, M, d] and heights [C, M]."""
+
+    centres: Tensor
+    heights: Tensor
+
+    @classmethod
+    def of(cls, target: Mixture, power: float) -> "_Weight":
+        """Near a mode of probability p the weight is p**(power - 1): 1 everywhere for a power of 1, and all modes count
+        alike for a power of 0."""
+        common = target.weights >= _RAREST
+        heights = torch.where(common, target.weights.clamp(min=_RAREST) ** (power - 1) - 1, 0.0)
+        return cls(target.means, heights)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """[C, K] of x [d, C, K]."""
+        squared = (x.permute(1, 2, 0)[:, None] - self.centres[:, :, None].to(x.dtype)).square().sum(-1)  # [C, M, K]
+        bumps = torch.exp(-squared / (2 * _WEIGHT_WIDTH**2))
+        return 1 + (self.heights[:, :, None].to(x.dtype) * bumps).sum(1)
+
+    def times(self, target: Mixture) -> Mixture:
+        """w times the target's density: again Gaussians, whose weights do not sum to 1."""
+        variance, width = target.scales[:, None] ** 2, _WEIGHT_WIDTH**2  # [C, 1, M]
+        between = (target.means[:, None] - self.centres[:, :, None]).square().sum(-1)  # [C, bump, M]
+        overlap = (width / (width + variance)) ** (target.response_size / 2)
+        overlap = overlap * torch.exp(-between / (2 * (width + variance)))
+        weights = self.heights[:, :, None] * target.weights[:, None] * overlap
+        toward = (variance / (width + variance))[..., None]
+        means = (1 - toward) * target.means[:, None] + toward * self.centres[:, :, None]
+        scales = torch.sqrt(variance * width / (width + variance)).expand_as(weights)
+        return Mixture(
+            torch.cat([target.weights, weights.flatten(1)], 1),
+            torch.cat([target.means, means.flatten(1, 2)], 1),
+            torch.cat([target.scales, scales.flatten(1)], 1),
+        )
+
+
+def weighted_energy_excess(x: Tensor, target: Mixture, power: float) -> Tensor:
+    """The same excess [C] with responses near rare modes counting for more (`power` below 1).
+
+    It is the squared distance of w P and w Q in the kernel k(x, y) = ½ (|x| + |y| - |x - y|) of the energy distance
+    (Sejdinovic et al. 2013), relative to the mean weight. The weight is positive, so that P = Q is still the only
+    optimum; a rare mode's rate and precision are learned as if it were not rare.
+    """
+    weight = _Weight.of(target, power)
+    raised = weight.times(target)
+    mass = raised.weights.sum(1).to(x.dtype)[:, None]  # [C, 1]
+    origin = x.new_zeros(target.response_size, x.shape[1], 1)
+    radius_of_target = expected_distance(origin, raised)  # [C, 1]
+    own = (mass * radius_of_target - 0.5 * self_distance(raised).to(x.dtype)[:, None])[:, :, None]  # [C, 1, 1]
+    w, radius = weight(x), x.norm(dim=0)  # [C, K]
+    to_target = w * (mass * radius + radius_of_target - expected_distance(x, raised))
+    similarity = 0.5 * (radius[:, :, None] + radius[:, None, :] - _distances(x, x))
+    pair = w[:, :, None] * w[:, None, :] * similarity - 0.5 * (to_target[:, :, None] + to_target[:, None, :]) + own
+    return _mean_over_pairs(pair) / mass[:, 0] ** 2
 
 
 def sampled_energy_excess(x: Tensor, y: Tensor) -> Tensor:

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from lapsus.diffusion import Mixture, Schedule, exact_mean, posterior_mean
-from lapsus.energy import energy_excess, has_closed_form, sampled_energy_excess
+from lapsus.energy import energy_excess, has_closed_form, sampled_energy_excess, weighted_energy_excess
 from lapsus.engine.read_out import project
 from lapsus.errors import LapsusError
 from lapsus.protocols import Behaviour, HasMixture, HasOptimum
@@ -294,12 +294,20 @@ class Energy:
     Any network whose responses have the target's distribution is optimal, wherever in the trial its noise decides:
     unlike diffusion, the objective does not say when an error happens.
 
+    rare_weight_power below 1 lets responses near an item that is reported with probability p count p**(power - 1)
+    times, where the target has a closed form: the same optimum, in which rare swaps are learned sooner.
+
     >>> lapsus.Energy().rate_penalty
     1e-08
     """
 
     rate_penalty: float = 1e-8
+    rare_weight_power: float = 1.0
     forced = False
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.rare_weight_power <= 1:
+            raise LapsusError(f"objective.rare_weight_power is from 0 to 1 (it is {self.rare_weight_power}).")
 
     def __call__(self, batch: Batch) -> dict[str, Tensor]:
         x_T = batch.x[-1]
@@ -307,7 +315,10 @@ class Energy:
             raise LapsusError("The energy objective needs at least two trials per condition (`trials` of the stage).")
         target = batch.draws.target
         if target is not None and has_closed_form(target):
-            excess = energy_excess(x_T, target)
+            if self.rare_weight_power < 1:
+                excess = weighted_energy_excess(x_T, target, self.rare_weight_power)
+            else:
+                excess = energy_excess(x_T, target)
         else:
             excess = sampled_energy_excess(x_T, batch.draws.path[-1])
         return _regularised({"energy": excess}, batch, self.rate_penalty)
