@@ -24,12 +24,7 @@ from lapsus.circular import wrap
 from lapsus.trials import Trials
 
 POSITIONS, SUBJECTS, PER_SIZE = 13, 19, 100
-CASES = {
-    "pooled": {},
-    "hierarchical": {"by": "hierarchical"},
-    "condition": {"by": "cue"},
-    "small": {},
-}
+CASES = {"pooled": {}, "hierarchical": {"by": "hierarchical"}, "condition": {"by": "cue"}, "small": {}}
 
 
 def published_table(seed: int = 0) -> Trials:
@@ -96,6 +91,9 @@ if __name__ == "__main__":
     if "--one" in sys.argv:
         run(chosen[0], "--steps" in sys.argv)
         sys.exit()
-    print("| fit | trials | models compared | kept | R-hat | processor time | memory |\n|---|---|---|---|---|---|---|", flush=True)
+    print(
+        "| fit | trials | models compared | kept | R-hat | processor time | memory |\n|---|---|---|---|---|---|---|",
+        flush=True,
+    )
     for case in chosen:
         subprocess.run([sys.executable, __file__, case, "--one", *(a for a in sys.argv if a == "--steps")], check=True)

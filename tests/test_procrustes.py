@@ -1,8 +1,8 @@
 """Distance of geometries: against scipy, and on geometries that are known."""
 
 import sys
-from types import SimpleNamespace
 from itertools import combinations
+from types import SimpleNamespace
 
 import numpy as np
 import pytest

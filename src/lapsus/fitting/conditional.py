@@ -163,8 +163,8 @@ class Conditional:
         return pull[:, 0], top, None, inner, pull
 
     def _root_odds(self, x: Tensor, volume: Tensor) -> tuple[Tensor, Tensor]:
-        """x with the guesses' coordinates z = z0 + log(1 + x − z0), z0 the expansion's: half of the log odds is linear in
-        z, so x is linear in the root of the odds; far below, where that ends, x goes on as a fourth of z."""
+        """x with the guesses' coordinates z = z0 + log(1 + x − z0), z0 the expansion's: the log odds are 2 z plus a
+        constant, so x is linear in the root of the odds; far below, where that ends, z goes on as 4 x."""
         place = self.model.slices["guess"]
         if place.start == place.stop:
             return x, volume

@@ -371,7 +371,9 @@ class MixtureModel:
             for part in ("a", "scale", "tau"):
                 start[self.slices[part]] = theta[other.slices[part]]
         if self.by == other.by:
-            self._copy_rows(start, self.slices["effect"], self._contrasted, other, theta, other.slices["effect"], other._contrasted)
+            self._copy_rows(
+                start, self.slices["effect"], self._contrasted, other, theta, other.slices["effect"], other._contrasted
+            )
         self._copy_rows(start, self.slices["common"], self._common, other, theta, other.slices["common"], other._common)
         self._copy_rows(start, self.slices["base"], self._each, other, theta, other.slices["base"], other._each)
         tiers = {tier.name: tier for tier in other.tiers}

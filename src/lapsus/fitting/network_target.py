@@ -47,7 +47,9 @@ def left_out(fit: Any, fitted: BNS, cueing: str) -> list[str]:
     if 0 < fitted.uniform < LEAST_GUESS:
         sentences.append(f"Guesses ({100 * fitted.uniform:.1f} %) were left out of the target.")
     if fit.model.emission.name in ("variable_precision", "wrapped_stable"):
-        sentences.append("The target's scatter is Gaussian: of the fitted scatter it has the s.d., not the heavy tails.")
+        sentences.append(
+            "The target's scatter is Gaussian: of the fitted scatter it has the s.d., not the heavy tails."
+        )
     if cueing == "index" and "probe" in fit.swap_model.features:
         sentences.append(
             f"The target has the mean swap probability over distances in {fit.trials.probe_name}: an index-cued network"

@@ -39,7 +39,7 @@ def sample(
     rng: np.random.Generator,
     chains: int = CHAINS,
     kept: int = 32,
-    warm_up: int = 12,
+    warm_up: int = 10,
     target_rhat: float = RHAT,
     progress: Callable | None = None,
 ) -> Chains:
@@ -136,7 +136,7 @@ class _State:
         # move is made of small steps, wherever the chains are, so that all get away.
         self.moves += 1
         if self.moves % 8 == 0:
-            angle, steps = angle / 4, 3 * steps
+            angle = angle / 4
         cosine, sine = math.cos(angle), math.sin(angle)
         y, g = self.y, self.gradient
         momentum = torch.tensor(self.rng.standard_normal(tuple(y.shape)))

@@ -304,12 +304,7 @@ class _Work:
                 )
         write_json(
             self.folder / "target.json",
-            {
-                "cueing": cueing,
-                "networks": networks,
-                "seconds": seconds,
-                "left_out": dropped,
-            },
+            {"cueing": cueing, "networks": networks, "seconds": seconds, "left_out": dropped},
         )
         return ["target.json"]
 

@@ -54,7 +54,7 @@ class Facts:
     """What words about a discovery need besides its fit and its networks.
 
     start: the network that training started from (None: from scratch), start_distance how far its swap curve is from
-    the target's; shipped: whether lapsus chose it; left_out: sentences about what the fit describes and the target lacks.
+    the target's; shipped: whether lapsus chose it; left_out: what the fit describes and the target lacks, in sentences.
     """
 
     set_size: int
