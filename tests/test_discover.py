@@ -348,7 +348,7 @@ def described(model, **changed):
 def test_sentences_and_failures_first(model):
     found = Discovery(made())
     networks = found.networks()
-    facts = Facts(2, "feature", "x", 0.0, True, 0.001, 0.0)
+    facts = Facts(2, "feature", "x", 0.0, True)
     fit = described(model)
     together = Determined((), {}, {}, ["Nothing is determined."])
     assert len(words.discovery_sentences(fit, networks, facts, together)) >= 7

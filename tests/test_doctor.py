@@ -79,7 +79,10 @@ def test_discover_recommends_the_set_size_with_most_swaps(tmp_path):
     table = lapsus.read_trials(written(tmp_path, {1: 0.0, 2: 0.05, 3: 0.3}), columns={"response": "resp_ori"})
     used, notes = _of_size(table, "own.csv", None)
     assert set(used.set_size) == {2} and "1,000 left out" in notes[0]
-    assert "`set_size=3`" in _better_size(table, 2)
+    said = _better_size(table, 2)
+    assert "`set_size=3`" in said and "shows two items at any set size" in said
+    assert "3 items of which its network shows two" in lapsus.examine(table).analyses["discover"]
+    assert "of which" not in lapsus.examine(used).analyses["discover"]
     assert _better_size(table, 3) is None and _better_size(used, 2) is None
 
 

@@ -291,6 +291,26 @@ def test_curves_end_where_the_data_do_and_every_subject_has_a_panel():
 
 
 @pytest.mark.slow
+def test_no_figure_is_a_sentence_on_an_empty_page():
+    """What a fit has nothing to show of is left out: swaps of one item, guesses of a model without them."""
+    from matplotlib import pyplot as plt
+
+    from lapsus.plots.fits import figures
+    from lapsus.plots.panels import behaviour_fit
+
+    one = Trials(np.random.default_rng(0).normal(0, 0.3, 60), np.zeros((60, 1)))
+    found = figures(fit(one, "none", uniform=False, bias=False, progress=False))
+    assert set(found) == {"errors", "parameters"} and len(found["parameters"].axes) == 1
+    two = fit(observed(*items(120), flat), "none", bias=False, progress=False)
+    found = figures(two)
+    assert [ax.get_ylabel() for ax in found["parameters"].axes] == ["guesses (%)", "circular s.d. (°)"]
+    assert "swap_function" not in found and {"non_target_errors", "predictive"} <= set(found)
+    assert all(ax.lines or ax.patches or ax.containers for figure in found.values() for ax in figure.axes)
+    assert "the probability of a swap" not in behaviour_fit(two).alt
+    plt.close("all")
+
+
+@pytest.mark.slow
 def test_command_prints_json_and_writes_results(tmp_path):
     observed(*items(120), flat).to_csv(tmp_path / "trials.csv")
     code, text = run(["fit", tmp_path / "trials.csv", "--model", "constant", "--json", "-o", tmp_path / "out"])

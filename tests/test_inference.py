@@ -324,6 +324,48 @@ def test_a_search_that_begins_with_some_of_many_trials_ends_at_the_same_mode(mon
     ).thinned() is shared
 
 
+class Normal:
+    """A normal of any mean and covariance."""
+
+    def __init__(self, mean, covariance):
+        self.mean, self.precision = torch.tensor(mean)[:, None], torch.linalg.inv(torch.tensor(covariance))
+
+    def log_joint(self, x):
+        pull = self.precision @ (self.mean - x)
+        return -0.5 * ((x - self.mean) * -pull).sum(0), pull
+
+
+def test_a_normal_in_its_own_metric_is_drawn_without_error():
+    """The rotation is exact, so every move is accepted however long its steps; in a wrong metric the draws are still
+    those of the normal."""
+    mean, covariance = np.array([1.0, -2.0, 0.5]), np.array([[2.0, 0.6, 0.0], [0.6, 1.0, -0.3], [0.0, -0.3, 0.5]])
+    model = Normal(mean, covariance)
+    exact = _State(model, mean, torch.linalg.cholesky(torch.tensor(covariance)), np.random.default_rng(0), 64)
+    exact.step = np.pi / 2
+    assert exact.run(4, None)[2] == pytest.approx(1.0, abs=1e-9)
+    wrong = _State(model, np.zeros(3), 0.7 * torch.eye(3, dtype=torch.float64), np.random.default_rng(1), 64)
+    wrong.run(60, None, adapt=True)
+    draws = wrong.run(150, None)[0].reshape(3, -1)
+    assert np.abs(draws.mean(1) - mean).max() < 0.06
+    assert np.abs(np.cov(draws) - covariance).max() < 0.12
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("other", [("constant", "von_mises", "offsets"), ("probe", "wrapped_stable", "shapes")])
+def test_a_search_that_begins_at_another_models_mode_ends_at_its_own(other):
+    trials = some_trials(count=600, sizes=(2, 3))
+    own = MixtureModel(trials, "probe", EMISSIONS["von_mises"]())
+    name, emission, sets = other
+    near = approximate(MixtureModel(trials, name, EMISSIONS[emission](), sets=sets))
+    scratch, warm = approximate(own), approximate(own, near)
+    assert abs(warm.value - scratch.value) < 0.3 and warm.evaluations < scratch.evaluations + 20
+    sd = 1 / np.sqrt(np.diag(scratch.precision))
+    assert np.abs(warm.mode - scratch.mode)[own.slices["base"]].max() < 0.5 * sd[own.slices["base"]].max()
+    # What two models have in common is taken over by name, not by place.
+    start = own.adopt(near.conditional.model, near.mode)
+    assert np.array_equal(start[own.slices["guess"]], near.mode[near.conditional.model.slices["guess"]])
+
+
 def test_laplace_is_close_to_the_evidence_of_a_small_model():
     """Model "none" without guesses has one parameter: its posterior by a grid."""
     report, probe = items(60, (1,))
@@ -382,8 +424,9 @@ class Funnel:
 
 def test_no_chain_stays_where_the_common_step_is_too_long():
     state = _State(Funnel(), np.zeros(2), torch.eye(2, dtype=torch.float64), np.random.default_rng(0), 8)
-    state.position[:, 0] = torch.tensor([0.2, 2.0])
-    state.value, state.gradient = Funnel().log_joint(state.position)
+    y = state.y.clone()
+    y[:, 0] = torch.tensor([0.2, 2.0])
+    state._use(torch.zeros(2, dtype=torch.float64), torch.eye(2, dtype=torch.float64), y)
     draws, _, _ = state.run(60, None)
     assert (np.diff(draws[1], axis=-1) != 0).any(-1).all()
     assert draws[1, 0].min() < 1.0

@@ -2,6 +2,7 @@
 
 import sys
 from itertools import combinations
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -110,8 +111,29 @@ def turning(rate: float, seed: int) -> np.ndarray:
 def test_dynamics_that_turn_alike_are_near_whatever_their_coordinates():
     pytest.importorskip("DSA", reason="dsa-metric is not installed: lapsus[dsa]")
     found = dynamical_distances([turning(0.1, 0), turning(0.1, 1), turning(0.6, 2), turning(0.6, 3)], rank=4)
-    test = compare_groups(found, np.array([0, 0, 1, 1]))
+    test = compare_groups(found.to_numpy(), np.array([0, 0, 1, 1]))
     assert test.between > 3 * test.within
+
+
+def test_every_argument_that_the_package_has_is_given_and_recorded(monkeypatch):
+    """Its defaults change between versions, and some versions have arguments that others lack."""
+    given = {}
+
+    class Stand:
+        def __init__(self, X, group="changed", steps_ahead=9, verbose=True, **others):
+            given.update(others, group=group, steps_ahead=steps_ahead, verbose=verbose)
+            self.count = len(X)
+
+        def fit_score(self):
+            return np.zeros((self.count, self.count))
+
+    monkeypatch.setitem(sys.modules, "DSA", SimpleNamespace(DSA=Stand))
+    monkeypatch.setattr("lapsus.mechanism.dynamical_distance.version", lambda name: f"{name} 9.9")
+    found = dynamical_distances([turning(0.1, 0), turning(0.1, 1)], delays=3, rank=4)
+    assert (given["group"], given["steps_ahead"], given["n_delays"], given["rank"]) == ("O(n)", 1, 3, 4)
+    assert given["score_method"] == "wasserstein" and "wasserstein_compare" not in given
+    assert found.attrs["dsa-metric"] == "dsa-metric 9.9" and found.attrs["steps_ahead"] == "1"
+    assert found.attrs["n_delays"] == "3" and found.shape == (2, 2)
 
 
 def test_without_the_package_it_says_what_to_install(monkeypatch):

@@ -11,6 +11,7 @@ from lapsus import check_task, rng
 from lapsus.behaviour import BNS, ConstantSwap, NoSwap, SmoothSwap, TabulatedSwap
 from lapsus.circular import distance, embed
 from lapsus.errors import LapsusError
+from lapsus.fitting.network_target import left_out
 from lapsus.pipeline.target import experiment, starts, task_like
 from lapsus.tasks import FeatureCuedLike
 from lapsus.training.build import build, describe
@@ -147,3 +148,51 @@ def test_from_scratch_an_index_cued_network_starts_as_the_shipped_ones():
 
     made = experiment(BNS(NoSwap()), {"kind": "index-cued"}, None, seed=1, name="made", updates=200)
     assert made.network == read_experiment("index-preamble").network
+
+
+def fitted_with(**parts):
+    """A stand-in for a fit: what `left_out` looks at."""
+    from types import SimpleNamespace
+
+    facts = {"bias": None, "emission": "von_mises", "features": ()} | parts
+    return SimpleNamespace(
+        bias=facts["bias"],
+        trials=SimpleNamespace(degrees=180 / np.pi, probe_name="location"),
+        model=SimpleNamespace(emission=SimpleNamespace(name=facts["emission"])),
+        swap_model=SimpleNamespace(features=facts["features"]),
+    )
+
+
+@pytest.mark.parametrize(
+    "parts, uniform, cueing, said",
+    [
+        ({"bias": {"bias": 0.05}}, 0.0, "feature", "(+2.9°)"),
+        ({}, 0.004, "feature", "Guesses (0.4 %)"),
+        ({"emission": "variable_precision"}, 0.0, "feature", "not the heavy tails"),
+        ({"features": ("probe",)}, 0.0, "index", "over distances in location"),
+    ],
+)
+def test_what_the_target_lacks_is_a_sentence_and_only_then(parts, uniform, cueing, said):
+    """A fitted bias was dropped without a word."""
+    (sentence,) = left_out(fitted_with(**parts), BNS(ConstantSwap(0.2), uniform=uniform), cueing)
+    assert said in sentence
+    assert left_out(fitted_with(features=("probe",)), BNS(ConstantSwap(0.2), uniform=0.1), "feature") == []
+
+
+def test_the_analysis_is_at_a_distance_where_the_network_is_like_the_data():
+    """It was where the fit swaps most, although the network swapped eight times as often there."""
+    from types import SimpleNamespace
+
+    from lapsus.pipeline.stages import _where_matched
+
+    fitted = BNS(SmoothSwap())  # near items are swapped most
+    distance = np.radians([28.0, 60.0, 100.0, 150.0])
+    fit = np.array([0.026, 0.02, 0.015, 0.01])
+    found = SimpleNamespace(feature="probe", distance=distance, fit=fit, network=fit.copy(), tolerance=0.01)
+    assert _where_matched(fitted, found) == pytest.approx(distance[0])
+    found.network = fit + np.array([0.18, 0.005, 0.0, 0.0])
+    assert _where_matched(fitted, found) == pytest.approx(distance[1])
+    found.network = fit + np.array([0.18, 0.05, 0.03, np.nan])
+    assert _where_matched(fitted, found) == pytest.approx(distance[2])  # none matches: where it is nearest
+    found.feature = "report"
+    assert _where_matched(fitted, found) == pytest.approx(np.pi / 4)

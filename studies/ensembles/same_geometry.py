@@ -70,6 +70,7 @@ def pair_distances(
     if dynamics:
         late = [half for name in names for half in _late(load[name]())]
         found, at = dynamical_distances(late), {name: 2 * k for k, name in enumerate(names)}
+        print("dsa-metric, its version and arguments:", found.attrs)
         rows = [
             ("dynamics", a, b, float(found[at[a], at[b] + (a == b)]), _disorder(late[at[a]], a == b)) for a, b in pairs
         ]

@@ -30,6 +30,7 @@ __all__ = [
     "compare",
     "evaluate",
     "most_candidates",
+    "nearest_candidate",
     "search",
     "standard_candidate",
 ]
@@ -76,12 +77,25 @@ def make_model(trials: Trials, choice: Choice, **options: Any) -> MixtureModel:
     return MixtureModel(trials, choice.model, emission, sets=choice.sets, bias=choice.bias, **options)
 
 
-def evaluate(parts: list, choice: Choice, options: dict, seed: int, apart: float | None) -> Candidate:
-    """Approximate a choice on every part of the trials."""
+def nearest_candidate(choice: Choice, looked: list[Candidate]) -> Candidate | None:
+    """Of candidates that were approximated, the one that has most in common with a choice, the latest of equals."""
+
+    def shared(candidate: Candidate) -> int:
+        other = candidate.choice
+        same = 4 * (other.model == choice.model) + 2 * (other.emission == choice.emission)
+        return same + (other.sets == choice.sets) + (other.bias == choice.bias)
+
+    return max(reversed(looked), key=shared, default=None)
+
+
+def evaluate(
+    parts: list, choice: Choice, options: dict, seed: int, apart: float | None, near: Candidate | None = None
+) -> Candidate:
+    """Approximate a choice on every part of the trials, starting from a candidate on the same parts."""
     fits, loos, shares = [], [], []
     for number, trials in enumerate(parts):
         model = make_model(trials, choice, **options)
-        fits.append(approximate(model))
+        fits.append(approximate(model, None if near is None else near.fits[number]))
         rng = np.random.default_rng([seed, number])
         parameters = model.unpack(fits[-1].draw(DRAWS, rng))
         loos.append(leave_one_out(model.likelihood(torch.float32).by_trial(parameters)))

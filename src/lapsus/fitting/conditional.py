@@ -5,6 +5,9 @@ the swap function's shape, of subjects' differences), so no fixed linear map whi
 everything is Gaussian up to the likelihood, and the log-likelihood's quadratic expansion at one point says what the
 data would make of each: z − its conditional mean, over its conditional s.d., is what the chains move in.
 
+The probability of a guess has a log odds that the data bound from above only: its posterior has a sharp side and a long
+one. Close to the expansion's point the square root of the odds is what the chains move in, which is nearly normal.
+
 The expansion treats the parameters of a group (eta) as independent of one another and of the shape; what that leaves
 out the chains' metric takes up.
 """
@@ -36,6 +39,7 @@ class Expansion:
             p = model.unpack(torch.tensor(theta)[:, None])
         self.coefficients = None if p.coefficients is None else p.coefficients[:, :, 0]
         self.eta = model.as_eta(p)[:, :, 0]
+        self.guess = torch.tensor(theta[model.slices["guess"]])[:, None]
         rows, step = len(self.eta), 1e-3
         shapes = 0 if self.coefficients is None else self.coefficients.shape[1]
         columns = rows + shapes
@@ -158,10 +162,23 @@ class Conditional:
         top, _ = torch.linalg.cholesky_ex(inner[:, 0] + eye)
         return pull[:, 0], top, None, inner, pull
 
+    def _root_odds(self, x: Tensor, volume: Tensor) -> tuple[Tensor, Tensor]:
+        """x with the guesses' coordinates z = z0 + log(1 + x − z0), z0 the expansion's: the log odds are 2 z plus a
+        constant, so x is linear in the root of the odds; far below, where that ends, z goes on as 4 x."""
+        place = self.model.slices["guess"]
+        if place.start == place.stop:
+            return x, volume
+        root = 1 + x[place] - self.expansion.guess
+        positive = torch.nn.functional.softplus(root, beta=4.0)
+        z = self.expansion.guess + positive.log()
+        slope = torch.sigmoid(4 * root) / positive
+        return torch.cat([x[: place.start], z, x[place.stop :]]), volume + slope.log().sum(0)
+
     def theta(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Model coordinates [P, S] of x [P, S], and the log volume of the map [S]."""
         model, pieces = self.model, [x]
         volume = torch.zeros(x.shape[1], dtype=torch.float64)
+        x, volume = self._root_odds(x, volume)
         eta, out = model.base(x), x
         lower = self._lower(x) if model.tiers else []
         replaced = {}

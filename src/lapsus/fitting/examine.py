@@ -207,6 +207,8 @@ def _analyses(trials: Trials, sizes: list[SetSize], recommended: int | None) -> 
         return found
     size = next(size for size in sizes if size.items == recommended)
     found["discover"] = f"yes; `set_size={recommended}` has most swaps to learn from"
+    if recommended > 2:
+        found["discover"] += f", {recommended} items of which its network shows two"
     if (size.swaps or 0) < FEW_SWAPS:
         found["discover"] += f", but about {size.swaps:.0f} are few: what it says of them will be uncertain"
     return found

@@ -19,6 +19,7 @@ from lapsus.fitting.candidates import (
     compare,
     evaluate,
     most_candidates,
+    nearest_candidate,
     search,
     standard_candidate,
 )
@@ -99,11 +100,13 @@ def fit(
     if names == ("none",):
         structures = ("shared",)
     work = most_candidates(names, emissions, structures, biases) + SAMPLING
+    looked: list[Candidate] = []
     with Bar(progress, work) as bar, torch_threads(1):
 
         def look(choice: Choice) -> Candidate:
             bar.stage(f"comparing: {choice.words(several)}")
-            return evaluate(parts, choice, options, seed, apart)
+            looked.append(evaluate(parts, choice, options, seed, apart, nearest_candidate(choice, looked)))
+            return looked[-1]
 
         chosen, seen = search(names, emissions, structures, biases, look)
         results = []

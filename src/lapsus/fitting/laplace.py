@@ -39,6 +39,12 @@ class Laplace:
         """A square root of the covariance [P, P]."""
         return torch.tensor(_covariance_root(self.precision))
 
+    @property
+    def mode(self) -> np.ndarray:
+        """theta [P] at the centre."""
+        with torch.no_grad():
+            return self.conditional.theta(torch.tensor(self.centre)[:, None])[0][:, 0].numpy()
+
     def draw(self, count: int, rng: np.random.Generator) -> Tensor:
         """theta [P, count]."""
         z = torch.tensor(rng.standard_normal((len(self.centre), count)))
@@ -46,20 +52,24 @@ class Laplace:
             return self.conditional.theta(torch.tensor(self.centre)[:, None] + self.factor @ z)[0]
 
 
-def approximate(model: MixtureModel) -> Laplace:
-    """The approximation of a model's posterior."""
-    starts = [model.initial(level) for level in (STARTS if "level" in model.rows else STARTS[:1])]
-    rough = partial(model.log_joint, thinned=True)
-    tries = [_ascend(rough, point, iterations=15) for point in starts]
-    restarts = [-float(found.fun) for found in tries]
-    start = min(tries, key=lambda found: found.fun).x
-    if model.likelihood().thinned() is not model.likelihood():
-        start = _ascend(rough, start).x
+def approximate(model: MixtureModel, near: Laplace | None = None) -> Laplace:
+    """The approximation of a model's posterior; near: that of a similar model on the same trials, to start from."""
+    restarts: list[float] = []
+    if near is not None:
+        start = model.adopt(near.conditional.model, near.mode)
+    else:
+        starts = [model.initial(level) for level in (STARTS if "level" in model.rows else STARTS[:1])]
+        rough = partial(model.log_joint, thinned=True)
+        tries = [_ascend(rough, point, iterations=15) for point in starts]
+        restarts = [-float(found.fun) for found in tries]
+        start = min(tries, key=lambda found: found.fun).x
+        if model.likelihood().thinned() is not model.likelihood():
+            start = _ascend(rough, start).x
     # Joint modes of offsets and of their s.d. lie at small s.d.; in conditional coordinates the offsets are integrated
     # over, to the same approximation, so the mode there is one of the s.d. alone. So the way to the joint mode is not
     # walked to its end, and the expansion is renewed until it hardly moves.
     nested = bool(model.tiers) or model.prior is not None
-    found = _ascend(model.log_joint, start, iterations=40 if nested else 300)
+    found = _ascend(model.log_joint, start, iterations=10 if nested else 300)
     count = found.nfev
     for turn in range(4 if nested else 1):
         conditional = Conditional(model, Expansion(model, found.x))

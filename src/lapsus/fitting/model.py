@@ -210,6 +210,8 @@ class MixtureModel:
         for part, count in counts.items():
             self.slices[part] = slice(at, at + count)
             at += count
+        first = self.slices["base"].start + len(emission.names) * len(self.sizes)
+        self.slices["guess"] = slice(first, first + len(self.sizes) * self.uniform)  # a part of the base
         self.tiers: list[Tier] = []
         if self.sets != "shared":
             self.tiers.append(Tier("set size", [rows.index("level")], self._size, OFFSET, widths))
@@ -360,6 +362,36 @@ class MixtureModel:
         start = (np.array(self.emission.initial(self.trials)) - self.emission.means) / np.array(self.emission.scales)
         theta[self.slices["base"]].reshape(len(self._each), -1)[: len(start)] = start[:, None]
         return theta
+
+    def adopt(self, other: "MixtureModel", theta: np.ndarray) -> np.ndarray:
+        """A starting point [P] from another model's theta on the same trials: what the two have in common is the
+        other's, the rest as in `initial`."""
+        start = self.initial()
+        if self.swap_model.features == other.swap_model.features:
+            for part in ("a", "scale", "tau"):
+                start[self.slices[part]] = theta[other.slices[part]]
+        if self.by == other.by:
+            self._copy_rows(
+                start, self.slices["effect"], self._contrasted, other, theta, other.slices["effect"], other._contrasted
+            )
+        self._copy_rows(start, self.slices["common"], self._common, other, theta, other.slices["common"], other._common)
+        self._copy_rows(start, self.slices["base"], self._each, other, theta, other.slices["base"], other._each)
+        tiers = {tier.name: tier for tier in other.tiers}
+        for tier in self.tiers:
+            if (its := tiers.get(tier.name)) is not None:
+                self._copy_rows(start, tier.z, tier.rows, other, theta, its.z, its.rows)
+                self._copy_rows(start, tier.sd, tier.rows, other, theta, its.sd, its.rows)
+        return start
+
+    def _copy_rows(self, start, place, rows, other, theta, its_place, its_rows) -> None:
+        """Into `place` of start the rows of eta that another model has by the same name."""
+        if not rows or not its_rows:
+            return
+        mine, its = start[place].reshape(len(rows), -1), theta[its_place].reshape(len(its_rows), -1)
+        number = {other.rows[row]: i for i, row in enumerate(its_rows)}
+        for i, row in enumerate(rows):
+            if self.rows[row] in number:
+                mine[i] = its[number[self.rows[row]]]
 
 
 def condition_labels(trials: Trials, by: tuple[str, ...]) -> np.ndarray:

@@ -11,10 +11,12 @@ from scipy.special import ive
 
 from lapsus.behaviour import BNS, ConstantSwap
 
-__all__ = ["RADIUS", "fitted_behaviour", "planar_scatter"]
+__all__ = ["LEAST_GUESS", "RADIUS", "fitted_behaviour", "left_out", "planar_scatter"]
 
 # Of the circle on which responses lie (the paper's A).
 RADIUS = 2.5
+# Guesses rarer than this are left out of the target: the uniform component costs a quarter of the training time.
+LEAST_GUESS = 0.01
 
 
 def fitted_behaviour(fit: Any, set_size: int, cueing: str) -> BNS:
@@ -34,6 +36,26 @@ def fitted_behaviour(fit: Any, set_size: int, cueing: str) -> BNS:
             swap=ConstantSwap(min(max(p, 1e-4), 1 - 1e-4)), uniform=fitted.uniform, radius=RADIUS, spread=fitted.spread
         )
     return fitted
+
+
+def left_out(fit: Any, fitted: BNS, cueing: str) -> list[str]:
+    """What the fit describes and the target of a network lacks, in sentences."""
+    sentences = []
+    if fit.bias is not None:
+        degrees = fit.trials.degrees * fit.bias["bias"]
+        sentences.append(f"The fitted bias of all responses ({degrees:+.1f}°) was left out of the target.")
+    if 0 < fitted.uniform < LEAST_GUESS:
+        sentences.append(f"Guesses ({100 * fitted.uniform:.1f} %) were left out of the target.")
+    if fit.model.emission.name in ("variable_precision", "wrapped_stable"):
+        sentences.append(
+            "The target's scatter is Gaussian: of the fitted scatter it has the s.d., not the heavy tails."
+        )
+    if cueing == "index" and "probe" in fit.swap_model.features:
+        sentences.append(
+            f"The target has the mean swap probability over distances in {fit.trials.probe_name}: an index-cued network"
+            " is not told where items are."
+        )
+    return sentences
 
 
 def planar_scatter(circular_sd: float) -> float:

@@ -4,26 +4,34 @@ A linear model with delays is fitted to each network's activity, and the models 
 (Ostrow et al., NeurIPS 2023). The method is the authors' package `dsa-metric`, an optional extra: lapsus[dsa].
 """
 
+import inspect
 from importlib.metadata import version
 
 import numpy as np
+import xarray as xr
 
 from lapsus.errors import LapsusError
 
-__all__ = ["SETTINGS", "dsa_version", "dynamical_distances"]
+__all__ = ["SETTINGS", "dynamical_distances"]
 
 # Every argument of the package that changes its result; its defaults have changed between versions.
 SETTINGS = {"score_method": "wasserstein", "iters": 1500, "lr": 5e-3, "device": "cpu", "delay_interval": 1, "lamb": 0}
+# The same for those that only some versions have.
+FURTHER = {
+    "group": "O(n)",
+    "wasserstein_compare": "eig",
+    "zero_pad": False,
+    "rank_thresh": None,
+    "rank_explained_variance": None,
+    "reduced_rank_reg": False,
+    "steps_ahead": 1,
+    "kernel": None,
+}
 
 
-def dsa_version() -> str:
-    """Of the package, to be recorded with what it found."""
-    return version("dsa-metric")
-
-
-def dynamical_distances(activity: list[np.ndarray], delays: int = 5, rank: int = 15) -> np.ndarray:
-    """Of every pair of networks, [network, network], from their activity [trial, time, unit] each; delays and rank are
-    those of the linear models."""
+def dynamical_distances(activity: list[np.ndarray], delays: int = 5, rank: int = 15) -> xr.DataArray:
+    """Of every pair of networks, [network, other], from their activity [trial, time, unit] each; delays and rank are
+    those of the linear models. `attrs` records the version of dsa-metric and every argument that it was given."""
     try:
         from DSA import DSA
     except ImportError:
@@ -33,6 +41,9 @@ def dynamical_distances(activity: list[np.ndarray], delays: int = 5, rank: int =
             raise LapsusError(
                 f"Activity must be finite and of shape [trial, time, unit] with more than {delays + 1} times."
             )
-    arrays = [np.asarray(one, float) for one in activity]
-    found = DSA(arrays, n_delays=delays, rank=rank, **SETTINGS).fit_score()
-    return np.asarray(found, float)
+    known = inspect.signature(DSA).parameters
+    arguments = SETTINGS | {name: value for name, value in FURTHER.items() if name in known}
+    arguments |= {"n_delays": delays, "rank": rank}
+    found = DSA([np.asarray(one, float) for one in activity], **arguments).fit_score()
+    recorded = {"dsa-metric": version("dsa-metric")} | {name: str(value) for name, value in arguments.items()}
+    return xr.DataArray(np.asarray(found, float), dims=("network", "other"), attrs=recorded)

@@ -442,8 +442,7 @@ class Discovery:
             start=" and ".join(dict.fromkeys(one["start"] for one in plan["networks"] if one["start"])) or None,
             start_distance=plan["networks"][0]["start_distance"] or 0.0,
             shipped=settings["start_from"] is None,
-            uniform_fit=plan["uniform_fit"],
-            uniform_target=plan["uniform_target"],
+            left_out=tuple(plan.get("left_out", ())),
             truth=_truth(self.fit) if settings["example"] else None,
         )
 

@@ -24,14 +24,13 @@ from lapsus.evaluation.sample_sizes import FULL, Sizes
 from lapsus.files import holds, locked, short, subfolder, write_arrays, write_json, write_text
 from lapsus.fitting import Fit, fit as fit_trials
 from lapsus.fitting.examine import LEAST_TRIALS, examine
-from lapsus.fitting.network_target import fitted_behaviour
+from lapsus.fitting.network_target import fitted_behaviour, left_out
 from lapsus.mechanism.activity import NO_SWAPS_IN_DATA
 from lapsus.mechanism.asking import analyse
 from lapsus.mechanism.example_trials import example_trials
 from lapsus.mechanism.registry import QUESTIONS
 from lapsus.pipeline.result import STAGES, Discovery, fingerprint
 from lapsus.pipeline.target import (
-    LEAST_GUESS,
     OBJECTIVES,
     Start,
     asked_start,
@@ -227,8 +226,9 @@ def _better_size(table: Trials, now: int) -> str | None:
     if found[best] < 1.5 * found[now]:
         return None
     return (
-        f"Set size {best} has more swaps to learn from, about {found[best]:.0f} where {now} items have"
-        f" {found[now]:.0f}: `set_size={best}`."
+        f"Set size {best} has more swaps, about {found[best]:.0f} where {now} items have {found[now]:.0f}. The network"
+        f" shows two items at any set size: `set_size={best}` gives it the swap function of {best} items, not their"
+        " load."
     )
 
 
@@ -275,6 +275,9 @@ class _Work:
         cueing = settings["cueing"]
         fitted = fitted_behaviour(self.discovery.fit, settings["set_size"], cueing)
         task = task_like(self.used, cueing)
+        dropped = left_out(self.discovery.fit, fitted, cueing)
+        for sentence in dropped:
+            self.say(f"      {sentence}")
         objectives = self._objectives()
         families: dict[str, list[Start]] = {}
         for objective in objectives:
@@ -303,13 +306,7 @@ class _Work:
                 )
         write_json(
             self.folder / "target.json",
-            {
-                "cueing": cueing,
-                "networks": networks,
-                "seconds": seconds,
-                "uniform_fit": fitted.uniform,
-                "uniform_target": fitted.uniform if fitted.uniform >= LEAST_GUESS else 0.0,
-            },
+            {"cueing": cueing, "networks": networks, "seconds": seconds, "left_out": dropped},
         )
         return ["target.json"]
 
@@ -365,7 +362,7 @@ class _Work:
         place = subfolder(self.folder.path, "analysis")
         mechanisms = []
         for number, (model, found) in enumerate(zip(self.discovery.models, self.discovery.matches), 1):
-            apart = _most_swaps(self.discovery.fitted, found)
+            apart = _where_matched(self.discovery.fitted, found)
             seed, sizes = self.settings["seed"], self.sizes
             swaps = self.discovery.fit.name != "none"
             asked = [name for name, question in QUESTIONS.items() if swaps or not question.needs_swaps]
@@ -407,12 +404,16 @@ class _Work:
         self.discovery.write_report()
 
 
-def _most_swaps(fitted: BNS, found: Match) -> float:
-    """The probe distance (radians), of those in the data, at which the fitted model swaps most; the smallest of
-    equals."""
+def _where_matched(fitted: BNS, found: Match) -> float:
+    """The probe distance (radians) to analyse: of those in the data at which the network swaps as often as the fit
+    within the tolerance of a match, the one at which the fit swaps most, the smallest of equals; where there is none,
+    the one at which the two differ least."""
     if found.feature != "probe":
         return np.pi / 4
     gaps = torch.tensor(found.distance)
     pair = {"report": torch.tensor([[0.0, 2.0]]).expand(len(gaps), 2), "probe": torch.stack([0 * gaps, gaps], 1)}
-    swaps = swap_probability(fitted, pair | {"cued": torch.zeros(len(gaps), dtype=torch.long)})
-    return max(float(gaps[(swaps > swaps.max() - 1e-4).nonzero()[0, 0]]), LEAST_APART)
+    swaps = swap_probability(fitted, pair | {"cued": torch.zeros(len(gaps), dtype=torch.long)}).numpy()
+    off = np.abs(found.network - found.fit)
+    alike = off <= max(found.tolerance, float(np.nanmin(off)))
+    best = np.flatnonzero(alike & (swaps > swaps[alike].max() - 1e-4))[0]
+    return max(float(found.distance[best]), LEAST_APART)

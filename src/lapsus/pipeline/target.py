@@ -12,7 +12,7 @@ from lapsus.behaviour.measures import swap_probability
 from lapsus.errors import LapsusError
 from lapsus.evaluation.against_target import scatter
 from lapsus.evaluation.sample_sizes import FULL, Sizes
-from lapsus.fitting.network_target import RADIUS
+from lapsus.fitting.network_target import LEAST_GUESS, RADIUS
 from lapsus.tasks.durations import varying
 from lapsus.training import Experiment, Model
 from lapsus.training.build import build, describe
@@ -38,8 +38,6 @@ __all__ = [
 OBJECTIVES = ("diffusion", "energy")
 
 LEAST_SPREAD = 0.2
-# Guesses rarer than this are left out of the target: the uniform component costs a quarter of the training time.
-LEAST_GUESS = 0.01
 # After each round the network is looked at: it is done when it matches with a margin and gets no better. The first is
 # this share of all: places far apart, where swaps are rare, need time at a high learning rate (docs/memory.md).
 ROUND_NAME, _FIRST = "fitted target", 0.4

@@ -16,7 +16,7 @@ from lapsus.fitting.predictive import DistanceCurve
 from lapsus.fitting.result import Fit
 from lapsus.fitting.subjects import SubjectFits
 from lapsus.fitting.tables import GROUP
-from lapsus.plots.style import BLUE, GREY, ORANGE, TEXT_WIDTH, VERMILION, legend_above, lettered, note, style
+from lapsus.plots.style import BLUE, GREY, ORANGE, TEXT_WIDTH, VERMILION, legend_above, lettered, style
 from lapsus.plots.subject_fits import subject_swap_functions, subjects
 from lapsus.plots.swap_functions import (
     degree_axis,
@@ -65,7 +65,7 @@ def errors(figure: Figure, fit: Fit) -> Figure:
         for ax, size in zip(row, model.sizes, strict=True):
             mine = (trials.set_size == size) & (conditions == condition)
             if not mine.any():
-                note(ax, "no trials")
+                ax.set_visible(False)
                 continue
             predicted = np.stack([_histogram(answered.error[mine], edges) for answered in fit.predictive])
             _bars_and_band(ax, edges, _histogram(trials.error[mine], edges), predicted, trials.degrees)
@@ -101,8 +101,6 @@ def _corrected(trials: Trials, edges: np.ndarray, rng: np.random.Generator, shuf
 
 def non_target_errors(ax: Axes, fit: Fit) -> Axes:
     """Histogram of response − non-target above chance, with the posterior predictive: a central peak is swaps."""
-    if fit.trials.set_size.max() < 2:
-        return note(ax, "Every trial has one item.")
     edges = np.linspace(-np.pi, np.pi, BINS + 1)
     rng = np.random.default_rng(fit.seed)
     observed = _corrected(fit.trials, edges, rng, 50)
@@ -118,8 +116,6 @@ def non_target_errors(ax: Axes, fit: Fit) -> Axes:
 def predictive(ax: Axes, fit: Fit) -> Axes:
     """Posterior predictive check of the swaps: how often the nearest item to the response is a distractor, by its
     distance."""
-    if fit.trials.set_size.max() < 2:
-        return note(ax, "Every trial has one item.")
     curve = DistanceCurve(fit)
     known = np.isfinite(curve.observed)
     predicted = 100 * curve.predicted[:, known]
@@ -135,30 +131,26 @@ def predictive(ax: Axes, fit: Fit) -> Axes:
     return ax
 
 
-PANELS = (
-    # measure, label, smallest set size
-    ("swap", "non-target reports (%)", 2),
-    ("guess", "guesses (%)", 1),
-    ("circular_sd", "circular s.d. (°)", 1),
-)
+LABELS = {"swap": "non-target reports (%)", "guess": "guesses (%)", "circular_sd": "circular s.d. (°)"}
+
+
+def _measures(fit: Fit) -> list[str]:
+    """What of LABELS the fit estimates."""
+    has = {"swap": fit.swap_model.swaps and fit.model.sizes[-1] > 1, "guess": fit.model.uniform, "circular_sd": True}
+    return [name for name in LABELS if has[name]]
 
 
 def parameters(axes: np.ndarray, fit: Fit) -> np.ndarray:
-    """The classic figure: non-target reports, guesses and circular s.d. against set size, in three axes; one line per
-    condition (mean of subjects, 95 % band), subjects in grey behind it, the three-component mixture dotted."""
+    """The classic figure: what the fit estimates of non-target reports, guesses and circular s.d. against set size, one
+    of the axes each; one line per condition (mean of subjects, 95 % band), subjects in grey behind it, the
+    three-component mixture dotted."""
     model, estimates = fit.model, fit.table()
     subjects = model.hierarchical and len(model.subjects) > 1
     shades = _shades(len(model.conditions))
-    for ax, (name, label, least) in zip(axes, PANELS):
-        if name == "swap" and not fit.swap_model.swaps:
-            note(ax, "The model has no swaps.")
-            continue
+    for ax, name in zip(axes, _measures(fit), strict=True):
         factor = 1 if name == "circular_sd" else 100
         mine = estimates[estimates["parameter"] == name]
         mine = mine[mine["set_size"] != "all"]  # s.d. of offsets have no set size
-        if not len(mine):
-            note(ax, "Every trial has one item.")
-            continue
         for _, one in mine[mine["subject"] != GROUP].groupby(["subject", "condition"]) if subjects else ():
             ax.plot(one["set_size"], factor * one["estimate"], color="0.85", lw=0.6, zorder=1)
         whole = mine[mine["subject"] == (GROUP if subjects else "all")]
@@ -171,17 +163,16 @@ def parameters(axes: np.ndarray, fit: Fit) -> np.ndarray:
             shown = _condition_name(fit, condition)
             ax.errorbar(at, middle, bars, fmt="o-", ms=3.5, lw=1, color=colour, label=shown)
             if name != "circular_sd" and fit.standard is not None and not fit.is_standard:
-                standard = fit.standard[fit.standard["set_size"] >= least]
+                standard = fit.standard[fit.standard["set_size"] > (name == "swap")]
                 standard = standard[standard["condition"] == condition] if model.by else standard
                 known = "three-component mixture" if number == 0 else None
                 ax.plot(standard["set_size"] + offset, 100 * standard[name], ":", color=colour, lw=0.9, label=known)
-        ax.set(xlabel="set size", ylabel=label, xticks=model.sizes)
+        ax.set(xlabel="set size", ylabel=LABELS[name], xticks=model.sizes)
         ax.set_xlim(model.sizes[0] - 0.5, model.sizes[-1] + 0.5)
         top = ax.get_ylim()[1]
         ax.set_ylim(0, min(top, 100) if factor == 100 else top)
-    first = axes[int(not fit.swap_model.swaps)]
-    if first.get_legend_handles_labels()[0]:
-        first.legend(loc="lower left", bbox_to_anchor=(0, 1), borderaxespad=0.2)
+    if axes[0].get_legend_handles_labels()[0]:
+        axes[0].legend(loc="lower left", bbox_to_anchor=(0, 1), borderaxespad=0.2)
     return axes
 
 
@@ -191,11 +182,8 @@ def pooled_subjects(axes: np.ndarray, fit: Fit) -> np.ndarray:
     estimates, model = fit.table(), fit.model
     mine = estimates[estimates["set_size"] == model.sizes[-1]]
     place = {subject: -i for i, subject in enumerate(model.subjects)}
-    for ax, (name, label, least) in zip(axes, PANELS, strict=True):
+    for ax, name in zip(axes, _measures(fit), strict=True):
         table = mine[mine["parameter"] == name]
-        if model.sizes[-1] < least or not len(table):
-            note(ax, "No trial has a second item.")
-            continue
         factor = 1 if name == "circular_sd" else 100
         for number, condition in enumerate(model.conditions):
             colour = _shades(len(model.conditions))[number]
@@ -208,7 +196,7 @@ def pooled_subjects(axes: np.ndarray, fit: Fit) -> np.ndarray:
             at = np.array([place[subject] for subject in own]) - 0.18 * (number - (len(model.conditions) - 1) / 2)
             bars = np.maximum([middle[own] - low[own], high[own] - middle[own]], 0)
             ax.errorbar(middle[own], at, xerr=bars, fmt="o", ms=2.5, lw=0.8, color=colour)
-        ax.set(xlabel=f"{label}, set size {model.sizes[-1]}", yticks=list(place.values()))
+        ax.set(xlabel=f"{LABELS[name]}, set size {model.sizes[-1]}", yticks=list(place.values()))
         ax.set_yticklabels([lettered(subject, 16) for subject in place] if ax is axes[0] else [])
         ax.set_xlim(left=0)
     if model.by:
@@ -251,15 +239,18 @@ def figures(fit: Fit) -> dict[str, Figure]:
         sizes, conditions = len(fit.model.sizes), len(fit.model.conditions)
         figure = plt.figure(figsize=(max(3.4, min(1.4 * sizes, 10)), 1.1 + 1.4 * conditions), layout="constrained")
         found["errors"] = errors(figure, fit)
-        for draw in (non_target_errors, predictive):
+        for draw in (non_target_errors, predictive) if fit.model.sizes[-1] > 1 else ():
             found[draw.__name__], ax = plt.subplots(figsize=(3.4, 2.5), layout="constrained")
             draw(ax, fit)
-        found["parameters"], axes = plt.subplots(1, 3, figsize=(TEXT_WIDTH, 2.3), layout="constrained")
-        parameters(axes, fit)
+        count = len(_measures(fit))
+        width = TEXT_WIDTH * count / 3
+        found["parameters"], axes = plt.subplots(1, count, figsize=(width, 2.3), layout="constrained", squeeze=False)
+        parameters(axes[0], fit)
         if fit.model.hierarchical and len(fit.model.subjects) > 1:
             height = max(2.4, 0.9 + 0.16 * len(fit.model.subjects))
-            found["subjects"], axes = plt.subplots(1, 3, figsize=(TEXT_WIDTH, height), layout="constrained")
-            pooled_subjects(axes, fit)
+            size = (width, height)
+            found["subjects"], axes = plt.subplots(1, count, figsize=size, layout="constrained", squeeze=False)
+            pooled_subjects(axes[0], fit)
         if fit.comparison is not None:
             found["comparison"], ax = plt.subplots(figsize=(3.4, 2.2), layout="constrained")
             model_comparison(ax, fit.comparison, fit.name)

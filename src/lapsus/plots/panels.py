@@ -5,6 +5,7 @@ import io
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from matplotlib import pyplot as plt
@@ -124,29 +125,37 @@ def data_overview(trials: Trials) -> Picture:
 
 
 def behaviour_fit(fit: Fit, truth: Callable[[np.ndarray], np.ndarray] | None = None) -> Picture:
-    """Swap probability with its band (and the truth where it is known), posterior predictive, model comparison."""
-    with style(PAGE_POINTS):
-        figure, axes = plt.subplots(1, 3, figsize=(8.6, 2.9), layout="constrained", width_ratios=(1.15, 1, 1))
-        swap_probability(axes[0], fit)
-        if truth is not None and fit.name in ("probe", "constant"):
+    """Swap probability with its band (and the truth where it is known), posterior predictive, model comparison; those
+    that the fit has."""
+    known = truth is not None and fit.name in ("probe", "constant")
+
+    def swaps(ax: Axes) -> None:
+        swap_probability(ax, fit)
+        if truth is not None and known:
             d = np.linspace(np.pi / 4, np.pi, 60)
-            axes[0].plot(np.degrees(d), 1 / (1 + np.exp(-truth(d))), color="k", ls=(0, (3, 2)), lw=1.3, label="true")
-            legend_above(axes[0])
-        predictive(axes[1], fit)
-        model_comparison(axes[2], fit.comparison, fit.name)
-        axes[2].set_xlabel("log predictive density\nbelow the best (nats, ± s.e.)")
-    words = "the fitted swap probability by distance with its 95 % band" + (
-        " and the observer's true one" if truth is not None else ""
+            ax.plot(np.degrees(d), 1 / (1 + np.exp(-truth(d))), color="k", ls=(0, (3, 2)), lw=1.3, label="true")
+            legend_above(ax)
+
+    def comparison(ax: Axes) -> None:
+        model_comparison(ax, fit.comparison, fit.name)
+        ax.set_xlabel("log predictive density\nbelow the best (nats, ± s.e.)")
+
+    panels: dict[str, Callable[[Axes], object]] = {}
+    if fit.swap_model.swaps:
+        dashed = ", and the true one of the synthetic observer (dashed)" if known else ""
+        panels[f"the probability of a swap with one non-target, posterior mean and 95 % band{dashed}"] = swaps
+    panels["how often responses are nearest to a non-target, data against the fit's prediction"] = partial(
+        predictive, fit=fit
     )
-    return picture(
-        figure,
-        f"Three panels: {words}; how often responses are nearest to a non-target, data against the fit's prediction;"
-        " and the models compared.",
-        "Left: probability of a swap with one non-target, posterior mean and 95 % band"
-        + (", and the true one of the synthetic observer (dashed)" if truth is not None else "")
-        + ". Middle: the fit's prediction of how often responses are nearest to a non-target. Right: models by"
-        " leave-one-out predictive density.",
-    )
+    if fit.comparison is not None:
+        panels["models by leave-one-out predictive density"] = comparison
+    with style(PAGE_POINTS):
+        count = len(panels)
+        figure, axes = plt.subplots(1, count, figsize=(2.9 * count, 2.9), layout="constrained", squeeze=False)
+        for ax, draw in zip(axes[0], panels.values(), strict=True):
+            draw(ax)
+    words = "; ".join(panels)
+    return picture(figure, f"Panels of the fit: {words}.", f"From left to right: {words}.")
 
 
 # --- Network against data ---

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from lapsus.fitting.subjects import SubjectFits
-from lapsus.plots.style import BLUE, GREY, ORANGE, TEXT_WIDTH, letter, lettered, note, style
+from lapsus.plots.style import BLUE, GREY, ORANGE, TEXT_WIDTH, letter, lettered, style
 from lapsus.plots.swap_functions import (
     averaged,
     curve,
@@ -58,8 +58,6 @@ def _titles(fits: SubjectFits) -> dict[str, str]:
 def _subject_curves(ax: Axes, fits: SubjectFits) -> Axes:
     """p(swap) of every subject and their mean; by subject where it is one number."""
     first = next(iter(fits.values()))
-    if not _swaps(fits):
-        return note(ax, "The model has no swaps.")
     if not _features(fits):
         rows = [fit.swap_function([0.0]).iloc[0] for fit in fits.values()]
         _forest(ax, fits, [(rows, "p_swap", "p_low", "p_high", BLUE, None)], 1.0)

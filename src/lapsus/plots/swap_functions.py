@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 
 from lapsus.fitting.result import Fit
 from lapsus.fitting.words import averaged_over, sizes_apart
-from lapsus.plots.style import BLUE, GREY, ORANGE, legend_above, lettered, note
+from lapsus.plots.style import BLUE, GREY, ORANGE, legend_above, lettered
 from lapsus.statistics.swaps import distinct
 
 __all__ = [
@@ -105,8 +105,6 @@ def curve(ax: Axes, fit: Fit, value: str, low: str, high: str, label: str, avera
 
     average: one line for all set sizes; else one for each that has an f of its own.
     """
-    if not fit.swap_model.swaps:
-        return note(ax, "The model has no swaps.")
     if len(fit.swap_model.features) == 2:
         return _map(ax, fit, value, label + averaged(fit))
     sizes: list = [] if average else sizes_apart(fit)
@@ -158,8 +156,6 @@ def swap_probability(ax: Axes, fit: Fit) -> Axes:
 
 def model_comparison(ax: Axes, table: pd.DataFrame, chosen: str | None = None) -> Axes:
     """Leave-one-out predictive density of each model below the best, with standard errors."""
-    if table is None:
-        return note(ax, "One swap model was fitted, so there is nothing to compare.")
     place = np.arange(len(table))[::-1]
     for at, (_, row) in zip(place, table.iterrows()):
         colour = ORANGE if row["model"] == chosen else GREY

@@ -13,7 +13,7 @@ from lapsus.evaluation.verdict import verdict
 from lapsus.mechanism.asking import analyse
 from lapsus.mechanism.registry import QUESTIONS, Mechanism
 from lapsus.plots.panels import Picture, picture, swap_curve
-from lapsus.plots.style import PAGE_POINTS, legend_above, note, style
+from lapsus.plots.style import PAGE_POINTS, legend_above, style
 from lapsus.report.page import MARK, render
 from lapsus.report.parts import number
 from lapsus.zoo import open_network
@@ -89,7 +89,7 @@ def _row(name: str, evaluation: dict, found: Mechanism) -> Picture:
             if answer is None:
                 why = found.left_out.get(key, "this network never swaps")
                 words.append(f"{question.title} {why}")
-                note(ax, why)
+                ax.set_visible(False)
             else:
                 question.panels(answer, found)[0].draw(ax)
                 words.append(question.gallery(answer) if question.gallery else "")

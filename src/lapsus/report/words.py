@@ -54,7 +54,7 @@ class Facts:
     """What words about a discovery need besides its fit and its networks.
 
     start: the network that training started from (None: from scratch), start_distance how far its swap curve is from
-    the target's; shipped: whether lapsus chose it; uniform_fit, uniform_target: guesses in the fit and in the target.
+    the target's; shipped: whether lapsus chose it; left_out: what the fit describes and the target lacks, in sentences.
     """
 
     set_size: int
@@ -62,8 +62,7 @@ class Facts:
     start: str | None
     start_distance: float
     shipped: bool
-    uniform_fit: float
-    uniform_target: float
+    left_out: tuple[str, ...] = ()
     truth: Truth | None = None
 
 
@@ -235,16 +234,12 @@ def methods(fit: dict[str, Any], networks: list[NetworkFindings], facts: Facts) 
         if facts.cueing == "feature"
         else "index-cued: the network is told which of two ordered items to report, and not where items are"
     )
-    guesses = (
-        ""
-        if facts.uniform_target or facts.uniform_fit == 0
-        else f" Guesses ({_percent(facts.uniform_fit)}) were left out of the target."
-    )
+    dropped = "".join(f" {sentence}" for sentence in facts.left_out)
     return (
         f"{fit['methods']} The posterior mean of the swap probability became the target of"
         f" {'a recurrent network' if len(networks) == 1 else str(len(networks)) + ' recurrent networks'}"
         f" ({_architecture(networks[0])}), {start} and trained for {_minutes(networks):.1f} min"
-        f" {_objectives(networks)} The task was {cueing}; items had the distances of the data.{items}{guesses} Each"
+        f" {_objectives(networks)} The task was {cueing}; items had the distances of the data.{items}{dropped} Each"
         " network was then compared with the fitted model and, shown the subjects' own trials, with the data (95 %"
         " predictive intervals, corrected for the number of bins)." + _MECHANISM
     )
