@@ -12,8 +12,6 @@ from lapsus import rng
 from lapsus.errors import LapsusError
 from lapsus.protocols import Behaviour, Conditions, HasMixture, HasOptimum, Network, Task
 
-__all__ = ["check_behaviour", "check_network", "check_task"]
-
 _COUNT = 7
 
 

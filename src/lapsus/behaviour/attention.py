@@ -8,8 +8,6 @@ from torch import Tensor
 from lapsus.behaviour.bns import BNS
 from lapsus.errors import LapsusError
 
-__all__ = ["AttendedSwap"]
-
 
 @dataclass(frozen=True)
 class AttendedSwap(BNS):

@@ -19,8 +19,6 @@ from lapsus.behaviour.swap import ConstantSwap, NoSwap, SmoothSwap
 from lapsus.diffusion import Mixture
 from lapsus.errors import LapsusError
 
-__all__ = ["BNS"]
-
 # Gaussians that stand for the uniform component: at radius 2.5 and sigma_x 0.2 the ripple of their sum is below 1e-5.
 _RING = 64
 

@@ -17,8 +17,6 @@ from torch import Tensor
 from lapsus.diffusion import Mixture
 from lapsus.errors import LapsusError
 
-__all__ = ["CausalInference"]
-
 # The discretised posterior reaches this many standard deviations of the prior to either side.
 _REACH = 4.0
 

@@ -13,8 +13,6 @@ from lapsus.protocols import Conditions, HasWeights
 from lapsus.statistics.intervals import median_interval, rate_interval
 from lapsus.statistics.swaps import AWAY, distance_edges, swap_curve as curve_of
 
-__all__ = ["swap_curve", "swap_measures", "swap_probability"]
-
 
 class _Reports(Protocol):
     """A behaviour that reports one of several items, and the feature that its swaps depend on."""

@@ -11,8 +11,6 @@ from lapsus import circular
 from lapsus.protocols import HasMixture
 from lapsus.statistics.swaps import nearest_item as nearest_of
 
-__all__ = ["item_responsibilities", "nearest_item", "swap_probability"]
-
 
 def item_responsibilities(behaviour: HasMixture, conditions: dict[str, Tensor], x_T: Tensor) -> Tensor:
     """Probability that each response x_T [2, C, K] reports each item, or (last) is a guess: [C, N + 1, K].

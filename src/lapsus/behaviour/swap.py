@@ -14,8 +14,6 @@ from torch import Tensor
 
 from lapsus.errors import LapsusError
 
-__all__ = ["ConstantSwap", "NoSwap", "SmoothSwap", "TabulatedSwap"]
-
 
 @dataclass(frozen=True)
 class NoSwap:

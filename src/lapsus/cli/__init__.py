@@ -18,6 +18,7 @@ from typing import Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
+from lapsus.cli.options import described
 from lapsus.cli.words import as_typed
 from lapsus.errors import LapsusError, LapsusWarning
 
@@ -88,7 +89,7 @@ for _name in _COMMANDS:
     if hasattr(_module, "app"):
         app.add_typer(_module.app, name=_name)
     else:
-        app.command(_name)(_module.command)
+        app.command(_name)(described(_module.command))
 
 
 def _print_version(wanted: bool) -> None:

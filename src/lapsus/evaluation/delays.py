@@ -13,8 +13,6 @@ from lapsus.behaviour.responsibilities import nearest_item
 from lapsus.evaluation.against_target import evaluate, respond
 from lapsus.training.model import Model
 
-__all__ = ["DELAYS", "Growth", "evaluate_delays", "growth", "noiseless_error", "norm_course", "norm_ratio", "rms_rate"]
-
 # Where the memory of a network is measured that was trained on delays of 3 to 40 steps, so never on the last of these.
 DELAYS = (5, 10, 15, 20, 30, 40, 80)
 

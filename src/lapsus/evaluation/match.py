@@ -23,8 +23,6 @@ from lapsus.statistics.swaps import AWAY, distance_edges, nearest_item, rate_by_
 from lapsus.training import Model
 from lapsus.trials import Trials
 
-__all__ = ["Beside", "Match", "Predictive", "compare", "match", "network_responses", "swap_tolerance"]
-
 # What counts as matched: by how much the swap curve (its mean deviation) and the share of responses away from every
 # item may differ from the fitted model's, and the ratio of scatters. Where swaps are rare, the curve may be off by half
 # of their rate at most, so that a network without swaps never passes; no finer than 0.5 %, which luck alone can make.

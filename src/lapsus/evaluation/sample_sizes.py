@@ -3,8 +3,6 @@ so that a test can ask for less."""
 
 from dataclasses import dataclass
 
-__all__ = ["FULL", "FULL_FIGURES", "QUICK", "QUICK_FIGURES", "FigureSizes", "Sizes"]
-
 
 @dataclass(frozen=True)
 class Sizes:

@@ -14,8 +14,6 @@ from typing import Any, Literal
 
 from lapsus.statistics.swaps import AWAY
 
-__all__ = ["DISCOVERY_EXCESS", "LIMITS", "Verdict", "limits_of", "verdict"]
-
 # Within these a network is matched (docs/recipe.md says where they come from). The energy excess is what responses
 # would have that are as scattered as the other limits allow: a median error of 0.15 rad instead of 0.05 rad gives
 # 0.045, 2 % of responses at the wrong item give 0.001. The target of a task-optimal network has no swaps, so its curve

@@ -284,12 +284,12 @@ class Mechanism:
         if unknown:
             raise ValueError(f"it has an unknown field {min(unknown)[:40]!r}")
         answers = {
-            name: from_plain(question.answer | None, plain[name], name)
+            name: from_plain(question.answer | None, plain[name])
             for name, question in QUESTIONS.items()
             if name in plain
         }
-        left_out = from_plain(dict[str, str], plain.get("left_out", {}), "left_out")
-        return cls(left_out, from_plain(float, plain.get("probe_distance"), "probe_distance"), **answers)
+        left_out = from_plain(dict[str, str], plain.get("left_out", {}))
+        return cls(left_out, from_plain(float, plain.get("probe_distance")), **answers)
 
 
 def without_answer(found: Mechanism) -> list[str]:

@@ -9,8 +9,6 @@ from matplotlib.collections import FillBetweenPolyCollection, PathCollection
 from matplotlib.container import BarContainer, ErrorbarContainer
 from matplotlib.figure import Figure
 
-__all__ = ["numbers_of"]
-
 HEAD = ("panel", "x", "y", "series", "x_value", "value", "low", "high")
 # Of a cloud of points, so many; the page is no store of raw data.
 _MOST = 2000

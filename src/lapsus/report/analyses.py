@@ -30,8 +30,6 @@ from lapsus.mechanism.registry import QUESTIONS, Mechanism
 from lapsus.training.model import Model, weights_digest
 from lapsus.zoo import load
 
-__all__ = ["TABLE", "answers_of", "check_asked"]
-
 # The table of all answers in a folder, and how it and the answers themselves begin.
 TABLE = "mechanism.csv"
 _TABLE_BEGINS, _ANSWERS_BEGIN = b"network,", b'{\n "source"'

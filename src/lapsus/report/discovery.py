@@ -31,8 +31,6 @@ from lapsus.report.parts import (
 from lapsus.report.words import REFERENCES, Facts, methods
 from lapsus.trials import Trials
 
-__all__ = ["DiscoveryContent", "discovery_page"]
-
 
 @dataclass(frozen=True)
 class DiscoveryContent:

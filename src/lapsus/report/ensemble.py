@@ -14,8 +14,6 @@ from lapsus import __version__
 from lapsus.mechanism.registry import QUESTIONS
 from lapsus.report.page import MARK, render
 
-__all__ = ["ensemble_page"]
-
 # Shown first and open, under these names, with those that questions name; all others are folded by measure.
 _HEADLINES = {
     "evaluation.excess": "Excess over the Bayes denoiser",

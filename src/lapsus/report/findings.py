@@ -14,8 +14,6 @@ from lapsus.mechanism.registry import QUESTIONS, Mechanism
 from lapsus.training import Experiment
 from lapsus.zoo import Run, Shipped
 
-__all__ = ["Check", "NetworkFindings", "seconds_trained", "study_network"]
-
 # Items nearer than this (radians) are not looked at one by one: their colours blur into each other.
 LEAST_APART = math.pi / 12
 

@@ -19,8 +19,6 @@ from lapsus.report.parts import number
 from lapsus.zoo import open_network
 from lapsus.zoo.shipped import collection_of
 
-__all__ = ["gallery_page"]
-
 _COLLECTIONS = {
     "paper": "Networks of the paper, one delay",
     "persistent": "Networks that hold their memory over any delay",

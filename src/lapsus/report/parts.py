@@ -22,19 +22,6 @@ from lapsus.plots.style import PAGE_POINTS, legend_above, style, wheel
 from lapsus.report.findings import Check, NetworkFindings
 from lapsus.training.experiment import Experiment
 
-__all__ = [
-    "comparison",
-    "mechanism_columns",
-    "mechanism_table",
-    "network_part",
-    "number",
-    "script_json",
-    "shortened",
-    "sure",
-    "table",
-    "versions",
-]
-
 
 def shortened(text: object, longest: int = 120) -> str:
     """Names from files and tables at a length that a page can show; control characters become visible."""

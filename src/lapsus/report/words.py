@@ -11,8 +11,6 @@ from lapsus.report.check_list import Truth
 from lapsus.report.determined import Determined, objective_of
 from lapsus.report.findings import NetworkFindings
 
-__all__ = ["REFERENCES", "Facts", "discovery_sentences", "methods", "networks_methods"]
-
 REFERENCES = (
     (
         "Radmard P, Bays PM, Lengyel M (2026). Setting up for failure: automatic discovery of the neural mechanisms of"

@@ -17,8 +17,6 @@ from lapsus.sweep.folder import Sweep
 from lapsus.sweep.sweep_file import Measure
 from lapsus.zoo.checkpoints import Checkpoint
 
-__all__ = ["Collected", "collect"]
-
 # Settings of a measure, not results of it.
 _SETTINGS = {"conditions", "trials", "seed", "probe_distance"}
 # What is said beside a statistic: where it was taken, and its interval.

@@ -12,8 +12,6 @@ from lapsus.files import read_end
 from lapsus.sweep.folder import Sweep
 from lapsus.sweep.pool import Pool
 
-__all__ = ["ProgressBar", "describe", "summary"]
-
 # Members that a table shows, and the largest number that a training writes.
 _ROWS, _LARGEST = 20, 1e15
 

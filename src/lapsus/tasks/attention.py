@@ -17,8 +17,6 @@ from lapsus.errors import LapsusError
 from lapsus.tasks.delayed_estimation import IndexCued, _Concatenate
 from lapsus.tasks.durations import Duration
 
-__all__ = ["AttendedIndexCued"]
-
 
 class _WithAttention(_Concatenate):
     """Before the cue, the mean of the cues' vectors weighted by how much each item is attended."""

@@ -14,8 +14,6 @@ from torch import Tensor, nn
 from lapsus.errors import LapsusError
 from lapsus.tasks.durations import Duration, check_durations, steps_of
 
-__all__ = ["CueCombination"]
-
 _EPOCHS = ("prestimulus", "stimulus", "denoise")
 
 

@@ -17,8 +17,6 @@ from lapsus import circular
 from lapsus.errors import LapsusError
 from lapsus.tasks.durations import Duration, check_durations, steps_of
 
-__all__ = ["FeatureCued", "FeatureCuedLike", "IndexCued", "sample_features"]
-
 _MOST_ITEMS, _MOST_CHANNELS = 64, 256
 
 

@@ -13,8 +13,6 @@ from pydantic import SkipValidation
 from lapsus.errors import LapsusError
 from lapsus.protocols import Task
 
-__all__ = ["Duration", "Range", "check_durations", "drawn", "fixed", "steps_of", "varying"]
-
 _MOST_STEPS = 10_000
 
 

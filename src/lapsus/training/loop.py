@@ -27,8 +27,6 @@ from lapsus.training.model import Model
 from lapsus.training.objectives import Batch, Draws, denoising_loss, exact_loss
 from lapsus.training.optimiser import Optimiser
 
-__all__ = ["NonFinite", "Progress", "Training", "draw", "gradient", "learning_rate"]
-
 
 def _group(trials: int) -> int:
     """Conditions whose gradients are summed before they are added to the total: micro-batches are whole groups, and
@@ -388,9 +386,15 @@ class Training:
         """The hard conditions as a checkpoint holds them."""
         return {f"hard.{update}.{name}": values for update, kept in self.hard.items() for name, values in kept.items()}
 
-    def set_hard(self, tensors: dict[str, Tensor]) -> None:
-        """Take them from a checkpoint's tensors."""
-        for key, values in tensors.items():
+    def set_tensors(self, saved: dict[str, Tensor], source: object) -> None:
+        """Take all of them but the weights from a checkpoint; `source` names it in errors."""
+        for name, tensor in self.tensors().items():
+            if name == "flat":
+                continue
+            if name not in saved or saved[name].shape != tensor.shape or not bool(saved[name].isfinite().all()):
+                raise LapsusError(f"The checkpoint in {source} belongs to another network: {name} does not fit.")
+            tensor.copy_(saved[name])
+        for key, values in saved.items():
             if key.startswith("hard."):
                 _, update, name = key.split(".", 2)
                 self.hard.setdefault(int(update), {})[name] = values

@@ -19,8 +19,6 @@ from lapsus.training.build import build
 from lapsus.training.experiment import Experiment, Noise, Stage
 from lapsus.training.objectives import Batch, Draws
 
-__all__ = ["Inputs", "Model", "set_weights", "weights_digest"]
-
 # Drives [P, C, D] and biases of each layer [1 + T, nodes].
 Inputs = tuple[Tensor, tuple[Tensor, ...]]
 

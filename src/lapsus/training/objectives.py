@@ -18,18 +18,6 @@ from lapsus.engine.read_out import project
 from lapsus.errors import LapsusError
 from lapsus.protocols import Behaviour, HasMixture, HasOptimum
 
-__all__ = [
-    "Batch",
-    "Diffusion",
-    "Draws",
-    "Energy",
-    "SampleMSE",
-    "TaskOptimal",
-    "denoising_loss",
-    "exact_loss",
-    "predicted_mean",
-]
-
 
 @dataclass(frozen=True)
 class Draws:
