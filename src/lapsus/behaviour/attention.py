@@ -7,6 +7,7 @@ from torch import Tensor
 
 from lapsus.behaviour.bns import BNS
 from lapsus.errors import LapsusError
+from lapsus.protocols import Conditions
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,7 @@ class AttendedSwap(BNS):
             if not 0 <= getattr(self, name) <= 1:
                 raise LapsusError(f"behaviour.{name} is a probability, not {getattr(self, name)}.")
 
-    def weights(self, conditions: dict[str, Tensor]) -> Tensor:
+    def weights(self, conditions: Conditions) -> Tensor:
         """Probability that each item is the one reported: [C, 2]; rows sum to 1 - uniform."""
         cued = conditions["cued"].long()
         if "attended" in conditions:

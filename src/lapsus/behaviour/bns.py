@@ -18,6 +18,7 @@ from lapsus.behaviour.measures import swap_measures
 from lapsus.behaviour.swap import ConstantSwap, NoSwap, SmoothSwap
 from lapsus.diffusion import Mixture
 from lapsus.errors import LapsusError
+from lapsus.protocols import Conditions
 
 # Gaussians that stand for the uniform component: at radius 2.5 and sigma_x 0.2 the ripple of their sum is below 1e-5.
 _RING = 64
@@ -63,7 +64,7 @@ class BNS:
                 " place; it cannot be negative."
             )
 
-    def weights(self, conditions: dict[str, Tensor]) -> Tensor:
+    def weights(self, conditions: Conditions) -> Tensor:
         """Probability that each item is the one reported: [C, N]; rows sum to 1 - uniform."""
         cued = conditions["cued"].long()[:, None]
         gaps = {}
@@ -75,18 +76,18 @@ class BNS:
         logits = logits.scatter(1, cued, torch.full_like(logits[:, :1], self.pi_correct))
         return (1 - self.uniform) * torch.softmax(logits, 1)
 
-    def mixture(self, conditions: dict[str, Tensor]) -> Mixture:
+    def mixture(self, conditions: Conditions) -> Mixture:
         """The target density in the plane, exact: one Gaussian an item (and a ring of them for the uniform
         component)."""
         return self._mixture(conditions, self.weights(conditions))
 
-    def tempered(self, conditions: dict[str, Tensor], power: float) -> Mixture:
+    def tempered(self, conditions: Conditions, power: float) -> Mixture:
         """The same with the items' probabilities raised to a power and scaled to their sum: below 1, rare swaps are
         less rare, and what never happens still does not."""
         weights = self.weights(conditions) ** power
         return self._mixture(conditions, (1 - self.uniform) * weights / weights.sum(1, keepdim=True))
 
-    def _mixture(self, conditions: dict[str, Tensor], weights: Tensor) -> Mixture:
+    def _mixture(self, conditions: Conditions, weights: Tensor) -> Mixture:
         means = circular.embed(conditions["report"], self.radius)
         if self.uniform:
             ring = circular.embed(torch.arange(_RING, dtype=means.dtype) * (2 * math.pi / _RING), self.radius)
@@ -94,16 +95,16 @@ class BNS:
             means = torch.cat([means, ring.expand(len(means), -1, -1)], 1)
         return Mixture(weights, means, torch.full_like(weights, self.spread))
 
-    def sample(self, conditions: dict[str, Tensor], trials: int, generator: torch.Generator) -> Tensor:
+    def sample(self, conditions: Conditions, trials: int, generator: torch.Generator) -> Tensor:
         """Responses x_T [2, C, K] in the plane."""
         return self.mixture(conditions).sample(trials, generator)
 
-    def optimal(self, conditions: dict[str, Tensor]) -> Tensor:
+    def optimal(self, conditions: Conditions) -> Tensor:
         """What a perfect subject would answer: A [cos, sin] of the cued item's report feature, [C, 2]."""
         cued = conditions["cued"].long()[:, None]
         return circular.embed(conditions["report"].gather(1, cued)[:, 0], self.radius)
 
-    def density(self, angle: Tensor, conditions: dict[str, Tensor]) -> Tensor:
+    def density(self, angle: Tensor, conditions: Conditions) -> Tensor:
         """Density on the circle of the response angle [..., C, K], exact for the planar target: the projected
         normal."""
         mixture = self.mixture(conditions)
@@ -114,7 +115,7 @@ class BNS:
             total = total + mixture.weights[:, m, None] * _projected_normal(angle - mean, distance)
         return total
 
-    def measures(self, conditions: dict[str, Tensor], x_T: Tensor) -> dict:
+    def measures(self, conditions: Conditions, x_T: Tensor) -> dict:
         """What `lapsus evaluate` prints: swap curve, errors, stray responses, radius (behaviour/measures.py)."""
         return swap_measures(self, conditions, x_T)
 

@@ -40,7 +40,7 @@ def command(
     claims = reproduce(networks, ["cue-combination"], None if claims_only else output)
     numbers = summary(networks)
     if json:
-        typer.echo(json_module.dumps(numbers | {"claims": [claim.as_dict() for claim in claims]}, indent=1))
+        typer.echo(json_module.dumps(numbers | {"claims": [vars(claim) for claim in claims]}, indent=1))
         return
     if not claims_only:
         typer.echo(f"Figures are in {output}/\n")

@@ -18,7 +18,8 @@ def numbers_of(figure: Figure) -> str:
     """CSV of every line, band, bar and point of the figure: panel (a, b, …), names of its axes, name of the series, x
     and value, or x with low and high."""
     rows: list[tuple] = []
-    for letter, ax in zip("abcdefghijklmnopqrstuvwxyz", figure.axes):
+    flat = [ax for ax in figure.axes if ax.name != "3d"]  # on paper, points in space have no coordinates
+    for letter, ax in zip("abcdefghijklmnopqrstuvwxyz", flat):
         names = (letter, _plain(ax.get_xlabel()), _plain(ax.get_ylabel()))
         rows += [(*names, *row) for row in _of(ax)]
     buffer = io.StringIO()

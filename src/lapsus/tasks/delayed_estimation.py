@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from lapsus import circular
 from lapsus.errors import LapsusError
+from lapsus.protocols import ByEpoch, Conditions
 from lapsus.tasks.durations import Duration, check_durations, steps_of
 
 _MOST_ITEMS, _MOST_CHANNELS = 64, 256
@@ -74,7 +75,7 @@ class _DelayedEstimation:
         """Steps of each epoch, in their order; the middle of the range of one that varies."""
         return {name: steps_of(getattr(self, name)) for name in self._epochs}
 
-    def table(self, conditions: dict[str, Tensor]) -> pd.DataFrame:
+    def table(self, conditions: Conditions) -> pd.DataFrame:
         """The trial table of conditions: cued (1, 2, …), target, report_1 …, probe_1 …"""
         cued = conditions["cued"].long()
         columns = {"cued": (cued + 1).numpy(), "target": conditions["report"].gather(1, cued[:, None])[:, 0].numpy()}
@@ -92,7 +93,7 @@ class _Concatenate(nn.Module):
         self.stimulus_channels = stimulus_channels
         self.cue = nn.Parameter(torch.randn(items, cue_size, generator=generator))
 
-    def forward(self, stimuli: dict[str, Tensor]) -> dict[str, Tensor]:
+    def forward(self, stimuli: ByEpoch) -> ByEpoch:
         stimulus, cue = stimuli["stimulus"].to(self.cue.dtype), self.cue[stimuli["cue"]]
         return {
             "stimulus": torch.cat([stimulus, torch.zeros_like(cue)], 1),
@@ -128,7 +129,7 @@ class IndexCued(_DelayedEstimation):
     def _channels(self) -> int:
         return self.items * (2 if self.encoding == "circular" else 1)
 
-    def sample(self, count: int, generator: torch.Generator) -> dict[str, Tensor]:
+    def sample(self, count: int, generator: torch.Generator) -> Conditions:
         """`report [C, N]` and `probe [C, N]` in radians, `cued [C]`."""
         # Items have fixed places, evenly spaced around a ring (two items: opposite), which the network is not told.
         places = torch.arange(self.items) * (2 * math.pi / self.items) - math.pi
@@ -138,7 +139,7 @@ class IndexCued(_DelayedEstimation):
             "cued": torch.randint(self.items, (count,), generator=generator),
         }
 
-    def stimuli(self, conditions: dict[str, Tensor]) -> dict[str, Tensor]:
+    def stimuli(self, conditions: Conditions) -> ByEpoch:
         """Colours [C, channel] while the items are shown, and the index of the cued one [C]."""
         report = conditions["report"]
         shown = torch.cat([torch.cos(report), torch.sin(report)], 1) if self.encoding == "circular" else report
@@ -182,7 +183,7 @@ class _Palimpsest(nn.Module):
         self.probe_weight = nn.Parameter(first(projection, tuning_curves, generator))
         self.report_weight = nn.Parameter(first(projection, tuning_curves, generator))
 
-    def forward(self, stimuli: dict[str, Tensor]) -> dict[str, Tensor]:
+    def forward(self, stimuli: ByEpoch) -> ByEpoch:
         return {
             epoch: (self.probe_weight @ S.to(self.probe_weight.dtype) @ self.report_weight.T).flatten(1)
             for epoch, S in stimuli.items()
@@ -221,7 +222,7 @@ class FeatureCued(_DelayedEstimation):
         """Entries of the projected palimpsest."""
         return self.projection**2
 
-    def sample(self, count: int, generator: torch.Generator) -> dict[str, Tensor]:
+    def sample(self, count: int, generator: torch.Generator) -> Conditions:
         """`report [C, N]` and `probe [C, N]` in radians, `cued [C]`."""
         return {
             "report": sample_features(count, self.items, self.report_margin, generator),
@@ -234,7 +235,7 @@ class FeatureCued(_DelayedEstimation):
         preferred = torch.arange(self.tuning_curves) * (2 * math.pi / self.tuning_curves) - math.pi
         return torch.exp(self.kappa * torch.cos(angle[..., None] - preferred))
 
-    def stimuli(self, conditions: dict[str, Tensor]) -> dict[str, Tensor]:
+    def stimuli(self, conditions: Conditions) -> ByEpoch:
         """S [C, probe neuron, report neuron] while the items are shown, and a stripe at the cued location."""
         probe, report = self._tuning(conditions["probe"]), self._tuning(conditions["report"])
         cued = conditions["cued"].long()[:, None, None].expand(-1, 1, self.tuning_curves)
@@ -261,7 +262,7 @@ class FeatureCuedLike(FeatureCued):
             if not getattr(self, name) or not all(0 <= d <= 2 * math.pi for d in getattr(self, name)):
                 raise LapsusError(f"task.{name} must be a list of distances between 0 and 2 pi.")
 
-    def sample(self, count: int, generator: torch.Generator) -> dict[str, Tensor]:
+    def sample(self, count: int, generator: torch.Generator) -> Conditions:
         """`report [C, 2]` and `probe [C, 2]` in radians, at distances of the lists, and `cued [C]`."""
         pairs = {}
         for name, distances in (("report", self.report_distances), ("probe", self.probe_distances)):

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from torch import Tensor
 
 from lapsus.errors import LapsusError, LapsusWarning
 from lapsus.files import (
@@ -30,7 +29,7 @@ from lapsus.files import (
 )
 from lapsus.training.kinds import digest
 from lapsus.training.loop import Training
-from lapsus.training.model import Model, set_weights
+from lapsus.training.model import Model, Tensors, set_weights
 
 _NAME = re.compile(r"checkpoint-(\d{8})\.(json|safetensors)")
 _KEPT = 2
@@ -51,6 +50,9 @@ class Checkpoint:
     config: str
     sha256: str
     format: int = 1
+
+
+Saved = tuple[Checkpoint, Tensors]
 
 
 class Checkpoints:
@@ -111,7 +113,7 @@ class Checkpoints:
             remove(json)
             remove(tensors)
 
-    def _read(self, update: int) -> tuple[Checkpoint, dict[str, Tensor]]:
+    def _read(self, update: int) -> Saved:
         """What the JSON of a checkpoint says, and its tensors; Damaged if either is not what was written."""
         from safetensors import SafetensorError
         from safetensors.torch import load
@@ -138,7 +140,7 @@ class Checkpoints:
                 return self._read(update)[0]
         return None
 
-    def newest(self) -> tuple[Checkpoint, dict[str, Tensor]] | None:
+    def newest(self) -> Saved | None:
         """Facts and tensors of the newest that is whole, with a warning about newer ones; None if there never was one.
 
         A config that was changed after training is an error: it would describe another network or target.
@@ -183,7 +185,7 @@ class Checkpoints:
         set_weights(model, weights, source)
         return facts
 
-    def restore(self, model: Model, source: object) -> tuple[Checkpoint, dict[str, Tensor]] | None:
+    def restore(self, model: Model, source: object) -> Saved | None:
         """Give a model the weights of the newest checkpoint as they were; its facts and tensors."""
         newest = self.newest()
         if newest is not None:
@@ -222,5 +224,5 @@ class Checkpoints:
                 set_aside(path)
 
 
-def _weights(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+def _weights(tensors: Tensors) -> Tensors:
     return {name.removeprefix("weights."): tensor for name, tensor in tensors.items() if name.startswith("weights.")}
