@@ -9,7 +9,6 @@ import sys
 import threading
 import time
 import warnings
-import weakref
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -487,25 +486,6 @@ def test_ctrl_c_before_a_command_begins_says_so(monkeypatch, tmp_path):
 
     monkeypatch.setattr("lapsus.cli.app", interrupted)
     assert "stopped" in lapsus("zoo", cwd=tmp_path, code=130)
-
-
-def test_ctrl_c_that_python_would_forget_comes_again(copy):
-    """In the callback of a weak reference it is printed and forgotten; the command went on."""
-
-    def work():
-        def strike(step, path, detail):
-            gone = threading.Event()
-            _ = weakref.ref(gone, lambda _: os.kill(os.getpid(), signal.SIGINT))
-            del gone
-            time.sleep(20)
-
-        writing.watcher = strike
-        cli("simulate", copy, "--conditions", 2, "--trials", 2)()
-
-    began = time.monotonic()
-    ended = fork(work)
-    assert ended.code == 130 and "stopped" in ended.text and not ended.traceback, ended.text
-    assert time.monotonic() - began < 20
 
 
 def test_answers_are_kept_when_their_pictures_are_there(copy, monkeypatch, tmp_path):

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from lapsus.behaviour.bns import BNS
-from lapsus.errors import LapsusError
+from lapsus.checks import within
 from lapsus.protocols import Conditions
 
 
@@ -27,9 +27,7 @@ class AttendedSwap(BNS):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("if_attended", "if_not"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise LapsusError(f"behaviour.{name} is a probability, not {getattr(self, name)}.")
+        within("behaviour", self, if_attended=(0, 1), if_not=(0, 1))
 
     def weights(self, conditions: Conditions) -> Tensor:
         """Probability that each item is the one reported: [C, 2]; rows sum to 1 - uniform."""

@@ -16,6 +16,7 @@ from torch import Tensor
 from lapsus import circular
 from lapsus.behaviour.measures import swap_measures
 from lapsus.behaviour.swap import ConstantSwap, NoSwap, SmoothSwap
+from lapsus.checks import positive, within
 from lapsus.diffusion import Mixture
 from lapsus.errors import LapsusError
 from lapsus.protocols import Conditions
@@ -48,11 +49,8 @@ class BNS:
     def __post_init__(self) -> None:
         if not 0 <= self.uniform < 1:
             raise LapsusError(f"behaviour.uniform is a probability below 1, not {self.uniform}.")
-        for name in ("radius", "spread"):
-            if not 0 < getattr(self, name) < math.inf:
-                raise LapsusError(f"behaviour.{name} must be positive, not {getattr(self, name)}.")
-        if not math.isfinite(self.pi_correct):
-            raise LapsusError(f"behaviour.pi_correct must be a finite number, not {self.pi_correct}.")
+        positive("behaviour", self, "radius", "spread")
+        within("behaviour", self, pi_correct=(-1e6, 1e6))
         if self.pi_correct and isinstance(self.swap, (NoSwap, ConstantSwap)):
             raise LapsusError(
                 f"behaviour.pi_correct = {self.pi_correct} means nothing with this swap function: leave it out, and say"

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from lapsus.checks import positive, within
 from lapsus.diffusion import Mixture
 from lapsus.errors import LapsusError
 from lapsus.protocols import Conditions
@@ -43,15 +44,10 @@ class CausalInference:
     response_size = 1
 
     def __post_init__(self) -> None:
-        for name in ("sigma_v", "sigma_a", "sigma_p", "unit"):
-            if not getattr(self, name) > 0:
-                raise LapsusError(f"behaviour.{name} must be positive, not {getattr(self, name)}.")
+        positive("behaviour", self, "sigma_v", "sigma_a", "sigma_p", "unit")
         if not 0 < self.p_common < 1:
             raise LapsusError(f"behaviour.p_common is a probability strictly between 0 and 1, not {self.p_common}.")
-        if self.bins < 0:
-            raise LapsusError(
-                f"behaviour.bins is a number of bins (0: none) and cannot be negative (it is {self.bins})."
-            )
+        within("behaviour", self, bins=(0, 10**6))
 
     def mixture(self, conditions: Conditions) -> Mixture:
         """p(z_a | s_v, s_a) in closed form: component 0 is a common cause, component 1 separate causes."""

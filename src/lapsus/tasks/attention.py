@@ -13,6 +13,7 @@ import pandas as pd
 import torch
 from torch import nn
 
+from lapsus.checks import within
 from lapsus.errors import LapsusError
 from lapsus.protocols import ByEpoch, Conditions
 from lapsus.tasks.delayed_estimation import IndexCued, _Concatenate
@@ -49,8 +50,7 @@ class AttendedIndexCued(IndexCued):
         super().__post_init__()
         if self.items != 2:
             raise LapsusError(f"task.items must be 2 where one of two items is attended (it is {self.items}).")
-        if not (math.isfinite(self.evidence_noise) and self.evidence_noise >= 0):
-            raise LapsusError(f"task.evidence_noise is a standard deviation, not {self.evidence_noise}.")
+        within("task", self, evidence_noise=(0, math.inf))
 
     def sample(self, count: int, generator: torch.Generator) -> Conditions:
         """Conditions with `attended [C]` and `evidence [C]`."""

@@ -4,14 +4,13 @@ Paper: appendix "Extension to cue combination tasks". Both cues are shown at onc
 number, read out along one direction of activity.
 """
 
-import math
 from dataclasses import dataclass
 
 import pandas as pd
 import torch
 from torch import nn
 
-from lapsus.errors import LapsusError
+from lapsus.checks import positive
 from lapsus.protocols import ByEpoch, Conditions
 from lapsus.tasks.durations import Duration, check_durations, steps_of
 
@@ -47,9 +46,7 @@ class CueCombination:
     response_size = 1
 
     def __post_init__(self) -> None:
-        for name in ("limit", "gain"):
-            if not 0 < getattr(self, name) < math.inf:
-                raise LapsusError(f"task.{name} must be positive, not {getattr(self, name)}.")
+        positive("task", self, "limit", "gain")
         check_durations(self, _EPOCHS)
 
     @property

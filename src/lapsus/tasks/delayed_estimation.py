@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from lapsus import circular
+from lapsus.checks import within
 from lapsus.errors import LapsusError
 from lapsus.protocols import ByEpoch, Conditions
 from lapsus.tasks.durations import Duration, check_durations, steps_of
@@ -35,10 +36,6 @@ def sample_features(count: int, items: int, margin: float, generator: torch.Gene
 
 
 def _check_margin(name: str, margin: float, items: int) -> None:
-    if margin < 0:
-        raise LapsusError(f"task.{name} cannot be negative (it is {margin}).")
-    if not math.isfinite(margin):
-        raise LapsusError(f"task.{name} must be a finite number (it is {margin}).")
     if items > 1 and items * margin >= 2 * math.pi:
         raise LapsusError(
             f"task.{name} = {margin:.4g} rad is impossible for {items} items: they need {items * margin:.4g} rad "
@@ -62,10 +59,7 @@ class _DelayedEstimation:
     _epochs: ClassVar[tuple[str, ...]] = ("prestimulus", "stimulus", "delay", "cue", "denoise")
 
     def __post_init__(self) -> None:
-        if self.items < 1:
-            raise LapsusError(f"task.items must be at least 1 (it is {self.items}).")
-        if self.items > _MOST_ITEMS:
-            raise LapsusError(f"task.items must be at most {_MOST_ITEMS} (it is {self.items}).")
+        within("task", self, items=(1, _MOST_ITEMS), **dict.fromkeys(self._margins, (0, math.inf)))
         for name in self._margins:
             _check_margin(name, getattr(self, name), self.items)
         check_durations(self, self._epochs)
@@ -117,8 +111,7 @@ class IndexCued(_DelayedEstimation):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not 1 <= self.cue_size <= _MOST_CHANNELS:
-            raise LapsusError(f"task.cue_size must be 1 to {_MOST_CHANNELS} (it is {self.cue_size}).")
+        within("task", self, cue_size=(1, _MOST_CHANNELS))
 
     @property
     def stimulus_size(self) -> int:
@@ -207,15 +200,8 @@ class FeatureCued(_DelayedEstimation):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("tuning_curves", "projection"):
-            if getattr(self, name) < 3:
-                raise LapsusError(
-                    f"task.{name} must be at least 3, a mean and two directions (it is {getattr(self, name)})."
-                )
-            if getattr(self, name) > _MOST_CHANNELS:
-                raise LapsusError(f"task.{name} must be at most {_MOST_CHANNELS} (it is {getattr(self, name)}).")
-        if not abs(self.kappa) <= 50:
-            raise LapsusError(f"task.kappa must lie within ±50 (it is {self.kappa}).")
+        channels = (3, _MOST_CHANNELS)  # a mean and two directions at least
+        within("task", self, tuning_curves=channels, projection=channels, kappa=(-50, 50))
 
     @property
     def stimulus_size(self) -> int:
