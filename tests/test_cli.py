@@ -125,7 +125,7 @@ def test_steps_and_resume(folder):
         (["train", "broken.toml", "-o", "x"], "is not a TOML file"),
         (["resume", "nowhere"], "nowhere does not exist"),
         (["resume", "."], "is not a run folder"),
-        (["resume", "tiny.toml"], "tiny.toml is a file, not a run folder"),
+        (["resume", "tiny.toml"], "tiny.toml is not a run folder"),
         (["resume", "run", "--engine", "z"], "engine must be one of"),
         (["resume", "run", "--minutes", "nan"], "--minutes must be"),
         (["simulate", "run", "-o", ".", "--force"], "is a folder; -o names a file"),

@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import stat
 import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -80,12 +81,14 @@ def readable(path: str | Path) -> Iterator[None]:
 
 
 def read_bytes(path: str | Path, most: int = _MOST) -> bytes:
-    """Contents of a file of at most so many bytes."""
+    """Contents of an ordinary file of at most so many bytes; a pipe is not waited for."""
     with readable(path):
-        size = os.path.getsize(path)
-        if size <= most:
-            return Path(path).read_bytes()
-    raise Damaged(f"{short(path)} has {size:,} bytes; at most {most:,} are read.")
+        status = os.stat(path)
+        if not stat.S_ISREG(status.st_mode):
+            raise Damaged(f"{short(path)} is not an ordinary file.")
+        if status.st_size > most:
+            raise Damaged(f"{short(path)} has {status.st_size:,} bytes; at most {most:,} are read.")
+        return Path(path).read_bytes()
 
 
 def begins(path: str | Path, mark: bytes) -> bool:

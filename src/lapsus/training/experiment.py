@@ -136,12 +136,15 @@ def explain(error: ValidationError, source: str, *sections: type[BaseModel]) -> 
     for problem in error.errors():
         field = ".".join(str(part) for part in problem["loc"] if not _TYPE.search(str(part)))
         if problem["type"] == "extra_forbidden":
-            close = get_close_matches(str(problem["loc"][-1]), known, 1)
+            key = str(problem["loc"][-1])
+            close = get_close_matches(key, known - {key}, 1)
             said = f"{field} is not a known key." + (f" Did you mean {close[0]}?" if close else "")
         elif problem["type"] == "missing":
             said = f"{field} is missing."
         else:
-            said = f"{field} = {shown(problem['input'])} is not right: {problem['msg'].lower()}."
+            said = (
+                f"{field} = {shown(problem['input'])} is not right: {problem['msg'][:1].lower()}{problem['msg'][1:]}."
+            )
         # Where one type of a field fits but for what is in it, the others say nothing.
         if not any(other.startswith(f"{field}.") for other in sentences):
             sentences.setdefault(field, said)
