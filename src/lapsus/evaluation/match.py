@@ -16,7 +16,7 @@ from scipy import stats
 from lapsus import circular, rng
 from lapsus.behaviour import BNS
 from lapsus.evaluation.against_target import respond
-from lapsus.evaluation.sample_sizes import FULL, Sizes
+from lapsus.evaluation.sample_sizes import FULL, SampleSizes
 from lapsus.fitting import Fit
 from lapsus.statistics.intervals import robust_sd
 from lapsus.statistics.swaps import AWAY, distance_edges, nearest_item, rate_by_distance
@@ -43,7 +43,7 @@ _REPEATS = 200
 
 
 @dataclass(frozen=True)
-class Beside:
+class Comparison:
     """One number of the network, of the fitted model and, where the subject's own trials were shown, of the data."""
 
     network: float
@@ -65,7 +65,9 @@ def swap_tolerance(swap_curve: np.ndarray, stray: float) -> float:
     return float(np.clip(OF_SWAPS * swaps, LEAST_TOLERANCE, TOLERANCE))
 
 
-def _failing(mad: float, tolerance: float, scatter: Beside, stray: Beside, share: float = 1.0) -> tuple[str, ...]:
+def _failing(
+    mad: float, tolerance: float, scatter: Comparison, stray: Comparison, share: float = 1.0
+) -> tuple[str, ...]:
     """Which criteria of a match with the fit fail, of "swaps", "precision" and "stray"; share: of each tolerance."""
     low, high = (bound**share for bound in SCATTER_RATIO)
     holds = {
@@ -104,8 +106,8 @@ class Match:
     swap_curve_mad_fit: float
     swap_curve_max_fit: float
     tolerance: float
-    scatter: Beside
-    stray: Beside
+    scatter: Comparison
+    stray: Comparison
     matched_fit: bool
     matched: bool
     where: tuple[str, ...]
@@ -219,9 +221,9 @@ def compare(
     rate, wanted = np.nanmean(of_network.swap, 0), np.nanmean(of_fit.swap, 0)
     off = np.abs(rate - wanted)
 
-    def beside(name: str) -> Beside:
+    def beside(name: str) -> Comparison:
         its, fits = (float(getattr(one, name).mean()) for one in (of_network, of_fit))
-        return Beside(its, fits, None if of_data is None else float(getattr(of_data, name)))
+        return Comparison(its, fits, None if of_data is None else float(getattr(of_data, name)))
 
     def predictive(responses: np.ndarray) -> Predictive | None:
         if of_data is None:
@@ -268,7 +270,7 @@ def compare(
 
 
 def match(
-    model: Model, trials: Trials, fit: Fit, fitted: BNS, cueing: str, *, seed: int = 0, sizes: Sizes = FULL
+    model: Model, trials: Trials, fit: Fit, fitted: BNS, cueing: str, *, seed: int = 0, sizes: SampleSizes = FULL
 ) -> Match:
     """The network on the subject's own trials, or with more items on two-item trials that have the data's distances.
 

@@ -4,7 +4,6 @@ on."""
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from difflib import get_close_matches
-from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -53,21 +52,6 @@ MODULES: dict[str, Any] = {
 }
 FIGURES = (*DRAWINGS, *MODULES)
 
-# For the time left: rounded seconds of processor time, of claims for one seed of the networks; others take about 2.
-_FIGURE_COSTS = {"fig2": 25, "fig3": 60, "fig4": 20, "windows": 45, "prediction": 12, "cue-combination": 10}
-_CLAIM_COSTS = {
-    "feature-rise-only": 36,
-    "windows-aligned": 45,
-    "feature-rise-smooth": 12,
-    "alignment-predicts-swaps": 12,
-    "alignment-follows-swaps": 11,
-    "distance-ablation": 10,
-    "dice-after-cue": 7,
-}
-_OTHER_COST = 2
-# Of the claims of networks whose figures were drawn, which leaves little to compute.
-_AFTER_FIGURE = 0.1
-
 
 def reproduce(
     networks: Networks,
@@ -91,16 +75,11 @@ def reproduce(
     for name in names:
         _check_name(name)
     further = further or []
-    drawing = [] if output is None else names
-    seeds = len(further) + (_AFTER_FIGURE if drawing else 1)
-    costs = {name: float(_FIGURE_COSTS.get(name, _OTHER_COST)) for name in drawing}
-    for id, test in CLAIMS.items():
-        if test.figure in names:
-            costs[f"claim {id}"] = seeds * _CLAIM_COSTS.get(id, _OTHER_COST)
-    before_each = dict(zip(costs, accumulate(costs.values(), initial=0.0)))
+    steps = [] if output is None else list(names)
+    steps += [f"claim {id}" for id, test in CLAIMS.items() if test.figure in names]
 
     def begin(name: str) -> None:
-        progress(name, before_each[name] / sum(costs.values()))
+        progress(name, steps.index(name) / len(steps))
 
     if output is not None:
         for name in names:

@@ -9,7 +9,7 @@ from typing import Any
 import xarray as xr
 
 from lapsus import __version__
-from lapsus.evaluation.sample_sizes import FULL, Sizes
+from lapsus.evaluation.sample_sizes import FULL, SampleSizes
 from lapsus.files import (
     Damaged,
     begins,
@@ -71,7 +71,7 @@ def answers_of(
     threads: int | None = None,
     trust: bool = False,
     again: bool = False,
-    sizes: Sizes = FULL,
+    sizes: SampleSizes = FULL,
     progress: Callable[[str], None] = lambda part: None,
 ) -> dict[str, Any]:
     """Answers of a network (a run folder, a shipped name) or a recording (.nc) as plain numbers, with what they say

@@ -29,7 +29,7 @@ from lapsus.report.parts import (
     table,
     versions,
 )
-from lapsus.report.words import REFERENCES, Facts, methods
+from lapsus.report.words import REFERENCES, ReportContext, methods
 from lapsus.trials import Trials
 
 
@@ -43,7 +43,7 @@ class DiscoveryContent:
 
     fit: Fit
     networks: list[NetworkFindings]
-    facts: Facts
+    facts: ReportContext
     together: Determined
     sentences: list[str]
     checks: list[Check]

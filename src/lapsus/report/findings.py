@@ -7,7 +7,7 @@ from typing import Any
 
 from lapsus.evaluation.against_target import evaluate
 from lapsus.evaluation.match import Match
-from lapsus.evaluation.sample_sizes import FULL, Sizes
+from lapsus.evaluation.sample_sizes import FULL, SampleSizes
 from lapsus.mechanism.asking import analyse
 from lapsus.mechanism.example_trials import Arrays, example_trials
 from lapsus.mechanism.registry import QUESTIONS, Mechanism
@@ -56,7 +56,10 @@ def seconds_trained(metrics: list[dict]) -> float:
 
 
 def study_network(
-    network: Run | Shipped, seed: int = 0, sizes: Sizes = FULL, progress: Callable[[str], None] = lambda part: None
+    network: Run | Shipped,
+    seed: int = 0,
+    sizes: SampleSizes = FULL,
+    progress: Callable[[str], None] = lambda part: None,
 ) -> NetworkFindings:
     """A trained network of delayed estimation against its own target, and its mechanism; progress: called with the name
     of each part as it begins."""

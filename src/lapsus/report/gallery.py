@@ -8,7 +8,7 @@ from typing import Any
 from matplotlib import pyplot as plt
 
 from lapsus import __version__
-from lapsus.evaluation.sample_sizes import FULL, Sizes
+from lapsus.evaluation.sample_sizes import FULL, SampleSizes
 from lapsus.evaluation.verdict import verdict
 from lapsus.mechanism.asking import analyse
 from lapsus.mechanism.registry import QUESTIONS, Mechanism
@@ -30,7 +30,10 @@ ROW = replace(FULL, groups=32, replays=2, rotations=4)
 
 
 def gallery_page(
-    names: Sequence[str], sizes: Sizes = ROW, threads: int | None = None, say: Callable[[str], None] = lambda name: None
+    names: Sequence[str],
+    sizes: SampleSizes = ROW,
+    threads: int | None = None,
+    say: Callable[[str], None] = lambda name: None,
 ) -> str:
     """The page of the named networks (those of delayed estimation: others have no items to swap). `say` is called with
     each name as it is looked at."""

@@ -48,7 +48,7 @@ REFERENCES = (
 
 
 @dataclass(frozen=True)
-class Facts:
+class ReportContext:
     """What words about a discovery need besides its fit and its networks.
 
     start: the network that training started from (None: from scratch), start_distance how far its swap curve is from
@@ -97,7 +97,7 @@ AGAINST_FIT = "the fitted model (the raw trials have more items than the network
 
 
 def discovery_sentences(
-    fit: dict[str, Any], networks: list[NetworkFindings], facts: Facts, together: Determined
+    fit: dict[str, Any], networks: list[NetworkFindings], facts: ReportContext, together: Determined
 ) -> list[str]:
     """What was found: the data, the swap function, the networks, what they say together, and the mechanism of a single
     one. fit: Fit.to_dict()."""
@@ -111,7 +111,7 @@ def discovery_sentences(
     return [_data(fit, facts), _swap_function(fit), _network(networks, facts), *together.sentences, *mechanism]
 
 
-def _data(fit: dict[str, Any], facts: Facts) -> str:
+def _data(fit: dict[str, Any], facts: ReportContext) -> str:
     plural = "s" * (fit["subjects"] != 1)
     who = f"{fit['trials']:,} trials of {fit['subjects']} subject{plural} with {facts.set_size} items"
     model, table = fit["model"], fit["comparison"] or []
@@ -171,7 +171,7 @@ def _apart(row: dict[str, Any]) -> str:
     return f"{probe} apart in both features" if probe == report else f"{probe} apart in probe and {report} in report"
 
 
-def _network(networks: list[NetworkFindings], facts: Facts) -> str:
+def _network(networks: list[NetworkFindings], facts: ReportContext) -> str:
     # Every network of a discovery is compared with its subject.
     matches = [network.match for network in networks if network.match is not None]
     matched, first = sum(match.matched for match in matches), matches[0]
@@ -250,7 +250,7 @@ def _architecture(network: NetworkFindings) -> str:
     return units + (f", each with a dendritic tree of {branching} branches" if branching else "")
 
 
-def methods(fit: dict[str, Any], networks: list[NetworkFindings], facts: Facts) -> str:
+def methods(fit: dict[str, Any], networks: list[NetworkFindings], facts: ReportContext) -> str:
     """A paragraph to paste: that of the fit, then the networks'."""
     origin = "trained without swaps; ships with lapsus" if facts.shipped else "chosen by the user"
     start = _STARTED.format(start=facts.start, origin=origin, start_distance=facts.start_distance)
