@@ -20,7 +20,6 @@ def lapsus(*arguments, cwd: os.PathLike, code: int = 0) -> str:
     argv = ["lapsus", *map(str, arguments)]
     with (
         mock.patch.object(sys, "argv", argv),
-        mock.patch.object(sys, "unraisablehook", sys.unraisablehook),  # main puts its own there
         chdir(cwd),
         redirect_stdout(out),
         redirect_stderr(err),

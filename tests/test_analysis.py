@@ -374,7 +374,7 @@ def test_every_claim_has_one_threshold_and_a_reason():
 def test_verdicts_follow_the_interval(interval, verdict):
     claim = judge("normal-separates", *interval)
     assert claim.verdict == verdict and claim.id == "normal-separates"
-    assert set(claim.as_dict()) == {"id", "claim", "statistic", "value", "low", "high", "paper", "verdict"} | {
+    assert set(vars(claim)) == {"id", "claim", "statistic", "value", "low", "high", "paper", "verdict"} | {
         "networks",
         "seeds",
         "holding",

@@ -25,7 +25,7 @@ def toy_verdicts(monkeypatch):
         )
 
     toys = [verdict("decided", "when swaps are decided"), verdict("carrier", "what carries swaps")]
-    monkeypatch.setattr(page, "_verdicts", lambda: toys)
+    monkeypatch.setattr(page, "verdicts", lambda: toys)
 
 
 def network(name, objective, matched=True, **words):

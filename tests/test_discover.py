@@ -23,7 +23,7 @@ from lapsus.pipeline.stages import Interrupted, _default_folder
 from lapsus.report import words
 from lapsus.report.check_list import fit_checks, in_order, match_checks, network_checks
 from lapsus.report.determined import Determined
-from lapsus.report.words import Facts
+from lapsus.report.words import ReportContext
 from lapsus.trials import Trials, read_trials
 from lapsus.trials.observer import make_observer, observer_f, observer_path
 
@@ -348,7 +348,7 @@ def described(model, **changed):
 def test_sentences_and_failures_first(model):
     found = Discovery(made())
     networks = found.networks()
-    facts = Facts(2, "feature", "x", 0.0, True)
+    facts = ReportContext(2, "feature", "x", 0.0, True)
     fit = described(model)
     together = Determined((), {}, {}, ["Nothing is determined."])
     assert len(words.discovery_sentences(fit, networks, facts, together)) >= 7

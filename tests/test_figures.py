@@ -26,7 +26,7 @@ from lapsus.mechanism import designs
 from lapsus.mechanism.activity import items
 from lapsus.networks import DendriticTree
 from lapsus.paper import claims, cyclic, fig2, fig3, fig4, prediction, schedule
-from lapsus.paper.reproduce import _CLAIM_COSTS, _FIGURE_COSTS, FIGURES, reproduce
+from lapsus.paper.reproduce import FIGURES, reproduce
 from lapsus.paper.roles import LABELS, Networks, role_of
 from lapsus.paper.verdicts import criteria
 from lapsus.plots.style import WHEEL, style
@@ -51,10 +51,10 @@ SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in ("fig2", "fig4", 
 def test_figure_is_saved_with_its_numbers(name, networks, tmp_path):
     found = reproduce(networks, [name], tmp_path)
     check_figure(tmp_path, name)
-    tables = [pd.read_csv(path) for path in tmp_path.glob(f"{name}*.csv")]
-    assert name in ("task", "architecture", "bns") or tables  # drawings have no numbers
-    for table in tables:
-        numbers = table.select_dtypes("number")
+    assert (tmp_path / f"{name}.csv").exists() != (name in ("task", "architecture", "bns"))  # drawings have no numbers
+    for path in tmp_path.glob("*.csv"):
+        table = pd.read_csv(path)
+        numbers = table.select_dtypes("number").drop(columns=["low", "high"], errors="ignore")
         assert len(table) and numbers.notna().any().all(), "a column without a single number"
     assert all(claim.value is not None for claim in found)
 
@@ -160,7 +160,6 @@ def test_progress_names_every_step_and_the_share_before_it(tmp_path):
     )
     names, shares = zip(*told)
     assert names == ("schedule", "cyclic", *(f"claim {claim.id}" for claim in found)) and len(found) >= 1
-    assert set(_FIGURE_COSTS) <= set(FIGURES) and set(_CLAIM_COSTS) <= set(claims.CLAIMS)
     assert shares[0] == 0 and list(shares) == sorted(shares) and shares[-1] < 1
 
 
@@ -170,7 +169,7 @@ def test_an_interrupt_says_what_was_kept_and_how_to_go_on(tmp_path, monkeypatch)
 
     monkeypatch.setattr(cyclic, "figure", cut_off)
     said = CliRunner().invoke(app, ["reproduce", "schedule", "cyclic", "-o", str(tmp_path)])
-    assert said.exit_code == 130 and f"schedule is whole in {tmp_path}/" in said.output
+    assert said.exit_code == 130 and f"what is in {tmp_path} is whole" in said.output
     assert "`lapsus reproduce cyclic` makes the rest" in said.output and (tmp_path / "schedule.pdf").exists()
 
 

@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
+from error_growth import growth
 
 from lapsus import read_experiment, simulate
 from lapsus.evaluation.against_target import evaluate
-from lapsus.evaluation.delays import DELAYS, evaluate_delays, growth, noiseless_error, norm_ratio
+from lapsus.evaluation.delays import DELAYS, evaluate_delays, noiseless_error, norm_ratio
 from lapsus.training.model import Model
 
 

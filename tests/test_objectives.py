@@ -66,7 +66,7 @@ def test_rare_responses_are_drawn_more_often_and_what_is_learned_of_them_is_the_
     assert torch.equal(plain.target.weights, tempered.target.weights)
     # At one and the same x_t the network is asked for the same.
     led = replace(tempered, path=plain.path)
-    assert torch.equal(led.aim("expectation"), plain.aim("expectation"))
+    assert torch.equal(led.exact_aim, plain.exact_aim)
 
 
 def test_only_the_exact_denoiser_undoes_how_responses_were_drawn(tiny):

@@ -9,7 +9,6 @@ import sys
 import threading
 import time
 import warnings
-import weakref
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -162,7 +161,7 @@ def test_a_pipe_as_checkpoint_does_not_hang(copy):
     (copy / "checkpoint-00000003.json").unlink()
     os.mkfifo(copy / "checkpoint-00000003.json")
     signal.alarm(20)
-    with pytest.warns(LapsusWarning, match="not an ordinary file"):
+    with pytest.warns(LapsusWarning, match="has no JSON beside it"):
         assert Run(copy).training().update == 2
     signal.alarm(0)
 
@@ -187,9 +186,7 @@ def _opened(path: Path, monkeypatch) -> Run:
     return run
 
 
-@pytest.mark.parametrize(
-    "line", [b"\xff\xfe", b"[]", b"3", b'{"update": "x"}', b'{"update": null}', b'{"loss": 1', b"null"]
-)
+@pytest.mark.parametrize("line", [b"\xff\xfe", b"[]", b"3", b'{"loss": 1', b"null"])
 def test_damaged_metrics_block_nothing(copy, line):
     path = copy / "metrics.jsonl"
     before = Run(copy).metrics()
@@ -489,25 +486,6 @@ def test_ctrl_c_before_a_command_begins_says_so(monkeypatch, tmp_path):
     assert "stopped" in lapsus("zoo", cwd=tmp_path, code=130)
 
 
-def test_ctrl_c_that_python_would_forget_comes_again(copy):
-    """In the callback of a weak reference it is printed and forgotten; the command went on."""
-
-    def work():
-        def strike(step, path, detail):
-            gone = threading.Event()
-            _ = weakref.ref(gone, lambda _: os.kill(os.getpid(), signal.SIGINT))
-            del gone
-            time.sleep(20)
-
-        writing.watcher = strike
-        cli("simulate", copy, "--conditions", 2, "--trials", 2)()
-
-    began = time.monotonic()
-    ended = fork(work)
-    assert ended.code == 130 and "stopped" in ended.text and not ended.traceback, ended.text
-    assert time.monotonic() - began < 20
-
-
 def test_answers_are_kept_when_their_pictures_are_there(copy, monkeypatch, tmp_path):
     """Else a disk that is full at a picture would have cost it for good: answers that are there are not asked again."""
     from lapsus.report import analyses
@@ -799,14 +777,6 @@ def test_changes_that_cannot_be_are_sentences(tmp_path, change):
     with pytest.raises(LapsusError) as raised:
         read_experiment(tmp_path / "tiny.toml", [change])
     assert len(str(raised.value)) < 1000
-
-
-def test_a_number_of_hundreds_of_digits_in_a_checkpoint_falls_back(copy):
-    path = copy / "checkpoint-00000003.json"
-    facts = json.loads(path.read_text()) | {"seconds": 10**400}
-    path.write_text(json.dumps(facts))
-    with pytest.warns(LapsusWarning, match="trying the one before"):
-        assert Run(copy).training().update == 2
 
 
 def test_options_that_cannot_be_are_sentences(finished):

@@ -172,13 +172,11 @@ def test_only_files_that_were_written_before_are_replaced(tmp_path):
     assert not (folder / "subject" / "fit").exists() and (folder / "subject" / "notes.txt").read_text() == "mine"
     for name in ("subjects.xlsx", "parameters.m", "mine/fit.nc", "meanwhile.txt"):
         assert (folder / name).read_text() == "mine"
-    # A file that somebody else saved under a name of ours, or changed, is theirs.
-    (folder / "summary").write_text("mine")
-    with pytest.raises(LapsusError, match="is not as lapsus wrote it"):
-        files.check_own_files(folder, "fit")
-    with pytest.raises(LapsusError, match="is not as lapsus wrote it"):
-        _written(folder, summary="3")
-    assert (folder / "summary").read_text() == "mine" and not list(folder.glob("*.partial"))
+    # A file that was never ours stays, also where one of ours would go.
+    (folder / "more").write_text("mine")
+    with pytest.raises(LapsusError, match="was not written by lapsus"):
+        _written(folder, more="3")
+    assert (folder / "more").read_text() == "mine" and not list(folder.glob("*.partial"))
     (tmp_path / "theirs").mkdir()
     (tmp_path / "theirs" / "summary.json").write_text("{}")
     with pytest.raises(LapsusError, match="holds other files"):
@@ -280,10 +278,8 @@ def _closed(command: str, cwd: Path) -> subprocess.CompletedProcess:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "closed", [">&-", "2>&-", ">&- 2>&-", "<&- >&- 2>&-", "> >(exit)", "2> >(exit)", "> /dev/full"]
-)
-def test_work_goes_on_when_nobody_reads_what_it_prints(tmp_path, closed):
+@pytest.mark.parametrize("closed", ["> >(exit)", "> /dev/full"])
+def test_what_was_made_is_there_when_nobody_reads_what_is_printed(tmp_path, closed):
     ended = _closed(f"simulate index-swap-10 --conditions 4 --trials 2 -o out.nc {closed}", tmp_path)
     assert files.read_netcdf(tmp_path / "out.nc").sizes["trial"] == 8
     assert "Traceback" not in ended.stderr

@@ -16,7 +16,7 @@ from written_networks import MECHANISMS, written_network
 
 from lapsus import LapsusError
 from lapsus.circular import distance
-from lapsus.evaluation.sample_sizes import QUICK_FIGURES, Sizes
+from lapsus.evaluation.sample_sizes import QUICK_FIGURES, SampleSizes
 from lapsus.evaluation.simulation import simulate
 from lapsus.mechanism.asking import analyse
 from lapsus.paper import claims
@@ -236,7 +236,7 @@ def test_networks_with_a_known_mechanism_are_recognised(mechanism):
     report = np.stack([data["report_1"], data["report_2"]], 1)
     swapped = distance(report, data["response"].to_numpy()[:, None]).argmin(1) != data["cued"].to_numpy() - 1
     assert abs(swapped.mean() - 0.2) < 0.04
-    sizes = Sizes(replay_conditions=16, groups=32, replays=4, donors=64, single_trials=2000, every=8)
+    sizes = SampleSizes(replay_conditions=16, groups=32, replays=4, donors=64, single_trials=2000, every=8)
     found = analyse(model, only=("commitment", "transplant", "error_type"), sizes=sizes, threads=1)
     half, onset = found.commitment.half_time, found.commitment.cue_onset
     when = "before" if half < onset else "at" if half <= 0 else "after"

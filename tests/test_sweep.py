@@ -114,9 +114,9 @@ def test_subjects_become_targets(tmp_path):
     "fields, message",
     [
         ({"sedes": 3}, "sedes is not a known key. Did you mean seeds"),
-        ({"seeds": 0}, r"toml: seeds are a number from 1 .* or a list of whole numbers from 0, not 0\.$"),
-        ({"seeds": [1, -1]}, r"toml: seeds are a number from 1 .* or a list of whole numbers from 0\.$"),
-        ({"seeds": []}, r"toml: seeds are a number from 1 .* or a list of whole numbers from 0\.$"),
+        ({"seeds": 0}, r"toml: seeds = 0 is not right: input should be greater than or equal to 1\.$"),
+        ({"seeds": [1, -1]}, r"seeds.1 = -1 is not right: input should be greater than or equal to 0\.$"),
+        ({"seeds": []}, r"toml: seeds = \[\] is not right"),
         ({"vary": {"network.units": 16}}, r"vary.network.units must be a list"),
         ({"vary": {"network.units": [6]}, "member": [{"set": {}}]}, "either factorial or listed"),
         ({"vary": {"stage.7.updates": [6]}}, "stages are numbered 0 to 0"),
@@ -124,12 +124,12 @@ def test_subjects_become_targets(tmp_path):
         ({"vary": {"seed": [7, 8]}}, "does not vary seed: the key seeds says"),
         ({"member": [{"set": {"name": "x"}}]}, "does not vary name"),
         ({"seed": 3}, "toml: seed is not a known key. Did you mean seeds"),
-        ({"seeds": True}, r"toml: seeds are a number from 1 .*, not True\.$"),
+        ({"seeds": True}, r"toml: seeds = True is not right: input should be a valid integer\.$"),
         ({"vary": {"start_from": ["nothere"]}}, "tiny starts from nothere, which is not an experiment file"),
         ({"measure": {"questions": ["when"]}}, "no question 'when'; there are commitment"),
         ({"experiment": "no-such"}, "There is no experiment file no-such"),
         ({"member": [{"name": "a", "set": {}}, {"name": "a", "set": {"task.delay": 2}}]}, "would be called a;"),
-        ({"member": [{"name": "../a"}]}, "member.0.name = '../a' is not right: letters, digits and"),
+        ({"member": [{"name": "../a"}]}, "member.0.name = '../a' is not right: string should match"),
         (
             {"measure": {"evaluation": {"conditions": 1}}},
             r"toml: measure.evaluation.conditions = 1 is not right: [^.]*\.$",
@@ -159,7 +159,7 @@ def test_an_empty_file_and_a_file_in_the_place_of_a_folder_are_called_so(tmp_pat
         read_sweep(tmp_path / "empty.toml")
     with pytest.raises(LapsusError, match="folder is not a known key"):
         read_sweep({"name": "x", "experiment": "index-swap-10", "folder": "/etc"})
-    with pytest.raises(LapsusError, match=r"empty\.toml is a file, not the folder of a sweep"):
+    with pytest.raises(LapsusError, match=r"empty\.toml is not the folder of a sweep"):
         Sweep(tmp_path / "empty.toml")
 
 

@@ -133,11 +133,11 @@ def test_table_has_the_cued_items_colour_as_target():
     [
         (lambda: FeatureCued(items=8), "task.probe_margin = 0.7854 rad is impossible for 8 items"),
         (lambda: IndexCued(items=10), "task.report_margin"),
-        (lambda: AttendedIndexCued(attention=-3), "task.attention is a number of steps and cannot be negative"),
-        (lambda: IndexCued(delay=-1), "task.delay is a number of steps and cannot be negative"),
-        (lambda: IndexCued(denoise=0), "task.denoise must be at least one step"),
-        (lambda: IndexCued(items=0), "task.items must be at least 1"),
-        (lambda: FeatureCued(report_margin=-0.1), "task.report_margin cannot be negative"),
+        (lambda: AttendedIndexCued(attention=-3), "task.attention has 0 to 10,000 steps, not -3"),
+        (lambda: IndexCued(delay=-1), "task.delay has 0 to 10,000 steps, not -1"),
+        (lambda: IndexCued(denoise=0), "task.denoise has 1 to 10,000 steps, not 0"),
+        (lambda: IndexCued(items=0), "task.items must be from 1 to 64"),
+        (lambda: FeatureCued(report_margin=-0.1), "task.report_margin must be at least 0"),
     ],
 )
 def test_impossible_tasks_are_refused_in_words(make, message):
@@ -186,7 +186,7 @@ def test_a_task_that_varies_is_a_family_of_tasks():
     "duration, words",
     [
         ({"from": 9, "to": 3}, "goes from 9 to 3"),
-        ({"from": -1, "to": 3}, "cannot be negative"),
+        ({"from": -1, "to": 3}, "has 0 to 10,000 steps, not -1"),
         ({"from": 1.5, "to": 3}, "task.delay.from = 1.5"),
         ({"from": 1}, "needs `from` and `to`"),
         ({"low": 1, "high": 2}, "it has low, high"),
@@ -203,7 +203,7 @@ def test_a_duration_that_is_none_is_said(duration, words):
 
 
 def test_the_denoising_delay_has_at_least_one_step_whatever_is_drawn():
-    with pytest.raises(LapsusError, match=r"task\.denoise must be at least one step"):
+    with pytest.raises(LapsusError, match=r"task\.denoise has 1 to 10,000 steps, not 0"):
         IndexCued(denoise=Range(0, 3))
     with pytest.raises(LapsusError, match="has no epoch pause; it has: prestimulus"):
         fixed(IndexCued(), pause=3)

@@ -15,6 +15,7 @@ from lapsus.diffusion import Mixture
 
 __all__ = [
     "Behaviour",
+    "ByEpoch",
     "Conditions",
     "HasGoal",
     "HasLatent",
@@ -28,6 +29,8 @@ __all__ = [
 ]
 
 Conditions = dict[str, Tensor]
+# Name of an epoch → what is shown in it.
+ByEpoch = dict[str, Tensor]
 
 
 @runtime_checkable
@@ -57,7 +60,7 @@ class Task(Protocol):
         """`count` conditions, drawn from the generator and from nothing else."""
         ...
 
-    def stimuli(self, conditions: Conditions) -> dict[str, Tensor]:
+    def stimuli(self, conditions: Conditions) -> ByEpoch:
         """Epoch name → what is shown then, [C, ...]; epochs that are not named have no input."""
         ...
 

@@ -12,12 +12,13 @@ import matplotlib
 matplotlib.use("agg")
 import numpy as np
 import pandas as pd
+from error_growth import growth
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from lapsus.errors import LapsusError
-from lapsus.evaluation.delays import DELAYS, evaluate_delays, growth, norm_course
+from lapsus.evaluation.delays import DELAYS, evaluate_delays, norm_course
 from lapsus.files import make_folder, write_figure
 from lapsus.mechanism.plane_alignment import pre_and_post_cue
 from lapsus.paper.fig3 import FEATURE_NETWORKS, INDEX_NETWORKS, feature_alignment, index_alignment

@@ -16,7 +16,7 @@ import numpy as np
 from scipy.optimize import nnls
 
 import lapsus
-from lapsus.evaluation.delays import evaluate_delays, norm_ratio, rms_rate
+from lapsus.evaluation.delays import evaluate_delays, free_rates, norm_ratio
 from lapsus.files import make_folder, write_json
 from lapsus.training import Experiment, Model
 
@@ -26,13 +26,18 @@ BUDGETS = (4.0, 7.5, 15.0, 30.0)
 MEASURES = ("median_error", "swap_curve_mad", "swap_curve_max", "away", "excess")
 
 
+def _rms_rate(model: Model) -> float:
+    """Root mean square of the rates over units, steps and trials, as the rate budget counts it."""
+    return float(free_rates(model).square().mean().sqrt())
+
+
 def measure(label: str, model: Model, kept: Path, threads: int | None) -> list[dict]:
     """One row a delay, measured once and kept."""
     if not kept.is_file():
         shared = {"label": label, "norm_ratio": norm_ratio(model)}
         rows = evaluate_delays(model, DELAYS, 2048, 8, threads=threads)
         make_folder(kept.parent)
-        write_json(kept, [shared | row | {"rate": rms_rate(model.at(delay=row["delay"]))} for row in rows])
+        write_json(kept, [shared | row | {"rate": _rms_rate(model.at(delay=row["delay"]))} for row in rows])
     return json.loads(kept.read_text())
 
 

@@ -40,7 +40,7 @@ from written_networks import MECHANISMS as WRITTEN, written_network
 from lapsus import load, simulate
 from lapsus.circular import wrap
 from lapsus.errors import LapsusError
-from lapsus.evaluation.sample_sizes import Sizes
+from lapsus.evaluation.sample_sizes import SampleSizes
 from lapsus.mechanism.activity import cue_onset, two_items
 from lapsus.mechanism.asking import analyse, swaps_most_at
 from lapsus.mechanism.decoding import decoding
@@ -151,7 +151,7 @@ def trained(seeds: int, trials: int) -> Iterator[dict]:
 
 
 def written(seeds: int, trials: int) -> Iterator[dict]:
-    sizes = Sizes(replay_conditions=16, groups=32, replays=4, donors=64, single_trials=trials, every=8)
+    sizes = SampleSizes(replay_conditions=16, groups=32, replays=4, donors=64, single_trials=trials, every=8)
     for mechanism, rate, radius, seed in itertools.product(WRITTEN, WRITTEN_RATES, RADII, range(seeds)):
         model = written_network(mechanism, rate, radius)
         found = analyse(model, only=("commitment", "transplant", "error_type"), sizes=sizes, seed=seed, threads=1)

@@ -10,7 +10,6 @@ import os
 import re
 import shlex
 import shutil
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -528,7 +527,6 @@ def _discover(folder: Path):
 
 def guarded(work: Callable[[], object]) -> None:
     """As the command line ends: the user's error in one sentence, exit code 2."""
-    sys.unraisablehook = importlib.import_module("lapsus.cli")._unraisable
     try:
         work()
     except LapsusError as error:

@@ -6,9 +6,8 @@ import torch
 from torch import Tensor
 
 from lapsus.behaviour.bns import BNS
-from lapsus.errors import LapsusError
-
-__all__ = ["AttendedSwap"]
+from lapsus.checks import within
+from lapsus.protocols import Conditions
 
 
 @dataclass(frozen=True)
@@ -28,11 +27,9 @@ class AttendedSwap(BNS):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("if_attended", "if_not"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise LapsusError(f"behaviour.{name} is a probability, not {getattr(self, name)}.")
+        within("behaviour", self, if_attended=(0, 1), if_not=(0, 1))
 
-    def weights(self, conditions: dict[str, Tensor]) -> Tensor:
+    def weights(self, conditions: Conditions) -> Tensor:
         """Probability that each item is the one reported: [C, 2]; rows sum to 1 - uniform."""
         cued = conditions["cued"].long()
         if "attended" in conditions:

@@ -16,10 +16,10 @@ from torch import Tensor
 from lapsus import circular
 from lapsus.behaviour.measures import swap_measures
 from lapsus.behaviour.swap import ConstantSwap, NoSwap, SmoothSwap
+from lapsus.checks import positive, within
 from lapsus.diffusion import Mixture
 from lapsus.errors import LapsusError
-
-__all__ = ["BNS"]
+from lapsus.protocols import Conditions
 
 # Gaussians that stand for the uniform component: at radius 2.5 and sigma_x 0.2 the ripple of their sum is below 1e-5.
 _RING = 64
@@ -49,11 +49,8 @@ class BNS:
     def __post_init__(self) -> None:
         if not 0 <= self.uniform < 1:
             raise LapsusError(f"behaviour.uniform is a probability below 1, not {self.uniform}.")
-        for name in ("radius", "spread"):
-            if not 0 < getattr(self, name) < math.inf:
-                raise LapsusError(f"behaviour.{name} must be positive, not {getattr(self, name)}.")
-        if not math.isfinite(self.pi_correct):
-            raise LapsusError(f"behaviour.pi_correct must be a finite number, not {self.pi_correct}.")
+        positive("behaviour", self, "radius", "spread")
+        within("behaviour", self, pi_correct=(-1e6, 1e6))
         if self.pi_correct and isinstance(self.swap, (NoSwap, ConstantSwap)):
             raise LapsusError(
                 f"behaviour.pi_correct = {self.pi_correct} means nothing with this swap function: leave it out, and say"
@@ -65,7 +62,7 @@ class BNS:
                 " place; it cannot be negative."
             )
 
-    def weights(self, conditions: dict[str, Tensor]) -> Tensor:
+    def weights(self, conditions: Conditions) -> Tensor:
         """Probability that each item is the one reported: [C, N]; rows sum to 1 - uniform."""
         cued = conditions["cued"].long()[:, None]
         gaps = {}
@@ -77,18 +74,18 @@ class BNS:
         logits = logits.scatter(1, cued, torch.full_like(logits[:, :1], self.pi_correct))
         return (1 - self.uniform) * torch.softmax(logits, 1)
 
-    def mixture(self, conditions: dict[str, Tensor]) -> Mixture:
+    def mixture(self, conditions: Conditions) -> Mixture:
         """The target density in the plane, exact: one Gaussian an item (and a ring of them for the uniform
         component)."""
         return self._mixture(conditions, self.weights(conditions))
 
-    def tempered(self, conditions: dict[str, Tensor], power: float) -> Mixture:
+    def tempered(self, conditions: Conditions, power: float) -> Mixture:
         """The same with the items' probabilities raised to a power and scaled to their sum: below 1, rare swaps are
         less rare, and what never happens still does not."""
         weights = self.weights(conditions) ** power
         return self._mixture(conditions, (1 - self.uniform) * weights / weights.sum(1, keepdim=True))
 
-    def _mixture(self, conditions: dict[str, Tensor], weights: Tensor) -> Mixture:
+    def _mixture(self, conditions: Conditions, weights: Tensor) -> Mixture:
         means = circular.embed(conditions["report"], self.radius)
         if self.uniform:
             ring = circular.embed(torch.arange(_RING, dtype=means.dtype) * (2 * math.pi / _RING), self.radius)
@@ -96,16 +93,16 @@ class BNS:
             means = torch.cat([means, ring.expand(len(means), -1, -1)], 1)
         return Mixture(weights, means, torch.full_like(weights, self.spread))
 
-    def sample(self, conditions: dict[str, Tensor], trials: int, generator: torch.Generator) -> Tensor:
+    def sample(self, conditions: Conditions, trials: int, generator: torch.Generator) -> Tensor:
         """Responses x_T [2, C, K] in the plane."""
         return self.mixture(conditions).sample(trials, generator)
 
-    def optimal(self, conditions: dict[str, Tensor]) -> Tensor:
+    def optimal(self, conditions: Conditions) -> Tensor:
         """What a perfect subject would answer: A [cos, sin] of the cued item's report feature, [C, 2]."""
         cued = conditions["cued"].long()[:, None]
         return circular.embed(conditions["report"].gather(1, cued)[:, 0], self.radius)
 
-    def density(self, angle: Tensor, conditions: dict[str, Tensor]) -> Tensor:
+    def density(self, angle: Tensor, conditions: Conditions) -> Tensor:
         """Density on the circle of the response angle [..., C, K], exact for the planar target: the projected
         normal."""
         mixture = self.mixture(conditions)
@@ -116,7 +113,7 @@ class BNS:
             total = total + mixture.weights[:, m, None] * _projected_normal(angle - mean, distance)
         return total
 
-    def measures(self, conditions: dict[str, Tensor], x_T: Tensor) -> dict:
+    def measures(self, conditions: Conditions, x_T: Tensor) -> dict:
         """What `lapsus evaluate` prints: swap curve, errors, stray responses, radius (behaviour/measures.py)."""
         return swap_measures(self, conditions, x_T)
 

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from lapsus.checks import positive, within
 from lapsus.diffusion import Mixture
 from lapsus.errors import LapsusError
-
-__all__ = ["CausalInference"]
+from lapsus.protocols import Conditions
 
 # The discretised posterior reaches this many standard deviations of the prior to either side.
 _REACH = 4.0
@@ -44,24 +44,19 @@ class CausalInference:
     response_size = 1
 
     def __post_init__(self) -> None:
-        for name in ("sigma_v", "sigma_a", "sigma_p", "unit"):
-            if not getattr(self, name) > 0:
-                raise LapsusError(f"behaviour.{name} must be positive, not {getattr(self, name)}.")
+        positive("behaviour", self, "sigma_v", "sigma_a", "sigma_p", "unit")
         if not 0 < self.p_common < 1:
             raise LapsusError(f"behaviour.p_common is a probability strictly between 0 and 1, not {self.p_common}.")
-        if self.bins < 0:
-            raise LapsusError(
-                f"behaviour.bins is a number of bins (0: none) and cannot be negative (it is {self.bins})."
-            )
+        within("behaviour", self, bins=(0, 10**6))
 
-    def mixture(self, conditions: dict[str, Tensor]) -> Mixture:
+    def mixture(self, conditions: Conditions) -> Mixture:
         """p(z_a | s_v, s_a) in closed form: component 0 is a common cause, component 1 separate causes."""
         s_v, s_a = conditions["s_v"], conditions["s_a"]
         v, a, p = (s_v.new_tensor(sigma / self.unit) for sigma in (self.sigma_v, self.sigma_a, self.sigma_p))
         weights, means, scales = posterior(s_v, s_a, v, a, p, s_v.new_tensor(self.p_common))
         return Mixture(weights, means[..., None], scales)
 
-    def discretised(self, conditions: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
+    def discretised(self, conditions: Conditions) -> tuple[Tensor, Tensor]:
         """The paper's posterior: edges [bins + 1] over ±4 sigma_p and the mass of each bin [C, bins], rows summing to
         1."""
         if not self.bins:
@@ -71,7 +66,7 @@ class CausalInference:
         mass = torch.diff(self.cdf(edges.expand(len(conditions["s_v"]), -1), conditions), dim=1).clamp(min=0)
         return edges, mass / mass.sum(1, keepdim=True)
 
-    def sample(self, conditions: dict[str, Tensor], trials: int, generator: torch.Generator) -> Tensor:
+    def sample(self, conditions: Conditions, trials: int, generator: torch.Generator) -> Tensor:
         """Responses x_T [1, C, K]: samples of the posterior."""
         if not self.bins:
             return self.mixture(conditions).sample(trials, generator)
@@ -80,22 +75,22 @@ class CausalInference:
         within = torch.rand(chosen.shape, generator=generator, dtype=edges.dtype)
         return (edges[chosen] + within * (edges[1] - edges[0]))[None]
 
-    def density(self, x: Tensor, conditions: dict[str, Tensor]) -> Tensor:
+    def density(self, x: Tensor, conditions: Conditions) -> Tensor:
         """Posterior density of responses x [C, K]: [C, K]."""
         return torch.exp(self.mixture(conditions).log_density(x[None]))
 
-    def cdf(self, x: Tensor, conditions: dict[str, Tensor]) -> Tensor:
+    def cdf(self, x: Tensor, conditions: Conditions) -> Tensor:
         """Posterior probability of a source left of x [C, K]: [C, K]."""
         target = self.mixture(conditions)
         z = (x[:, None] - target.means) / target.scales[..., None]  # [C, M, K]
         return (target.weights[..., None] * torch.special.ndtr(z)).sum(1)
 
-    def optimal(self, conditions: dict[str, Tensor]) -> Tensor:
+    def optimal(self, conditions: Conditions) -> Tensor:
         """The posterior mean, which has the least squared error: [C, 1]."""
         target = self.mixture(conditions)
         return (target.weights[..., None] * target.means).sum(1)
 
-    def measures(self, conditions: dict[str, Tensor], x_T: Tensor) -> dict:
+    def measures(self, conditions: Conditions, x_T: Tensor) -> dict:
         """What `lapsus evaluate` prints, pooled over conditions.
 
         ks: largest deviation from uniformity of the posterior's CDF at each response, 0 if every response distribution

@@ -13,8 +13,6 @@ from lapsus.protocols import Conditions, HasWeights
 from lapsus.statistics.intervals import median_interval, rate_interval
 from lapsus.statistics.swaps import AWAY, distance_edges, swap_curve as curve_of
 
-__all__ = ["swap_curve", "swap_measures", "swap_probability"]
-
 
 class _Reports(Protocol):
     """A behaviour that reports one of several items, and the feature that its swaps depend on."""
@@ -30,7 +28,7 @@ def swap_probability(behaviour: HasWeights, conditions: Conditions) -> Tensor:
     return behaviour.weights(conditions).scatter(1, conditions["cued"].long()[:, None], 0.0).sum(1)
 
 
-def swap_measures(behaviour: _Reports, conditions: dict[str, Tensor], x_T: Tensor) -> dict:
+def swap_measures(behaviour: _Reports, conditions: Conditions, x_T: Tensor) -> dict:
     """Swap curve beside its target, errors to the nearest item, stray responses and radius, of responses x_T [2, C,
     K]."""
     response = circular.angle(x_T.permute(1, 2, 0))  # [C, K]
@@ -57,7 +55,7 @@ def swap_measures(behaviour: _Reports, conditions: dict[str, Tensor], x_T: Tenso
     }
 
 
-def swap_curve(behaviour: _Reports, conditions: dict[str, Tensor], gap: Tensor, reported: Tensor) -> list[dict]:
+def swap_curve(behaviour: _Reports, conditions: Conditions, gap: Tensor, reported: Tensor) -> list[dict]:
     """How often a distractor is reported, by its distance from the cued item in the feature that the target depends on.
 
     gap [C, N, K]: response minus each item; reported [C, K]: the nearest item. `rate` counts the nearest item,

@@ -8,13 +8,11 @@ import torch
 from torch import Tensor
 
 from lapsus import circular
-from lapsus.protocols import HasMixture
+from lapsus.protocols import Conditions, HasMixture
 from lapsus.statistics.swaps import nearest_item as nearest_of
 
-__all__ = ["item_responsibilities", "nearest_item", "swap_probability"]
 
-
-def item_responsibilities(behaviour: HasMixture, conditions: dict[str, Tensor], x_T: Tensor) -> Tensor:
+def item_responsibilities(behaviour: HasMixture, conditions: Conditions, x_T: Tensor) -> Tensor:
     """Probability that each response x_T [2, C, K] reports each item, or (last) is a guess: [C, N + 1, K].
 
     `behaviour` has a `mixture` whose first N components are the items (BNS); components beyond them make the guess.
@@ -24,14 +22,14 @@ def item_responsibilities(behaviour: HasMixture, conditions: dict[str, Tensor], 
     return torch.cat([shares[:, :items], shares[:, items:].sum(1, keepdim=True)], 1)
 
 
-def nearest_item(conditions: dict[str, Tensor], x_T: Tensor) -> tuple[Tensor, Tensor]:
+def nearest_item(conditions: Conditions, x_T: Tensor) -> tuple[Tensor, Tensor]:
     """The item that is nearest to each response x_T [2, C, K], and how near (radians): both [C, K]. Guesses count as
     the item that they happen to be near."""
     item, gap = nearest_of(circular.angle(x_T.permute(2, 1, 0)).numpy(), conditions["report"].numpy())
     return torch.from_numpy(item.T), torch.from_numpy(gap.T)
 
 
-def swap_probability(behaviour: HasMixture, conditions: dict[str, Tensor], x_T: Tensor) -> Tensor:
+def swap_probability(behaviour: HasMixture, conditions: Conditions, x_T: Tensor) -> Tensor:
     """Probability that each response reports an item that was not cued, [C, K]."""
     shares = item_responsibilities(behaviour, conditions, x_T)
     cued = conditions["cued"].long()

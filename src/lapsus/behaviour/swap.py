@@ -12,9 +12,8 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
+from lapsus.checks import positive
 from lapsus.errors import LapsusError
-
-__all__ = ["ConstantSwap", "NoSwap", "SmoothSwap", "TabulatedSwap"]
 
 
 @dataclass(frozen=True)
@@ -62,8 +61,7 @@ class SmoothSwap:
     width: float = 3.0
 
     def __post_init__(self) -> None:
-        if not 0 < self.width < math.inf:
-            raise LapsusError(f"swap.width must be positive (it is {self.width}).")
+        positive("swap", self, "width")
 
     def __call__(self, distance: Tensor) -> Tensor:
         return -(distance**2) / self.width

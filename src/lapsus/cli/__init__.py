@@ -3,21 +3,19 @@
 The modules import torch and friends only inside their function, so that `lapsus --help` is instant.
 """
 
-import _thread
 import os
 import re
-import signal
 import sys
-import time
 import warnings
 from contextlib import suppress
 from importlib import import_module
-from io import BufferedWriter, FileIO, TextIOWrapper
+from io import TextIOWrapper
 from typing import Any, NoReturn
 
 import typer
 from typer.core import TyperGroup
 
+from lapsus.cli.options import described
 from lapsus.cli.words import as_typed
 from lapsus.errors import LapsusError, LapsusWarning
 
@@ -31,9 +29,6 @@ class _Commands(TyperGroup):
         try:
             super().invoke(ctx)
             sys.stdout.flush()
-            lost = getattr(sys.stdout, "lost", None)
-            if lost is not None and not isinstance(lost, BrokenPipeError):  # a reader that left has seen enough
-                raise lost
         except LapsusError as error:
             _say(str(error))
             sys.exit(2)
@@ -41,15 +36,20 @@ class _Commands(TyperGroup):
             _stopped()
         except OSError as error:
             # What we read and write has its own sentence; this is a terminal, a pipe or a library's own file.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is left to print would fail again
+            if isinstance(error, BrokenPipeError):  # a reader that left has seen enough
+                sys.exit(0)
             _say(f"{error.filename or 'The output'}: {error.strerror or error}.")
             sys.exit(2)
         except (MemoryError, RuntimeError, ImportError) as error:
-            if not _lacks_memory(error):
+            # torch has no exception of its own for it, and a library that cannot be loaded says it in its own words.
+            if not (isinstance(error, MemoryError) or _NO_MEMORY.search(str(error))):
                 raise
             _say("there is not enough memory for this; fewer trials, conditions or units need less.")
             sys.exit(2)
 
 
+_NO_MEMORY = re.compile("allocate memory|not enough memory|failed to map segment|can't start new thread")
 app = typer.Typer(
     cls=_Commands,
     no_args_is_help=True,
@@ -88,7 +88,7 @@ for _name in _COMMANDS:
     if hasattr(_module, "app"):
         app.add_typer(_module.app, name=_name)
     else:
-        app.command(_name)(_module.command)
+        app.command(_name)(described(_module.command))
 
 
 def _print_version(wanted: bool) -> None:
@@ -122,71 +122,12 @@ def _show_warning(
         print(f"{category.__name__}: {message}", file=sys.stderr)
 
 
-def _unraisable(found: Any) -> None:
-    """Ctrl-C within what Python calls on its own (weak references, __del__), whose errors it prints and forgets, comes
-    again a moment later."""
-    if not issubclass(found.exc_type, KeyboardInterrupt):
-        sys.__unraisablehook__(found)
-        return
-    with suppress(RuntimeError):  # too late for a thread: the interpreter ends anyway
-        _thread.start_new_thread(_interrupt, ())
-
-
-def _interrupt() -> None:
-    time.sleep(0.01)  # an interrupt at once would be forgotten too
-    if os.name == "nt":
-        _thread.interrupt_main()
-    else:
-        os.kill(os.getpid(), signal.SIGINT)  # also ends a wait of the main thread
-
-
-class _Lasting(TextIOWrapper):
-    """Standard output or error that leads nowhere once it is closed or full (`lost` says why): a command whose result
-    is a file works on."""
-
-    lost: OSError | None = None
-
-    def write(self, text: str) -> int:
-        try:
-            return super().write(text)
-        except OSError as error:
-            self._lead_nowhere(error)
-            return len(text)
-
-    def flush(self) -> None:
-        try:
-            super().flush()
-        except OSError as error:
-            self._lead_nowhere(error)
-
-    def _lead_nowhere(self, error: OSError) -> None:
-        self.lost = self.lost or error
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, self.fileno())
-        os.close(nowhere)
-
-
-def _make_streams_last() -> None:
-    for number in range(3):
-        try:
-            os.fstat(number)
-        except OSError:  # closed: the next file that is opened would get its number, and what is printed
-            os.open(os.devnull, os.O_RDWR)
-    for number, name in ((1, "stdout"), (2, "stderr")):
-        if not isinstance(getattr(sys, name), TextIOWrapper | None):
-            continue  # somebody else's
-        # As stderr does: file names may hold any bytes.
-        raw = BufferedWriter(FileIO(number, "w", closefd=False))
-        lines = number == 2 or os.isatty(number)
-        setattr(sys, name, _Lasting(raw, errors="backslashreplace", line_buffering=lines))
-
-
 def main() -> None:
     """Entry point: the user's mistakes are one sentence and exit code 2, never a traceback."""
     warnings.showwarning = _show_warning
-    sys.unraisablehook = _unraisable
     os.environ["MPLBACKEND"] = "agg"  # figures go to files; what is set for windows may not even be installed
-    _make_streams_last()
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # as stderr does: file names may hold any bytes
     try:
         app(standalone_mode=True)
     except LapsusError as error:  # from the callbacks of options
@@ -194,12 +135,6 @@ def main() -> None:
         sys.exit(2)
     except KeyboardInterrupt:  # while the commands are put together
         _stopped()
-
-
-def _lacks_memory(error: Exception) -> bool:
-    """torch has no exception of its own for it, and a library that cannot be loaded says it in its own words."""
-    words = "allocate memory|not enough memory|failed to map segment|can't start new thread"
-    return isinstance(error, MemoryError) or bool(re.search(words, str(error)))
 
 
 def _stopped() -> NoReturn:

@@ -1,12 +1,13 @@
 """lapsus info."""
 
-from typing import Annotated
-
 import typer
 
 
-def command(json_: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False) -> None:
-    """Versions, and which engine runs on this machine."""
+def command(json_: bool = False) -> None:
+    """Versions, and which engine runs on this machine.
+
+    json_: Print one JSON object.
+    """
     import json
     import platform
 
@@ -32,6 +33,6 @@ def command(json_: Annotated[bool, typer.Option("--json", help="Print one JSON o
         return
     if isa is None:
         facts["engine"] = f"reference (plain torch: {fused.unbuilt()})"
+    facts["instruction_sets"] = ", ".join(fused.instruction_sets())
     for name, value in facts.items():
-        shown = ", ".join(value) if isinstance(value, list) else value
-        typer.echo(f"{name.replace('_', ' ') + ':':18}{'none' if shown in (None, '') else shown}")
+        typer.echo(f"{name.replace('_', ' ') + ':':18}{value or 'none'}")

@@ -3,11 +3,12 @@
 import json as json_module
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
-from lapsus.cli.train import Trust
+from lapsus.cli.options import Trust
+from lapsus.errors import LapsusError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -16,25 +17,26 @@ if TYPE_CHECKING:
 
 
 def command(
-    networks: Annotated[list[str], typer.Argument(help="Run folders, or names of shipped networks.")],
-    vary: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="A manipulation and its levels, as in delay=5,20,40; repeatable.", show_default="a standard set"
-        ),
-    ] = None,
-    conditions: Annotated[int, typer.Option(help="Conditions to draw.")] = 512,
-    trials: Annotated[int, typer.Option(help="Trials per condition.")] = 16,
-    seed: Annotated[int, typer.Option(help="Seed of conditions and noise.")] = 0,
-    output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="CSV file for the table.", show_default="none")
-    ] = None,
+    networks: list[str],
+    vary: list[str] | None = None,
+    conditions: int = 512,
+    trials: int = 16,
+    seed: int = 0,
+    output: Path | None = None,
     trust: Trust = False,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    json: bool = False,
 ) -> None:
     """Predict swap rates under manipulations that networks were not trained on, and which of them would tell networks
-    trained by diffusion from those trained by the energy score."""
-    from lapsus.errors import LapsusError
+    trained by diffusion from those trained by the energy score.
+
+    networks: Run folders, or names of shipped networks.
+    vary: A manipulation and its levels, as in delay=5,20,40; repeatable. [default: a standard set]
+    conditions: Conditions to draw.
+    trials: Trials per condition.
+    seed: Seed of conditions and noise.
+    output: CSV file for the table. [default: none]
+    json: Print one JSON object.
+    """
     from lapsus.evaluation.manipulations import predict, separate
     from lapsus.files import write_text
     from lapsus.zoo import load
@@ -50,60 +52,49 @@ def command(
         rows = json_module.loads(table.to_json(orient="records"))
         typer.echo(json_module.dumps({"predictions": rows, "separations": [vars(one) for one in separations]}))
         return
-    typer.echo(_describe(table, conditions, trials))
-    for line in _describe_separations(separations):
-        typer.echo(line)
+    typer.echo(f"Swap rates (%) with 95 % intervals; {conditions:,} conditions × {trials} trials at each level.")
+    typer.echo("\n".join(_table(table) + _best(separations)))
 
 
 def _levels(text: str) -> tuple[str, list[float]]:
-    from lapsus.errors import LapsusError
-
-    name, equals, values = text.partition("=")
+    name, _, values = text.partition("=")
     try:
         levels = [float(value) for value in values.split(",")]
     except ValueError:
-        levels = []
-    if not equals or not levels or not all(math.isfinite(level) for level in levels):
+        levels = [math.nan]
+    if not all(map(math.isfinite, levels)):
         raise LapsusError(f"--vary takes a name and numbers, as in delay=5,20,40, not {text!r}.")
     return name.strip(), levels
 
 
-def _describe(table: "pd.DataFrame", conditions: int, trials: int) -> str:
-    from lapsus.evaluation.manipulations import VARIABLES
+def _table(table: "pd.DataFrame") -> list[str]:
+    """A line per manipulation and level, a column per network."""
+    from lapsus.evaluation.manipulations import title_of
 
     names = list(dict.fromkeys(table["network"]))
-    width = max(24, *(len(name) for name in names))
-    lines = [
-        f"Swap rates (%) with 95 % intervals; {conditions:,} conditions × {trials} trials at each level.",
-        f"{'':58}" + "  ".join(f"{name:>{width}}" for name in names),
-    ]
+    width = max(24, *map(len, names))
+    lines = [f"{'':58}" + "  ".join(f"{name:>{width}}" for name in names)]
     for (manipulation, level), rows in table.groupby(["manipulation", "level"], sort=False, dropna=False):
-        if manipulation == "baseline":
-            title = "as trained"
-        else:
-            what, unit, _ = VARIABLES[str(manipulation)]
-            title = f"{what} {level:g} {unit}"
-        rates = {row["network"]: row for _, row in rows.iterrows()}
-        cells = [f"{100 * r['swaps']:.1f} [{100 * r['low']:.1f}, {100 * r['high']:.1f}]" for r in rates.values()]
+        title = "as trained" if manipulation == "baseline" else title_of(manipulation, level)
+        percent = 100 * rows[["swaps", "low", "high"]].to_numpy()
+        cells = [f"{rate:.1f} [{low:.1f}, {high:.1f}]" for rate, low, high in percent]
         lines.append(f"{title:<58}" + "  ".join(f"{cell:>{width}}" for cell in cells))
-    return "\n".join(lines)
+    return lines
 
 
-def _describe_separations(separations: "list[Separation]") -> list[str]:
+def _best(separations: "list[Separation]") -> list[str]:
     """The manipulation that separates the two objectives best, and how many trials it needs."""
-    from lapsus.evaluation.manipulations import VARIABLES
+    from lapsus.evaluation.manipulations import title_of
 
     if not separations:
         return []
     best = separations[0]
-    what, unit, _ = VARIABLES[best.manipulation]
     if best.trials is None:
         return ["", "No manipulation separates the two objectives: networks of one differ as much among themselves."]
-    (first, a), (second, b) = best.effects.items()
+    effects = " and by ".join(f"{100 * effect:+.1f} % under {kind}" for kind, effect in best.effects.items())
     lines = [
         "",
-        f"Best separation: {what} at {best.level:g} {unit}. Swaps change by {100 * a:+.1f} % under {first} and by"
-        f" {100 * b:+.1f} % under {second}.",
+        f"Best separation: {title_of(best.manipulation, best.level, ' at')}. Swaps change by {effects}.",
         f"{best.trials:,} trials at each of the two levels tell these apart with a power of 80 %.",
     ]
     if math.isnan(best.spread):

@@ -1,81 +1,66 @@
 """lapsus reproduce: the paper's figures and claims; further verbs are commands of the same group."""
 
-from typing import TYPE_CHECKING, Any
+import json as json_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lapsus.cli import reproduce_cue_combination, reproduce_train
+from lapsus.cli.options import Delay, Trust, default_verb, delays_of, described
 
 if TYPE_CHECKING:
     import xarray as xr
 
-import json as json_module
-from pathlib import Path
-from typing import Annotated
-
-import typer
-from typer.core import TyperGroup
-
-from lapsus.cli import reproduce_cue_combination, reproduce_train
-from lapsus.cli.evaluate import Delay, delays_of
-from lapsus.cli.train import Trust
-
-
-class _FiguresUnlessNamed(TyperGroup):
-    """`lapsus reproduce fig2` means `lapsus reproduce figures fig2`: whatever names no verb belongs to the figures."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        if not args or (args[0] not in self.commands and args[0] not in ("-h", "--help")):
-            args = ["figures", *args]
-        return super().parse_args(ctx, args)
-
-
+# `lapsus reproduce fig2` means `lapsus reproduce figures fig2`: whatever names no verb belongs to the figures.
 app = typer.Typer(
-    cls=_FiguresUnlessNamed,
+    cls=default_verb("figures", alone=True),
     rich_markup_mode=None,
     help="Make the paper's figures and test its claims, from the shipped networks or from your own runs.",
 )
 
+# A line on the terminal: what is being done, how much of the work is done, and how long the rest will take.
+_BAR = "{desc}: {percentage:3.0f} % of the work, {elapsed}, about {remaining} left"
 
-app.command("train")(reproduce_train.command)
-app.command("cue-combination")(reproduce_cue_combination.command)
+app.command("train")(described(reproduce_train.command))
+app.command("cue-combination")(described(reproduce_cue_combination.command))
 
 
 @app.command("figures")
+@described
 def figures(
     figure: Annotated[
         list[str] | None, typer.Argument(help="Which figures; none means all.", metavar="[FIGURE]...")
     ] = None,
-    runs: Annotated[
-        Path | None, typer.Option(help="Folder of run folders to use instead of the shipped networks.")
-    ] = None,
-    collection: Annotated[
-        str, typer.Option(help="Which of the shipped networks: paper, or persistent (delays that vary).")
-    ] = "paper",
-    seed: Annotated[
-        int | None, typer.Option(help="One seed of the networks that ship with several.", show_default="1; claims: all")
-    ] = None,
-    further: Annotated[
-        list[Path] | None,
-        typer.Option(help="Folder of a sweep or of runs whose finished networks count in the claims as further seeds."),
-    ] = None,
+    runs: Path | None = None,
+    collection: str = "paper",
+    seed: int | None = None,
+    further: list[Path] | None = None,
     delay: Delay = None,
-    output: Annotated[
-        Path,
-        typer.Option("-o", "--output", help="Folder for PDF, PNG and CSV; with several delays, one in it for each."),
-    ] = Path("figures"),
-    recording: Annotated[
-        Path | None, typer.Option(help="A recording (netCDF in the activity form) to draw in Fig 3C.")
-    ] = None,
-    claims_only: Annotated[bool, typer.Option("--claims-only", help="Test the claims, draw nothing.")] = False,
-    values: Annotated[
-        Path | None,
-        typer.Option(help="Keep the claims' values of each network in this JSON file, so that a run can resume."),
-    ] = None,
+    output: Path = Path("figures"),
+    recording: Path | None = None,
+    claims_only: bool = False,
+    values: Path | None = None,
     trust: Trust = False,
-    json: Annotated[bool, typer.Option("--json", help="Print the claims as a JSON list.")] = False,
+    json: bool = False,
 ) -> None:
     """The paper's figures (PDF, PNG, numbers as CSV) and a table of its claims: this is what `lapsus reproduce` does.
 
     Figures: task, architecture, bns, schedule, fig2, fig3, fig4, table1, windows, unimodal, cyclic, prediction,
     cue-combination.
+
+    runs: Folder of run folders to use instead of the shipped networks.
+    collection: Which of the shipped networks: paper, or persistent (delays that vary).
+    seed: One seed of the networks that ship with several. [default: 1; claims: all]
+    further: Folder of a sweep or of runs whose finished networks count in the claims as further seeds.
+    output: Folder for PDF, PNG and CSV; with several delays, one in it for each.
+    recording: A recording (netCDF in the activity form) to draw in Fig 3C.
+    claims_only: Test the claims, draw nothing.
+    values: Keep the claims' values of each network in this JSON file, so that a run can resume.
+    json: Print the claims as a JSON list.
     """
+    from tqdm import tqdm
+
     from lapsus.paper.reproduce import FIGURES, reproduce
     from lapsus.paper.roles import Networks
     from lapsus.paper.values import recorded_values
@@ -91,72 +76,47 @@ def figures(
         seeds.insert(0, Networks.shipped(seed, collection))
     activity = None if recording is None else _open(recording)
     delays: list[int | None] = [*delays_of(delay)]
-    printed = []
+    printed: list[dict] = []
     for steps in delays or [None]:
-        networks, *others = [one if steps is None else one.at_delay(steps) for one in seeds]
+        networks, *others = seeds if steps is None else [one.at_delay(steps) for one in seeds]
+        folder = output / f"delay-{steps}" if len(delays) > 1 else output
         recorded = recorded_values(collection) if ensemble and steps is None else None
-        own = output / f"delay-{steps}" if len(delays) > 1 else output
-        folder = None if claims_only else own
-        with TimeLeft() as bar:
+        begun: list[str] = []
+        with tqdm(total=1.0, disable=None, leave=False, smoothing=0, bar_format=_BAR) as bar:
+
+            def begin(name: str, share: float, bar: tqdm = bar, begun: list[str] = begun) -> None:
+                begun.append(name)
+                bar.set_description_str(f"lapsus: {name}", refresh=False)
+                bar.update(share - bar.n)
+                bar.refresh()
+
             try:
                 claims = reproduce(
                     networks,
                     figure or (),
-                    folder,
+                    None if claims_only else folder,
                     recording=activity,
                     further=others,
                     values=values,
                     recorded=recorded,
-                    progress=bar.at,
+                    progress=begin,
                 )
             except KeyboardInterrupt:
-                typer.echo(_stopped(bar.begun[:-1], figure or list(FIGURES), folder, values), err=True)
+                left = [name for name in figure or FIGURES if name not in begun[:-1]]
+                rest = f"`lapsus reproduce {' '.join(left)}` makes the rest" if left else "the same command resumes"
+                kept = [str(place) for place in (folder, values) if place is not None and place.exists()]
+                said = f"what is in {' and '.join(kept)} is whole" if kept else "nothing was kept"
+                typer.echo(f"lapsus: stopped; {said}, and {rest}.", err=True)
                 raise typer.Exit(130) from None
-        printed += [({} if steps is None else {"delay": steps}) | claim.as_dict() for claim in claims]
+        printed += [({} if steps is None else {"delay": steps}) | vars(claim) for claim in claims]
         if not json:
             if len(delays) > 1:
                 typer.echo(f"Delay of {steps} steps")
             if not claims_only:
-                typer.echo(f"Figures are in {own}/\n")
+                typer.echo(f"Figures are in {folder}/\n")
             typer.echo(describe(claims))
     if json:
         typer.echo(json_module.dumps(printed, indent=1))
-
-
-class TimeLeft:
-    """A line on the terminal: what is being done, how much of all is, for how long, and how long it will take."""
-
-    def __init__(self) -> None:
-        from tqdm import tqdm
-
-        form = "{desc}: {percentage:3.0f} % of the work, {elapsed}, about {remaining} left"
-        self._bar = tqdm(total=1.0, disable=None, leave=False, smoothing=0, bar_format=form)
-        self.begun: list[str] = []
-
-    def __enter__(self) -> "TimeLeft":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._bar.close()
-
-    def at(self, name: str, share: float) -> None:
-        """Something begins when a share of all is done."""
-        self.begun.append(name)
-        self._bar.set_description_str(f"lapsus: {name}", refresh=False)
-        self._bar.update(share - self._bar.n)
-        self._bar.refresh()
-
-
-def _stopped(done: list[str], wanted: list[str], folder: Path | None, values: Path | None) -> str:
-    """What an interrupt left, and what makes the rest."""
-    drawn = [name for name in wanted if name in done]
-    if values is not None and values.exists():
-        return f"lapsus: stopped; the values computed so far are in {values}. The same command resumes."
-    if folder is None or not drawn:
-        return "lapsus: stopped; nothing was kept. The same command starts again."
-    left = [name for name in wanted if name not in done]
-    rest = f"`lapsus reproduce {' '.join(left)}` makes the rest" if left else "`--claims-only` tests the claims"
-    return f"lapsus: stopped; {', '.join(drawn)} {'are' if len(drawn) > 1 else 'is'} whole in {folder}/. {rest}."
 
 
 def _open(path: Path) -> "xr.Dataset":

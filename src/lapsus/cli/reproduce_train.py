@@ -1,17 +1,15 @@
 """lapsus reproduce train."""
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from lapsus.sweep.one_by_one import Job
-
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lapsus.cli.train import Engine, Minutes, Threads
+from lapsus.cli.options import Engine, Minutes, Threads
+
+if TYPE_CHECKING:
+    from lapsus.sweep.one_by_one import Job
 
 
 def command(
@@ -21,19 +19,21 @@ def command(
             help="Experiments to train, with what they start from; none means all of a collection.", metavar="[NAME]..."
         ),
     ] = None,
-    collection: Annotated[
-        str, typer.Option(help="Where no experiment is named: all of this collection, paper or persistent.")
-    ] = "paper",
-    seeds: Annotated[int, typer.Option(help="Train seeds 1 to this number.")] = 1,
-    runs: Annotated[Path, typer.Option(help="Folder of the run folders.")] = Path("runs"),
-    ship: Annotated[
-        Path | None, typer.Option(help="Export finished networks (weights, config, evaluation) to this folder.")
-    ] = None,
+    collection: str = "paper",
+    seeds: int = 1,
+    runs: Path = Path("runs"),
+    ship: Path | None = None,
     minutes: Minutes = None,
     engine: Engine = "auto",
     threads: Threads = None,
 ) -> None:
-    """Train the paper's networks in the order of their warm starts: skips what is done, resumes what was cut off."""
+    """Train the paper's networks in the order of their warm starts: skips what is done, resumes what was cut off.
+
+    collection: Where no experiment is named: all of this collection, paper or persistent.
+    seeds: Train seeds 1 to this number.
+    runs: Folder of the run folders.
+    ship: Export finished networks (weights, config, evaluation) to this folder.
+    """
     from lapsus.evaluation.ship import is_shipped, ship as export
     from lapsus.files import make_folder
     from lapsus.sweep.one_by_one import jobs_of, train_all

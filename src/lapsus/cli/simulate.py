@@ -51,6 +51,6 @@ def command(
         here = model if steps is None else model.at(delay=steps)
         dataset = simulate(here, conditions, trials, seed, noise_scale, engine=engine)
         make_folder(path.parent)
-        write_netcdf(path, dataset, replace=force)
+        write_netcdf(path, dataset)
         sizes = dataset.sizes
         typer.echo(f"{sizes['trial']:,} trials × {sizes['time']} times × {sizes['unit']} units in {path}")

@@ -4,28 +4,19 @@ import json as json_module
 from collections.abc import Iterable
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from typer.core import TyperGroup
 
-from lapsus.cli.train import Trust
+from lapsus.cli.options import Trust, default_verb, described
+from lapsus.errors import LapsusError
 
 if TYPE_CHECKING:
     from lapsus.sweep import Pool, Sweep
 
-
-class _RunUnlessNamed(TyperGroup):
-    """`lapsus sweep study.toml` means `lapsus sweep run study.toml`."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        if args and args[0] not in self.commands and args[0] not in ("--help", "-h"):
-            args = ["run", *args]
-        return super().parse_args(ctx, args)
-
-
+# `lapsus sweep study.toml` means `lapsus sweep run study.toml`.
 app = typer.Typer(
-    cls=_RunUnlessNamed,
+    cls=default_verb("run"),
     no_args_is_help=True,
     rich_markup_mode=None,
     help="Train many networks from one file, on this machine or on a cluster: `lapsus sweep FILE -o DIR` starts or"
@@ -38,24 +29,28 @@ Output = Annotated[Path | None, typer.Option("-o", "--output", help="Folder of t
 
 
 @app.command("run", context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+@described
 def run(
     context: typer.Context,
     file: File,
     output: Output = None,
-    workers: Annotated[
-        int | None, typer.Option(help="Members at a time on this machine.", show_default="one a core")
-    ] = None,
-    slurm: Annotated[
-        bool, typer.Option("--slurm", help="Through SLURM; options that lapsus does not know go to sbatch.")
-    ] = False,
-    pack: Annotated[int | None, typer.Option(help="With --slurm: members in one task.", show_default="8")] = None,
-    at_once: Annotated[int | None, typer.Option(help="With --slurm: tasks at a time.", show_default="no limit")] = None,
-    dask: Annotated[str | None, typer.Option(help="Address of a Dask scheduler, as in tcp://host:8786.")] = None,
-    again: Annotated[bool, typer.Option("--again", help="Try members that were given up once more.")] = False,
+    workers: int | None = None,
+    slurm: bool = False,
+    pack: int | None = None,
+    at_once: int | None = None,
+    dask: str | None = None,
+    again: bool = False,
     trust: Trust = False,
 ) -> None:
-    """Train every member of a sweep and measure it; what is done is skipped, what was cut off continues."""
-    from lapsus.errors import LapsusError
+    """Train every member of a sweep and measure it; what is done is skipped, what was cut off continues.
+
+    workers: Members at a time on this machine. [default: one a core]
+    slurm: Through SLURM; options that lapsus does not know go to sbatch.
+    pack: With --slurm: members in one task. [default: 8]
+    at_once: With --slurm: tasks at a time. [default: no limit]
+    dask: Address of a Dask scheduler, as in tcp://host:8786.
+    again: Try members that were given up once more.
+    """
     from lapsus.files import remove
 
     if context.args and not slurm:
@@ -75,9 +70,13 @@ def run(
         typer.echo(f"{count} members that were given up are tried again.", err=True)
     remove(sweep.stop_file)
     if slurm:
-        from lapsus.sweep.slurm import PACK
+        from lapsus.sweep.slurm import PACK, submit
 
-        _submit(sweep, context.args, pack or PACK, at_once)
+        jobs = submit(sweep, context.args, pack or PACK, at_once)
+        if jobs:
+            typer.echo(f"Submitted: {', '.join(jobs)}. `lapsus sweep status {sweep.path}` says how they stand.")
+        else:
+            typer.echo("Nothing to submit: all members are done, given up, running or queued.")
         return
     if dask:
         from lapsus.sweep.dask_cluster import dask_pool
@@ -119,7 +118,6 @@ def _made(file: Path, output: Path | None, trust: bool) -> "Sweep":
 
 def _known_settings(output: Path) -> list[str]:
     """Settings of the sweep that is there; none where its manifest is damaged and will be made again."""
-    from lapsus.errors import LapsusError
     from lapsus.sweep import Sweep
 
     try:
@@ -139,16 +137,6 @@ def _run(pool: "Pool") -> bool:
     return pool.stopping
 
 
-def _submit(sweep: "Sweep", options: list[str], pack: int, at_once: int | None) -> None:
-    from lapsus.sweep.slurm import submit
-
-    jobs = submit(sweep, options, pack, at_once)
-    if jobs:
-        typer.echo(f"Submitted: {', '.join(jobs)}. `lapsus sweep status {sweep.path}` says how they stand.")
-    else:
-        typer.echo("Nothing to submit: all members are done, given up, running or queued.")
-
-
 def _tell(sweep: "Sweep", interrupted: bool) -> None:
     """What came of it, and what to do next."""
     from lapsus.sweep.status import describe
@@ -164,13 +152,12 @@ def _tell(sweep: "Sweep", interrupted: bool) -> None:
 
 
 @app.command("plan")
-def plan(
-    file: File,
-    output: Output = None,
-    json: Annotated[bool, typer.Option("--json", help="Print the manifest.")] = False,
-    trust: Trust = False,
-) -> None:
-    """Make the folder and its manifest, and train nothing."""
+@described
+def plan(file: File, output: Output = None, json: bool = False, trust: Trust = False) -> None:
+    """Make the folder and its manifest, and train nothing.
+
+    json: Print the manifest.
+    """
     sweep = _made(file, output, trust)
     if json:
         typer.echo((sweep.path / "manifest.json").read_text())
@@ -181,10 +168,12 @@ def plan(
 
 
 @app.command("status")
-def status(
-    folder: Folder, json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False
-) -> None:
-    """How many members are done, running, given up; progress of those that run, last lines of those that failed."""
+@described
+def status(folder: Folder, json: bool = False) -> None:
+    """How many members are done, running, given up; progress of those that run, last lines of those that failed.
+
+    json: Print one JSON object.
+    """
     from lapsus.sweep import Sweep
     from lapsus.sweep.status import describe, summary
 
@@ -210,14 +199,12 @@ def cancel(folder: Folder) -> None:
 
 
 @app.command("collect")
-def collect(
-    folder: Folder,
-    reports: Annotated[
-        bool, typer.Option("--reports", help="Make the report of every network that stands apart; a minute for each.")
-    ] = False,
-    trust: Trust = False,
-) -> None:
-    """One table of all members (CSV, Parquet) and one page: every statistic over members, and who stands apart."""
+@described
+def collect(folder: Folder, reports: bool = False, trust: Trust = False) -> None:
+    """One table of all members (CSV, Parquet) and one page: every statistic over members, and who stands apart.
+
+    reports: Make the report of every network that stands apart; a minute for each.
+    """
     from lapsus.files import subfolder, write_text
     from lapsus.report.ensemble import ensemble_page
     from lapsus.sweep import Sweep
@@ -230,12 +217,16 @@ def collect(
     if reports:
         asked = collected.statistics[~collected.statistics["setting"].isin(sweep.plan.starts)]
         _make_reports(sweep, dict.fromkeys(" ".join(asked["outliers"]).split()), trust)
-    links = {name: _link(sweep, name) for name in sweep.plan.members}
-    asked_for = [one for one in sweep.plan.members.values() if one.setting not in sweep.plan.starts]
-    title = f"{sweep.plan.name}: {len(asked_for)} networks"
-    given_up = {name: sweep.failures(name)[-1]["reason"] for name in sweep.states().failed}
-    tables = (collected.members, collected.statistics)
-    page = ensemble_page(title, sweep.plan.description, *tables, links, given_up, collected.differences)
+    count = sum(member.setting not in sweep.plan.starts for member in sweep.plan.members.values())
+    page = ensemble_page(
+        f"{sweep.plan.name}: {count} networks",
+        sweep.plan.description,
+        collected.members,
+        collected.statistics,
+        links={name: _link(sweep, name) for name in sweep.plan.members},
+        given_up={name: sweep.failures(name)[-1]["reason"] for name in sweep.states().failed},
+        differences=collected.differences,
+    )
     write_text(output / "index.html", page)
     done = int(collected.members["done"].sum())
     typer.echo(f"{done} of {len(collected.members)} members, {len(collected.measured)} numbers of each.")

@@ -7,8 +7,6 @@ from typing import Annotated, Any
 
 import typer
 
-__all__ = ["reads_table"]
-
 _OPTIONS: dict[str, Any] = {
     "unit": Annotated[
         str | None, typer.Option(help="degrees, degrees_180 or radians.", show_default="read off the values")

@@ -1,20 +1,20 @@
 """lapsus watch."""
 
 from pathlib import Path
-from typing import Annotated, Never
+from typing import Never
 
 import typer
 
-from lapsus.cli.train import Trust
+from lapsus.cli.options import Trust
 
 
-def command(
-    run: Annotated[Path, typer.Argument(help="A run folder, while it trains or after.")],
-    port: Annotated[int, typer.Option(help="Port on this machine; 0 takes a free one.")] = 0,
-    trust: Trust = False,
-    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open a browser.")] = True,
-) -> None:
-    """Show a training as it happens, on a page that only this machine can see; Ctrl-C closes it."""
+def command(run: Path, port: int = 0, trust: Trust = False, browser: bool = True) -> None:
+    """Show a training as it happens, on a page that only this machine can see; Ctrl-C closes it.
+
+    run: A run folder, while it trains or after.
+    port: Port on this machine; 0 takes a free one.
+    browser/no-browser: Open a browser.
+    """
     import signal
 
     from lapsus.report.live import serve

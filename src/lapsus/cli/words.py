@@ -3,8 +3,6 @@
 import re
 import sys
 
-__all__ = ["as_typed", "on_terminal"]
-
 # Parameters that messages of the API name, each an option of the command that passes it on.
 OPTIONS = (
     "by",

@@ -7,19 +7,28 @@ from typing import Annotated
 
 import typer
 
+from lapsus.cli.options import Threads
+
+_MEASURES = ("energy_excess", "excess", "swap_curve_mad", "swap_curve_max", "median_error", "away")
+_LINE = (
+    "{name:30} {seed:4}  {energy_excess:>13}  {excess:>9} {swap_curve_mad:>12} {swap_curve_max:>8} {median_error:>13}"
+    "  {away:7} {core_minutes:8.1f}"
+)
+
 
 def command(
     names: Annotated[
         list[str] | None, typer.Argument(metavar="[NAME]...", help="Networks of the gallery.", show_default="all")
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print a JSON list.")] = False,
-    gallery: Annotated[
-        Path | None,
-        typer.Option(help="Write a page with a row for each network: swap curve, planes, commitment (HTML)."),
-    ] = None,
-    threads: Annotated[int | None, typer.Option(help="Threads of the kernel.", show_default="all cores")] = None,
+    json: bool = False,
+    gallery: Path | None = None,
+    threads: Threads = None,
 ) -> None:
-    """List the trained networks that ship with lapsus, with their measured numbers; --gallery makes a page of them."""
+    """List the trained networks that ship with lapsus, with their measured numbers; --gallery makes a page of them.
+
+    json: Print a JSON list.
+    gallery: Write a page with a row for each network: swap curve, planes, commitment (HTML).
+    """
     from lapsus.engine.threads import resolve
     from lapsus.zoo.shipped import Shipped, halfway, shipped, summary
 
@@ -35,22 +44,17 @@ def command(
         return
     typer.echo(f"{'network':30} seed  energy excess  denoising  swap curve: mean, max  median error  away    core-min")
     for row in rows:
-        values = [
-            ("-" if row[key] is None else f"{row[key]:.4f}")
-            for key in ("energy_excess", "excess", "swap_curve_mad", "swap_curve_max", "away")
-        ]
-        error = "-" if row["median_error"] is None else f"{math.degrees(row['median_error']):.1f}°"
-        typer.echo(
-            f"{row['name']:30} {row['seed']:4}  {values[0]:>13}  {values[1]:>9} {values[2]:>12} {values[3]:>8}"
-            f" {error:>13}  {values[4]:7} {row['core_minutes']:8.1f}"
-        )
+        cell = {key: "-" if value is None else f"{value:.4f}" for key, value in row.items() if key in _MEASURES}
+        if row["median_error"] is not None:
+            cell["median_error"] = f"{math.degrees(row['median_error']):.1f}°"
+        typer.echo(_LINE.format(**row | cell))
     held = [row for row in rows if "delays" in row]
     if held:
-        delays = [found["delay"] for found in held[0]["delays"]]
         typer.echo("\nMedian error (°) at other delays, and what is left of the norm of the rates after 40 steps:")
-        typer.echo(f"{'network':30} seed  " + "  ".join(f"{delay:>6}" for delay in delays) + "    norm")
+        delays = "  ".join(f"{at['delay']:>6}" for at in held[0]["delays"])
+        typer.echo(f"{'network':30} seed  {delays}    norm")
         for row in held:
-            errors = "  ".join(f"{math.degrees(found['median_error']):6.1f}" for found in row["delays"])
+            errors = "  ".join(f"{math.degrees(at['median_error']):6.1f}" for at in row["delays"])
             typer.echo(f"{row['name']:30} {row['seed']:4}  {errors}  {row['norm_ratio']:6.2f}")
     if names:
         return

@@ -28,18 +28,6 @@ except ModuleNotFoundError:
 except ImportError as error:
     _reason = f"the kernel does not load ({error})"
 
-__all__ = [
-    "adam",
-    "fill_normal",
-    "instruction_set",
-    "instruction_sets",
-    "project",
-    "projects",
-    "rollout",
-    "unbuilt",
-    "why_not",
-]
-
 NONLINEARITIES = ("relu", "softplus")
 
 

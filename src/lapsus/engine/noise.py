@@ -15,8 +15,6 @@ from lapsus.engine import fused
 from lapsus.engine.threads import resolve
 from lapsus.errors import LapsusError
 
-__all__ = ["normal", "philox"]
-
 _RUN = 64
 _SMALL = 2**18
 

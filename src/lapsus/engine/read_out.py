@@ -7,8 +7,6 @@ from torch import Tensor
 
 from lapsus.engine import fused
 
-__all__ = ["project", "read_out"]
-
 
 def read_out(trajectory: Tensor, readout: Tensor) -> tuple[Tensor, Tensor]:
     """x [steps, d, C, K] and the sum over steps and units of r² [C, K], for a trajectory [steps, n, C, K]; W_x is [d,

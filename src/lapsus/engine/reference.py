@@ -8,8 +8,6 @@ from torch import Tensor
 from lapsus.engine.timeline import Timeline
 from lapsus.protocols import Network
 
-__all__ = ["clamp", "rollout"]
-
 
 def clamp(r: Tensor, readout: Tensor, x: Tensor) -> Tensor:
     """r + W_x'(x - W_x r): the response subspace is replaced, the nullspace kept. r [n, C, K], x [d, C, K]."""

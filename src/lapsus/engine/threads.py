@@ -12,8 +12,6 @@ import torch
 
 from lapsus.errors import LapsusError
 
-__all__ = ["available", "resolve", "torch_threads"]
-
 _MOST = 1024
 
 

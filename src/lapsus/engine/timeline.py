@@ -10,8 +10,6 @@ from torch import Tensor
 from lapsus.errors import LapsusError
 from lapsus.protocols import Network
 
-__all__ = ["Timeline"]
-
 
 @dataclass(frozen=True)
 class Timeline:

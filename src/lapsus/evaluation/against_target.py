@@ -18,8 +18,6 @@ from lapsus.training.model import Inputs, Model
 from lapsus.training.objectives import denoising_loss, exact_loss
 from lapsus.zoo import Run, Shipped, load
 
-__all__ = ["check_draws", "energy", "evaluate", "excess", "respond", "scatter"]
-
 # Conditions simulated at a time: 256 × 16 trials of 68 steps are about 40 MB.
 _CHUNK = 256
 # Trials of all conditions together: beyond it numbers alone take gigabytes, and no measure gets better.

@@ -1,19 +1,15 @@
 """How a network's memory fades: its behaviour at one delay after another, and what is left of its activity."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
-from scipy.optimize import nnls
 
 from lapsus import rng
 from lapsus.behaviour.responsibilities import nearest_item
 from lapsus.evaluation.against_target import evaluate, respond
 from lapsus.training.model import Model
-
-__all__ = ["DELAYS", "Growth", "evaluate_delays", "growth", "noiseless_error", "norm_course", "norm_ratio", "rms_rate"]
 
 # Where the memory of a network is measured that was trained on delays of 3 to 40 steps, so never on the last of these.
 DELAYS = (5, 10, 15, 20, 30, 40, 80)
@@ -42,18 +38,13 @@ def norm_course(
 ) -> np.ndarray:
     """Norm of the rates from stimulus offset to the end of a delay, mean over trials: [delay + 1]."""
     model = model.at(delay=delay)
-    rates = _rates(model, conditions, trials, seed, **options)
+    rates = free_rates(model, conditions, trials, seed, **options)
     start = model.task.epochs["prestimulus"] + model.task.epochs["stimulus"]
     return rates[start : start + delay + 1].norm(dim=1).mean((1, 2)).numpy()
 
 
-def rms_rate(model: Model, conditions: int = 256, trials: int = 8, seed: int = 0, **options: Any) -> float:
-    """Root mean square of the rates over units, steps and trials, as the rate budget counts it."""
-    return float(_rates(model, conditions, trials, seed, **options).square().mean().sqrt())
-
-
 @torch.no_grad()
-def _rates(model: Model, conditions: int, trials: int, seed: int, **options: Any) -> torch.Tensor:
+def free_rates(model: Model, conditions: int = 256, trials: int = 8, seed: int = 0, **options: Any) -> torch.Tensor:
     """Of free-running trials on fresh conditions: [step + 1, unit, condition, trial]."""
     drawn = model.task.sample(conditions, rng.generator(seed, "evaluation"))
     placeholder = torch.zeros(model.behaviour.response_size, conditions, trials)
@@ -86,27 +77,3 @@ def noiseless_error(
         _, error = nearest_item(drawn, x_T)
         rows.append({"delay": delay, "median_error": float(error.median())})
     return rows
-
-
-@dataclass(frozen=True)
-class Growth:
-    """error(d)² = written² + held² (d / 40)^exponent: what is lost in writing and reading, and in a delay of 40 steps
-    (radians). Diffusion of the memory has an exponent of 1, a drift at constant speed one of 2."""
-
-    written: float
-    held: float
-    exponent: float
-
-
-def growth(delays: Sequence[int], errors: Sequence[float]) -> Growth:
-    """The least-squares fit to errors (radians) at some delays, relative to their squares; the exponent is found on a
-    grid from 0.05 to 4."""
-    d, square = np.asarray(delays, float) / 40, np.square(np.asarray(errors, float))
-    least, best = np.inf, Growth(np.nan, np.nan, np.nan)
-    for exponent in np.arange(0.05, 4.0001, 0.05):
-        design = np.stack([np.ones_like(d), d**exponent], 1) / square[:, None]
-        found, rest = nnls(design, np.ones_like(d))
-        if rest < least:
-            written, held = np.sqrt(found)
-            least, best = rest, Growth(float(written), float(held), round(float(exponent), 2))
-    return best

@@ -22,8 +22,6 @@ from lapsus.protocols import Conditions
 from lapsus.statistics.intervals import median_interval, rate_interval
 from lapsus.training.model import Inputs, Model
 
-__all__ = ["MANIPULATIONS", "VARIABLES", "Separation", "predict", "separate"]
-
 # A level that a network was trained on would be no prediction; these are what `predict` varies by default.
 MANIPULATIONS: dict[str, tuple[float, ...]] = {
     "delay": (5, 40, 80),
@@ -142,6 +140,12 @@ VARIABLES: dict[str, tuple[str, str, Callable[[_Trial, float], _Trial]]] = {
         for epoch in ("prestimulus", "stimulus", "delay", "cue", "response")
     },
 }
+
+
+def title_of(manipulation: str, level: float, joined: str = "") -> str:
+    """A manipulation at one of its levels, in words; joined: what stands between the two."""
+    what, unit, _ = VARIABLES[manipulation]
+    return f"{what}{joined} {level:g} {unit}"
 
 
 @torch.no_grad()

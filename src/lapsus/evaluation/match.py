@@ -16,14 +16,12 @@ from scipy import stats
 from lapsus import circular, rng
 from lapsus.behaviour import BNS
 from lapsus.evaluation.against_target import respond
-from lapsus.evaluation.sample_sizes import FULL, Sizes
+from lapsus.evaluation.sample_sizes import FULL, SampleSizes
 from lapsus.fitting import Fit
 from lapsus.statistics.intervals import robust_sd
 from lapsus.statistics.swaps import AWAY, distance_edges, nearest_item, rate_by_distance
 from lapsus.training import Model
 from lapsus.trials import Trials
-
-__all__ = ["Beside", "Match", "Predictive", "compare", "match", "network_responses", "swap_tolerance"]
 
 # What counts as matched: by how much the swap curve (its mean deviation) and the share of responses away from every
 # item may differ from the fitted model's, and the ratio of scatters. Where swaps are rare, the curve may be off by half
@@ -31,12 +29,21 @@ __all__ = ["Beside", "Match", "Predictive", "compare", "match", "network_respons
 TOLERANCE = 0.04
 OF_SWAPS, LEAST_TOLERANCE = 0.5, 0.005
 SCATTER_RATIO = (0.8, 1.25)
+# What is said where a criterion fails.
+_PROBLEMS = {
+    "swaps": (
+        "the swap curve is {mad:.3f} from the fitted one on average ({tolerance:.3f} is allowed), most at {worst}"
+        " ({rate:.3f} where {wanted:.3f} is due)"
+    ),
+    "precision": "responses scatter {ratio:.2f} times as much as the fitted model's",
+    "stray": "{its:.1f} % of responses are far from both items, where the fitted model has {fits:.1f} %",
+}
 _BINS = 6
 _REPEATS = 200
 
 
 @dataclass(frozen=True)
-class Beside:
+class Comparison:
     """One number of the network, of the fitted model and, where the subject's own trials were shown, of the data."""
 
     network: float
@@ -58,7 +65,9 @@ def swap_tolerance(swap_curve: np.ndarray, stray: float) -> float:
     return float(np.clip(OF_SWAPS * swaps, LEAST_TOLERANCE, TOLERANCE))
 
 
-def _failing(mad: float, tolerance: float, scatter: Beside, stray: Beside, share: float = 1.0) -> tuple[str, ...]:
+def _failing(
+    mad: float, tolerance: float, scatter: Comparison, stray: Comparison, share: float = 1.0
+) -> tuple[str, ...]:
     """Which criteria of a match with the fit fail, of "swaps", "precision" and "stray"; share: of each tolerance."""
     low, high = (bound**share for bound in SCATTER_RATIO)
     holds = {
@@ -97,8 +106,8 @@ class Match:
     swap_curve_mad_fit: float
     swap_curve_max_fit: float
     tolerance: float
-    scatter: Beside
-    stray: Beside
+    scatter: Comparison
+    stray: Comparison
     matched_fit: bool
     matched: bool
     where: tuple[str, ...]
@@ -159,13 +168,20 @@ def network_responses(
     first."""
     cued = np.random.default_rng([seed, 7]).integers(2, size=len(report))
     order = np.stack([cued, 1 - cued], 1)
-    probe = np.tile([-np.pi, 0.0], (len(report), 1)) if probe is None else probe
-    conditions = {
-        "report": torch.tensor(np.take_along_axis(report, order, 1), dtype=torch.float32),
-        "probe": torch.tensor(np.take_along_axis(probe, order, 1), dtype=torch.float32),
-        "cued": torch.tensor(cued),
-    }
-    return circular.angle(respond(model, conditions, repeats, seed).permute(1, 2, 0)).numpy().T.astype(float)
+    features = {"report": report, "probe": _places(report) if probe is None else probe}
+    in_order = {name: np.take_along_axis(values, order, 1) for name, values in features.items()}
+    conditions = {name: torch.tensor(values, dtype=torch.float32) for name, values in in_order.items()}
+    return _angles(respond(model, conditions | {"cued": torch.tensor(cued)}, repeats, seed))
+
+
+def _places(report: np.ndarray) -> np.ndarray:
+    """Where two items are that have no place in the table: opposite each other."""
+    return np.tile([-np.pi, 0.0], (len(report), 1))
+
+
+def _angles(x_T: torch.Tensor) -> np.ndarray:
+    """Responses [repeats, T] in radians of x_T [2, T, repeats]."""
+    return circular.angle(x_T.permute(1, 2, 0)).numpy().T.astype(float)
 
 
 def _replicates(responses: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -199,79 +215,72 @@ def compare(
     """
     rng = np.random.default_rng(seed)
     edges = distance_edges(gap, _BINS, equally_many=True)
-    of_network, of_fit = (_statistics(report, gap, one, edges) for one in (network, fitted))
-    own = None if data is None else _statistics(report, gap, data, edges)
+    statistics = lambda responses: _statistics(report, gap, responses, edges)
+    of_network, of_fit, of_data = statistics(network), statistics(fitted), None if data is None else statistics(data)
     distance = rate_by_distance(gap, gap, edges)
     rate, wanted = np.nanmean(of_network.swap, 0), np.nanmean(of_fit.swap, 0)
     off = np.abs(rate - wanted)
 
-    def beside(name: str) -> Beside:
+    def beside(name: str) -> Comparison:
         its, fits = (float(getattr(one, name).mean()) for one in (of_network, of_fit))
-        return Beside(its, fits, None if own is None else float(getattr(own, name)))
+        return Comparison(its, fits, None if of_data is None else float(getattr(of_data, name)))
 
-    def predictive(responses: np.ndarray, observed: np.ndarray) -> Predictive:
-        count = int(np.isfinite(observed).sum())
-        low, high = _interval(_statistics(report, gap, _replicates(responses, rng), edges).swap, count)
+    def predictive(responses: np.ndarray) -> Predictive | None:
+        if of_data is None:
+            return None
+        observed = of_data.swap
+        low, high = _interval(statistics(_replicates(responses, rng)).swap, int(np.isfinite(observed).sum()))
         outside = (observed < low - 1e-12) | (observed > high + 1e-12)
         return Predictive(np.clip(low, 0, 1), np.clip(high, 0, 1), outside)
 
     scatter, stray = beside("scatter"), beside("stray")
-    of_network_data, of_fit_data = (None if own is None else predictive(one, own.swap) for one in (network, fitted))
-    at = lambda k: f"{degrees * distance[k]:.0f}°"
-    problems, mad = [], float(np.nanmean(off))
+    by_network, by_fit = predictive(network), predictive(fitted)
+    mad, worst = float(np.nanmean(off)), int(np.nanargmax(off))
     tolerance = swap_tolerance(wanted, stray.fit)
     failing = _failing(mad, tolerance, scatter, stray)
-    if "swaps" in failing:
-        worst = int(np.nanargmax(off))
-        problems.append(
-            f"the swap curve is {mad:.3f} from the fitted one on average ({tolerance:.3f} is allowed), most at"
-            f" {at(worst)} ({rate[worst]:.3f} where {wanted[worst]:.3f} is due)"
-        )
-    if "precision" in failing:
-        problems.append(f"responses scatter {scatter.ratio:.2f} times as much as the fitted model's")
-    if "stray" in failing:
-        problems.append(
-            f"{100 * stray.network:.1f} % of responses are far from both items, where the fitted model has"
-            f" {100 * stray.fit:.1f} %"
-        )
-    if of_network_data is not None and of_network_data.outside.any():
-        where = ", ".join(at(k) for k in np.flatnonzero(of_network_data.outside))
+    degrees_at = [f"{degrees * middle:.0f}°" for middle in distance]
+    values: dict[str, object] = {"mad": mad, "tolerance": tolerance, "ratio": scatter.ratio}
+    values |= {"worst": degrees_at[worst], "rate": rate[worst], "wanted": wanted[worst]}
+    values |= {"its": 100 * stray.network, "fits": 100 * stray.fit}
+    problems = [_PROBLEMS[name].format(**values) for name in failing]
+    if by_network is not None and by_network.outside.any():
+        where = ", ".join(np.array(degrees_at)[by_network.outside])
         problems.append(f"the subject's swap rate lies outside the network's predictive interval at {where}")
     return Match(
         feature=feature,
-        scope="the subject's own trials" if own is not None else "two-item trials with the data's distances",
+        scope="two-item trials with the data's distances" if of_data is None else "the subject's own trials",
         distance=distance,
         network=rate,
         fit=wanted,
         trials=np.histogram(gap, edges)[0],
         swap_curve_mad_fit=mad,
-        swap_curve_max_fit=float(np.nanmax(off)),
+        swap_curve_max_fit=float(off[worst]),
         tolerance=tolerance,
         scatter=scatter,
         stray=stray,
         matched_fit=not failing,
         matched=not problems,
         where=tuple(problems),
-        data=None if own is None else own.swap,
-        predictive_network=of_network_data,
-        predictive_fit=of_fit_data,
-        fit_explains_data=None if of_fit_data is None else not of_fit_data.outside.any(),
+        data=None if of_data is None else of_data.swap,
+        predictive_network=by_network,
+        predictive_fit=by_fit,
+        fit_explains_data=None if by_fit is None else not by_fit.outside.any(),
         degrees=degrees,
     )
 
 
 def match(
-    model: Model, trials: Trials, fit: Fit, fitted: BNS, cueing: str, *, seed: int = 0, sizes: Sizes = FULL
+    model: Model, trials: Trials, fit: Fit, fitted: BNS, cueing: str, *, seed: int = 0, sizes: SampleSizes = FULL
 ) -> Match:
     """The network on the subject's own trials, or with more items on two-item trials that have the data's distances.
 
     fitted: the behaviour that `fit` describes for two items (fitting.network_target); cueing: "feature" or "index".
     """
-    order_of_trials = np.random.default_rng([seed, 3])
     feature = "report" if fit.name == "report" or trials.probe is None else "probe"
-    own = trials.report.shape[1] == 2
-    rows = np.sort(order_of_trials.permutation(len(trials))[: sizes.match_trials])
-    if own:
+    shown = None
+    if trials.report.shape[1] == 2:
+        order_of_trials = np.random.default_rng([seed, 3]).permutation(len(trials))
+        rows = np.sort(order_of_trials[: sizes.match_trials])
         shown = trials[rows]
         report, probe = shown.report, shown.probe
     else:
@@ -281,12 +290,13 @@ def match(
     gap = circular.distance(*(report if feature == "report" or probe is None else probe).T)
     network = network_responses(model, report, probe, sizes.match_repeats, seed)
     samples = 2 * sizes.match_repeats
-    if own and cueing == "feature":
+    if shown is not None and cueing == "feature":
         of_fit = np.stack([replicate.response[rows] for replicate in fit.predict(samples, seed)])
     else:
-        conditions = {"report": torch.tensor(report), "cued": torch.zeros(len(report), dtype=torch.long)}
-        conditions["probe"] = torch.tensor(np.tile([-np.pi, 0.0], (len(report), 1)) if probe is None else probe)
+        places = _places(report) if probe is None else probe
+        conditions = {"report": torch.tensor(report), "probe": torch.tensor(places)}
+        conditions["cued"] = torch.zeros(len(report), dtype=torch.long)
         sampled = fitted.sample(conditions, samples, rng.generator(seed, "fitted"))
-        of_fit = circular.angle(sampled.permute(1, 2, 0)).numpy().T.astype(float)
+        of_fit = _angles(sampled)
     degrees = trials.degrees if feature == "report" else trials.probe_degrees
-    return compare(report, gap, network, of_fit, shown.response if own else None, seed, feature, degrees)
+    return compare(report, gap, network, of_fit, None if shown is None else shown.response, seed, feature, degrees)

@@ -3,11 +3,9 @@ so that a test can ask for less."""
 
 from dataclasses import dataclass
 
-__all__ = ["FULL", "FULL_FIGURES", "QUICK", "QUICK_FIGURES", "FigureSizes", "Sizes"]
-
 
 @dataclass(frozen=True)
-class Sizes:
+class SampleSizes:
     """Numbers of trials, conditions and repeats of every study of a network, and the updates between two looks."""
 
     # Against the target, on fresh conditions.
@@ -55,8 +53,8 @@ class Sizes:
     glimpse_cloud: int = 300
 
 
-FULL = Sizes()
-QUICK = Sizes(
+FULL = SampleSizes()
+QUICK = SampleSizes(
     evaluation_conditions=128,
     match_trials=512,
     match_repeats=2,

@@ -13,8 +13,6 @@ from lapsus.training import read_experiment
 from lapsus.zoo import Run
 from lapsus.zoo.shipped import collection_of, shipped_name, weights_folder
 
-__all__ = ["is_shipped", "ship"]
-
 
 def ship(run: Run, folder: Path | None = None, conditions: int = 4096) -> Path:
     """Evaluate a finished run on so many conditions, at several delays if it was trained on delays that vary, and

@@ -16,8 +16,6 @@ from lapsus.protocols import HasWeights
 from lapsus.training.model import Model
 from lapsus.zoo import Run, Shipped, load
 
-__all__ = ["Simulated", "simulate", "simulate_design", "simulate_responses"]
-
 # A network as the designed studies take it: (conditions, trials, *, seed) → what simulate_design gives of it.
 Simulated = Callable[..., xr.Dataset]
 

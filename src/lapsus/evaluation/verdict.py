@@ -14,8 +14,6 @@ from typing import Any, Literal
 
 from lapsus.statistics.swaps import AWAY
 
-__all__ = ["DISCOVERY_EXCESS", "LIMITS", "Verdict", "limits_of", "verdict"]
-
 # Within these a network is matched (docs/recipe.md says where they come from). The energy excess is what responses
 # would have that are as scattered as the other limits allow: a median error of 0.15 rad instead of 0.05 rad gives
 # 0.045, 2 % of responses at the wrong item give 0.001. The target of a task-optimal network has no swaps, so its curve
@@ -49,6 +47,41 @@ _NAMES = {
     "swap_curve_max": "largest deviation of the swap curve",
     "median_error": "median error",
     "away": "share of responses away from every item",
+}
+
+# Kind of failure → what is said of it, and what helps.
+_FAILURES = {
+    "away": (
+        "Responses are away from every item: {1:.0f} % are further than {0:.0f}° from all of them, where {2:.0f} % are"
+        " due.",
+        "the memory does not last: start from a preamble (start_from), let delays grow in stages, or lower the"
+        " objective's rate_penalty.",
+    ),
+    "no cue": (
+        "The network does not use the cue: it reports another item in {0:.0f} % of trials, where {1:.0f} % are due and"
+        " picking any item gives {2:.0f} %.",
+        'start from a network that uses the cue (start_from = "feature-preamble" or "index-preamble"), and have swaps'
+        " in less than half of the trials in every stage.",
+    ),
+    "one mode": (
+        "The network has one mode only: it reports another item in {0:.1f} % of trials, where {1:.1f} % are due.",
+        "make swaps more frequent in the first stages (a stage may have its own behaviour).",
+    ),
+}
+# What is off most → what may help.
+_ADVICE = {
+    "energy_excess_relative": (
+        "More updates may do. If the network confuses conditions, its stimuli are weak beside the process noise: raise"
+        " network.input_scale to 20 or 30 and train again."
+    ),
+    "swap_curve, energy": (
+        "More updates may do. Rare swaps are learned from a start whose swaps are frequent (start_from)."
+    ),
+    "swap_curve": (
+        "More updates may do, or a last stage that weights the steps that decide (step_weight_exponent = 1.5,"
+        " step_weight_floor = 0.035 in its objective)."
+    ),
+    "other": "More updates in the last stage, with a final_learning_rate, may do.",
 }
 
 Kind = Literal["matched", "still learning", "no cue", "one mode", "away", "not judged"]
@@ -93,51 +126,33 @@ def verdict(found: dict[str, Any], objective: str = "diffusion", unfinished: boo
     >>> lapsus.verdict(found | {"median_error": 0.1, "away": 0.0, "away_target": 0.0}).kind
     'no cue'
     """
+    go_on = "Training is not at its end: resume it. " if unfinished else ""
     away, allowed = found.get("away", 0.0), found.get("away_target", 0.0)
     if away - allowed > AWAY_OVER:
-        return Verdict(
-            "away",
-            f"Responses are away from every item: {100 * away:.0f} % are further than {math.degrees(AWAY):.0f}° from"
-            f" all of them, where {100 * allowed:.0f} % are due.",
-            _go_on(unfinished) + "If it stays so, the memory does not last: start from a preamble (start_from), let"
-            " delays grow in stages, or lower the objective's rate_penalty.",
-        )
+        return _failure("away", go_on, math.degrees(AWAY), 100 * away, 100 * allowed)
     curve = found.get("swap_curve") or []
     if curve and objective in ("diffusion", "energy"):
-        failed = _failed(curve, found["conditions"] * found["trials"], unfinished)
+        failed = _failed(curve, found["conditions"] * found["trials"], go_on)
         if failed:
             return failed
     limits = limits_of(objective)
     if not curve:
         limits = {name: limit for name, limit in limits.items() if name != "energy_excess"}
         limits["energy_excess_relative"] = RELATIVE_EXCESS
-    if not limits.keys() & found.keys():
+    limits = {name: limit for name, limit in limits.items() if name in found}
+    if not limits:
         return Verdict("not judged", "No verdict: nothing that was measured has a limit.")
-    over = {name: found[name] / limit for name, limit in limits.items() if name in found and found[name] > limit}
+    over = {name: found[name] / limit for name, limit in limits.items() if found[name] > limit}
+    measured = {name: f"{_NAMES[name]} {_number(name, found[name])}" for name in limits}
     if not over:
-        measured = [f"{_NAMES[name]} {_number(name, found[name])}" for name in limits if name in found]
-        return Verdict("matched", f"Matched: {', '.join(measured)}.")
+        return Verdict("matched", f"Matched: {', '.join(measured.values())}.")
     worst = sorted(over, key=lambda name: -over[name])
-    said = ", ".join(
-        f"{_NAMES[name]} {_number(name, found[name])} (limit {_number(name, limits[name])})" for name in worst
-    )
-    if unfinished:
-        advice = "Training is not at its end: resume it."
-    elif worst[0] == "energy_excess_relative":
-        advice = (
-            "More updates may do. If the network confuses conditions, its stimuli are weak beside the process noise:"
-            " raise network.input_scale to 20 or 30 and train again."
-        )
-    elif worst[0].startswith("swap_curve") and objective == "energy":
-        advice = "More updates may do. Rare swaps are learned from a start whose swaps are frequent (start_from)."
-    elif worst[0].startswith("swap_curve"):
-        advice = (
-            "More updates may do, or a last stage that weights the steps that decide (step_weight_exponent = 1.5,"
-            " step_weight_floor = 0.035 in its objective)."
-        )
-    else:
-        advice = "More updates in the last stage, with a final_learning_rate, may do."
-    return Verdict("still learning", f"Still learning, or stuck: {said}.", advice)
+    off = ", ".join(f"{measured[name]} (limit {_number(name, limits[name])})" for name in worst)
+    kind = worst[0]
+    if kind.startswith("swap_curve"):
+        kind = "swap_curve, energy" if objective == "energy" else "swap_curve"
+    advice = go_on.strip() or _ADVICE.get(kind, _ADVICE["other"])
+    return Verdict("still learning", f"Still learning, or stuck: {off}.", advice)
 
 
 def _number(name: str, value: float) -> str:
@@ -145,7 +160,12 @@ def _number(name: str, value: float) -> str:
     return f"{math.degrees(value):.1f}°" if name == "median_error" else f"{value:.3f}"
 
 
-def _failed(curve: list[dict[str, Any]], responses: int, unfinished: bool) -> Verdict | None:
+def _failure(kind: Kind, go_on: str, *numbers: float) -> Verdict:
+    sentence, advice = _FAILURES[kind]
+    return Verdict(kind, sentence.format(*numbers), f"{go_on}If it stays so, {advice}")
+
+
+def _failed(curve: list[dict[str, Any]], responses: int, go_on: str) -> Verdict | None:
     """What is wrong with which item is reported, if it is wrong altogether."""
 
     def share(of: str) -> float:
@@ -155,23 +175,7 @@ def _failed(curve: list[dict[str, Any]], responses: int, unfinished: bool) -> Ve
     distractors = sum(point["responses"] for point in curve) / responses
     chance = distractors / (distractors + 1)
     if chance - due > LEAST_WAY and swapped > due + TOWARDS_CHANCE * (chance - due):
-        return Verdict(
-            "no cue",
-            f"The network does not use the cue: it reports another item in {100 * swapped:.0f} % of trials, where"
-            f" {100 * due:.0f} % are due and picking any item gives {100 * chance:.0f} %.",
-            _go_on(unfinished) + "If it stays so, start from a network that uses the cue (start_from ="
-            ' "feature-preamble" or "index-preamble"), and have swaps in less than half of the trials in every stage.',
-        )
+        return _failure("no cue", go_on, 100 * swapped, 100 * due, 100 * chance)
     if due >= LEAST_SWAPS and likely < OF_TARGET_SWAPS * due:
-        return Verdict(
-            "one mode",
-            f"The network has one mode only: it reports another item in {100 * likely:.1f} % of trials, where"
-            f" {100 * due:.1f} % are due.",
-            _go_on(unfinished) + "If it stays so, make swaps more frequent in the first stages (a stage may have its"
-            " own behaviour).",
-        )
+        return _failure("one mode", go_on, 100 * likely, 100 * due)
     return None
-
-
-def _go_on(unfinished: bool) -> str:
-    return "Training is not at its end: resume it. " if unfinished else ""

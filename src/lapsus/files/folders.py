@@ -3,6 +3,7 @@
 import hashlib
 import os
 import shutil
+import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -10,7 +11,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from lapsus.errors import LapsusError
-from lapsus.files.reading import check_format, read_bytes, read_json, short, understood
+from lapsus.files.reading import check_format, read_json, short, understood
 from lapsus.files.writing import (
     ENDING,
     beside,
@@ -23,19 +24,6 @@ from lapsus.files.writing import (
     write_json,
 )
 
-__all__ = [
-    "check_file",
-    "check_own_files",
-    "check_place",
-    "file_name",
-    "holds",
-    "inside",
-    "locked",
-    "make_folder",
-    "own_files",
-    "subfolder",
-]
-
 # The file that makes a folder one of ours, by kind.
 _MARKERS = {"run": "config.toml", "discovery": "stages.json", "fit": "files.json", "sweep": "manifest.json"}
 # What may be there before it.
@@ -47,19 +35,15 @@ def make_folder(folder: str | Path) -> Path:
     """The folder, made with its parents if it is not there, on disk when this returns."""
     folder = Path(folder)
     try:
-        missing = []
-        place = folder
-        while not place.exists() and not place.is_symlink():
-            missing.append(place)
-            place = place.parent
+        missing = [path for path in (folder, *folder.parents) if not os.path.lexists(path)]
         for path in reversed(missing):
             step("make folder", path)
             path.mkdir(exist_ok=True)
             sync_folder(path.parent)
-        if not folder.is_dir():
-            raise LapsusError(f"{short(folder)} is there already and is not a folder.")
     except OSError as error:
         raise LapsusError(f"Cannot make the folder {short(folder)}: {error.strerror}.") from error
+    if not folder.is_dir():
+        raise LapsusError(f"{short(folder)} is there already and is not a folder.")
     return folder
 
 
@@ -67,11 +51,17 @@ def inside(folder: str | Path, *names: str) -> Path:
     """A path within one of our folders; a link on the way, which would lead elsewhere, is refused, and so are names
     that go up or that no file can have."""
     place = Path(folder)
-    for part in (part for name in names for part in Path(name).parts):
-        if part == ".." or Path(part).anchor or len(part.encode("utf-8", "surrogatepass")) > 255:
+    for part in Path(*names).parts:
+        if part == ".." or Path(part).anchor:
             raise LapsusError(f"{short(place)} names a file that cannot be in it: {short(part)}.")
         place = place / part
-        if place.is_symlink():
+        try:
+            linked = stat.S_ISLNK(os.lstat(place).st_mode)
+        except FileNotFoundError:
+            linked = False
+        except (OSError, ValueError) as error:  # a name that no file can have
+            raise LapsusError(f"{short(place.parent)} names a file that cannot be: {short(part)}.") from error
+        if linked:
             raise LapsusError(f"{short(place)} is a link; nothing is read or written through it.")
     return place
 
@@ -150,49 +140,28 @@ def _cannot_be(path: Path, what: str, error: Exception) -> LapsusError:
 
 
 def check_own_files(folder: str | Path, kind: str) -> bool:
-    """Whether a folder holds files of an earlier `own_files`, which may be replaced; an error if it holds only others,
-    or if one of them was changed since. Makes nothing."""
-    if not check_place(folder, kind):
-        return False
-    for name, hashes in _listed(Path(folder)).items():
-        _check_unchanged(Path(folder), name, hashes)
-    return "before" not in read_json(Path(folder) / _MARKERS["fit"])  # else it was cut off, and is made again
+    """Whether a folder holds files of an earlier `own_files`, which may be replaced; an error if it holds only others.
+    Makes nothing."""
+    return check_place(folder, kind) and "before" not in read_json(Path(folder) / _MARKERS["fit"])
 
 
-def _listed(folder: Path) -> dict[str, set[str]]:
-    """Files that `own_files` wrote here → hashes that they may have, two where it was interrupted."""
+def _listed(folder: Path) -> list[str]:
+    """Files that `own_files` wrote here, or was about to write when it was cut off."""
     path = folder / _MARKERS["fit"]
     if not path.is_file():
-        return {}
+        return []
     table = read_json(path)
     check_format(table.get("format"), 1, path)
-    hashes: dict[str, set[str]] = {}
     with understood(path):
-        for files in (table["files"], table.get("before", {})):
-            for name, value in files.items():
-                hashes.setdefault(str(name), set()).add(value)
-    return hashes
-
-
-def _check_unchanged(folder: Path, name: str, hashes: set[str]) -> None:
-    path = inside(folder, name)
-    if os.path.lexists(path) and _hash(path) not in hashes:
-        raise LapsusError(
-            f"{short(path)} is not as lapsus wrote it, so it is not replaced. Move it away; or name another folder."
-        )
-
-
-def _hash(path: Path) -> str:
-    check_ordinary(path)
-    return hashlib.sha256(read_bytes(path)).hexdigest()
+        return [str(name) for name in (*table["files"], *table.get("before", ()))]
 
 
 @contextmanager
 def own_files(folder: str | Path) -> Iterator[Path]:
     """A place for files that go to `folder` when the block ends without an error.
 
-    They replace those that an earlier call wrote there, as its files.json lists them by name and hash, and nothing
-    else: other files stay, also those that came while the block ran. An error leaves the folder as it was.
+    They replace those that an earlier call wrote there, as its files.json lists them, and nothing else: other files
+    stay, and one in the place of a new file is an error. An error leaves the folder as it was.
     """
     folder = Path(folder)
     new = not folder.exists()
@@ -214,28 +183,25 @@ def own_files(folder: str | Path) -> Iterator[Path]:
 
 
 def _take_place(staged: Path, folder: Path) -> None:
-    paths = sorted(path for path in staged.rglob("*") if path.is_file())
-    wanted = {path.relative_to(staged).as_posix(): _hash(path) for path in paths}
+    wanted = sorted(path.relative_to(staged).as_posix() for path in staged.rglob("*") if path.is_file())
     before = _listed(folder)
     for name in wanted:
-        _check_unchanged(folder, name, before.get(name, set()))
-    present = {name: _hash(folder / name) for name in before if (folder / name).is_file()}
-    old = {name: value for name, value in present.items() if value in before[name]}
+        if name not in before and os.path.lexists(path := inside(folder, name)):
+            raise LapsusError(f"{short(path)} was not written by lapsus. Move it away; or name another folder.")
     list_file = folder / _MARKERS["fit"]
-    # Until all are in place, a file may be the earlier one or the new one.
-    write_json(list_file, {"format": 1, "files": wanted, "before": old})
+    write_json(list_file, {"format": 1, "files": wanted, "before": before})
     for name in wanted:
         target = inside(folder, name)
+        check_ordinary(target)
         make_folder(target.parent)
         step("rename", staged / name, target)
         os.replace(staged / name, target)
         sync_folder(target.parent)
-    for name in before.keys() - wanted.keys():
-        with suppress(LapsusError):  # somebody has changed it: it stays
-            _check_unchanged(folder, name, before[name])
-            remove(folder / name)
+    for name in set(before) - set(wanted):
+        path = inside(folder, name)
+        remove(path)
         with suppress(OSError):
-            (folder / name).parent.rmdir()  # a subject's folder that is empty now
+            path.parent.rmdir()  # a subject's folder that is empty now
     write_json(list_file, {"format": 1, "files": wanted})
 
 

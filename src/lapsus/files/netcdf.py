@@ -1,15 +1,15 @@
 """netCDF files of ours and of others, which may be damaged or crafted."""
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lapsus.errors import LapsusError
-from lapsus.files.reading import Damaged, begins, check_format, ordinary_size, short
+from lapsus.files.reading import Damaged, begins, check_format, readable, reason_of, short
 
 if TYPE_CHECKING:
+    import h5py
     import xarray as xr
-
-__all__ = ["is_netcdf", "read_netcdf"]
 
 
 def is_netcdf(path: str | Path) -> bool:
@@ -20,17 +20,18 @@ def is_netcdf(path: str | Path) -> bool:
 def read_netcdf(path: str | Path) -> "xr.Dataset":
     """A netCDF file, all of it in memory. One that keeps data in other files, or that unpacks to very much more than it
     holds, is refused unread."""
+    import h5py
     import xarray as xr
 
-    path = Path(path)
-    size = ordinary_size(path)
+    with readable(path):
+        size = os.path.getsize(path)
     try:
-        _check_all_inside(path)
+        with h5py.File(path, "r") as file:
+            _check_all_inside(file, short(path), set())
         with xr.open_dataset(path, engine="h5netcdf") as dataset:
-            unpacked = sum(variable.nbytes for variable in dataset.variables.values())
-            if unpacked > max(1 << 26, 100 * size):
+            if dataset.nbytes > max(1 << 26, 100 * size):
                 raise LapsusError(
-                    f"{short(path)} would unpack its {size:,} bytes to {unpacked:,}; no file of lapsus does."
+                    f"{short(path)} would unpack its {size:,} bytes to {dataset.nbytes:,}; no file of lapsus does."
                 )
             if "lapsus" in dataset.attrs:  # else it is a recording that somebody else wrote
                 check_format(int(dataset.attrs["format"]), 1, path)
@@ -38,28 +39,19 @@ def read_netcdf(path: str | Path) -> "xr.Dataset":
     except LapsusError:
         raise
     except Exception as error:  # the libraries below raise whatever a broken file makes them stumble over
-        reason = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
-        raise Damaged(f"{short(path)} cannot be read as netCDF: {reason[:300]}.") from error
+        raise Damaged(f"{short(path)} cannot be read as netCDF: {reason_of(error)}.") from error
 
 
-def _check_all_inside(path: Path) -> None:
+def _check_all_inside(group: "h5py.Group", path: str, seen: set[int]) -> None:
     """HDF5 can name other files as the place of data (links, external storage, virtual datasets): whoever made the
     file would choose which file of this machine is read."""
     import h5py
 
-    with h5py.File(path, "r") as file:
-        groups, seen = [file], set()
-        while groups:
-            group = groups.pop()
-            for name in group:
-                found = None
-                if isinstance(group.get(name, getlink=True), h5py.HardLink):
-                    found = group[name]
-                    outside = isinstance(found, h5py.Dataset) and (found.external or found.is_virtual)
-                    found = None if outside else found
-                if found is None:
-                    raise LapsusError(f"{short(path)}: {name[:80]} is kept outside of this file, and is not read.")
-                address = h5py.h5o.get_info(found.id).addr
-                if isinstance(found, h5py.Group) and address not in seen:
-                    seen.add(address)
-                    groups.append(found)
+    for name in group:
+        linked = not isinstance(group.get(name, getlink=True), h5py.HardLink)
+        item = None if linked else group[name]
+        if linked or (isinstance(item, h5py.Dataset) and (item.external or item.is_virtual)):
+            raise LapsusError(f"{path}: {short(name, 80)} is kept outside of this file, and is not read.")
+        if isinstance(item, h5py.Group) and (address := h5py.h5o.get_info(item.id).addr) not in seen:
+            seen.add(address)
+            _check_all_inside(item, path, seen)

@@ -19,35 +19,20 @@ import tomli_w
 from lapsus import __version__
 from lapsus.errors import LapsusError
 from lapsus.files.plain import to_plain
-from lapsus.files.reading import CAREFUL, read_bytes, short
+from lapsus.files.reading import read_bytes, read_end, short
 
 if TYPE_CHECKING:
     import numpy as np
     import xarray as xr
     from matplotlib.figure import Figure
 
-__all__ = [
-    "append_line",
-    "clean_up",
-    "is_figure",
-    "remove",
-    "set_aside",
-    "to_toml",
-    "write_arrays",
-    "write_bytes",
-    "write_figure",
-    "write_json",
-    "write_netcdf",
-    "write_text",
-    "write_toml",
-]
-
 # Called before every step that changes the disk, with the step's name, its path and what it is about to do. The fault
 # campaign counts the steps here, dies at the n-th, raises what a disk would, or returns how many bytes a write takes.
 watcher: Callable[[str, Path, bytes | Path | None], int | None] | None = None
 
 ENDING = ".partial"
-NO_LINKS = CAREFUL | getattr(os, "O_NOFOLLOW", 0)
+# Flags of every file that is opened to be written: no link is followed, no child inherits it.
+NO_LINKS: int = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 
 
 def step(name: str, path: Path, detail: bytes | Path | None = None) -> int | None:
@@ -103,10 +88,10 @@ def host() -> str:
 
 def clean_up(folder: str | Path, name: str = "") -> None:
     """Remove what writers that are no more left behind in a folder (of one file or folder, if it is named)."""
-    start = _start(name)
+    start = _start(name) if name else "."
     with suppress(OSError):
         for path in list(Path(folder).iterdir()):
-            if not path.name.endswith(ENDING) or (name and not path.name.startswith(start)) or not _left_behind(path):
+            if not (path.name.startswith(start) and path.name.endswith(ENDING) and _left_behind(path.name)):
                 continue
             with suppress(OSError):
                 if path.is_dir() and not path.is_symlink():
@@ -115,11 +100,11 @@ def clean_up(folder: str | Path, name: str = "") -> None:
                     path.unlink()
 
 
-def _left_behind(path: Path) -> bool:
+def _left_behind(name: str) -> bool:
     """Whether this is a name that `beside` gave in a process of this machine that is no more."""
-    where, _, rest = path.name.removesuffix(ENDING).rpartition(".")[2].partition("-")
+    where, _, rest = name.removesuffix(ENDING).rpartition(".")[2].partition("-")
     number = rest.partition("-")[0]
-    return path.name.startswith(".") and where == host() and number.isdecimal() and not alive(int(number))
+    return where == host() and number.isdecimal() and not alive(int(number))
 
 
 def alive(process: int) -> bool:
@@ -130,8 +115,8 @@ def alive(process: int) -> bool:
         os.kill(process, 0)
     except (ProcessLookupError, OverflowError):
         return False
-    except PermissionError:
-        return True
+    except PermissionError:  # somebody else's
+        pass
     return True
 
 
@@ -146,53 +131,30 @@ def check_ordinary(path: Path) -> None:
         raise LapsusError(f"{short(path)} is {what}; only ordinary files are replaced. Move it away.")
 
 
-def write_bytes(path: str | Path, data: bytes, replace: bool = True) -> None:
+def write_bytes(path: str | Path, data: bytes) -> None:
     """All of the data or nothing of it, and on disk when this returns; on any error the old file is what it was. What
-    dead writers of this file left is removed.
-
-    replace=False refuses to replace a file, also one that another process made in the meantime.
-    """
+    dead writers of this file left is removed."""
     path = Path(path)
     temporary = beside(path)
-    made = False
     try:
         check_ordinary(path)
         clean_up(path.parent, path.name)
         step("create", temporary)
         handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | NO_LINKS, 0o666)
-        made = True
         try:
             _put(handle, temporary, data)
             step("sync", temporary)
             os.fsync(handle)
         finally:
             os.close(handle)
-        if replace:
-            step("rename", temporary, path)
-            os.replace(temporary, path)
-            made = False
-        else:
-            _link(temporary, path)
+        step("rename", temporary, path)
+        os.replace(temporary, path)
         sync_folder(path.parent)
     except OSError as error:
         raise failure(path, error) from error
     finally:
-        if made:
-            with suppress(OSError):
-                temporary.unlink()
-
-
-def _link(temporary: Path, path: Path) -> None:
-    """Give a finished file its name unless there is one already."""
-    step("link", temporary, path)
-    try:
-        os.link(temporary, path, follow_symlinks=False)
-    except FileExistsError as error:
-        raise LapsusError(f"{short(path)} is there already; it was made in the meantime and is kept.") from error
-    except OSError as error:
-        if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS):
-            raise
-        os.replace(temporary, path)  # a file system without hard links; the check before writing must do
+        with suppress(OSError):  # it is gone if all went well
+            temporary.unlink()
 
 
 def write_text(path: str | Path, text: str) -> None:
@@ -236,11 +198,11 @@ def write_arrays(path: str | Path, arrays: "dict[str, np.ndarray]") -> None:
     write_bytes(path, buffer.getvalue())
 
 
-def write_netcdf(path: str | Path, dataset: "xr.Dataset", replace: bool = True) -> None:
+def write_netcdf(path: str | Path, dataset: "xr.Dataset") -> None:
     """A dataset as netCDF, with the version that wrote it; made in memory first: HDF5 does not outlive a full disk."""
     buffer = io.BytesIO()
     dataset.assign_attrs(lapsus=__version__, format=1).to_netcdf(buffer, engine="h5netcdf")
-    write_bytes(path, buffer.getvalue(), replace)
+    write_bytes(path, buffer.getvalue())
 
 
 def write_figure(path: str | Path, figure: "Figure", **options: Any) -> None:
@@ -261,14 +223,11 @@ def append_line(path: str | Path, line: str) -> None:
     """One more line at the end of an ordinary file, on disk when this returns. A torn last line is ended first."""
     path = Path(path)
     try:
-        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | NO_LINKS
+        check_ordinary(path)
+        torn = path.exists() and read_end(path, 1) not in (b"", b"\n")
         step("append", path)
-        handle = os.open(path, flags, 0o666)
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | NO_LINKS, 0o666)
         try:
-            status = os.fstat(handle)
-            if not stat.S_ISREG(status.st_mode):
-                raise LapsusError(f"{short(path)} is not an ordinary file; nothing is added to it.")
-            torn = status.st_size > 0 and _last_byte(handle, status.st_size) != b"\n"
             _put(handle, path, ("\n" * torn + line + "\n").encode("utf-8", "replace"))
             step("sync", path)
             os.fsync(handle)
@@ -276,11 +235,6 @@ def append_line(path: str | Path, line: str) -> None:
             os.close(handle)
     except OSError as error:
         raise failure(path, error) from error
-
-
-def _last_byte(handle: int, size: int) -> bytes:
-    os.lseek(handle, size - 1, os.SEEK_SET)
-    return os.read(handle, 1)
 
 
 def remove(path: str | Path) -> None:
@@ -299,10 +253,8 @@ def remove(path: str | Path) -> None:
 def set_aside(path: str | Path) -> Path:
     """Give a damaged file another name, so that it is neither used nor lost; returns that name."""
     path = Path(path)
-    for number in range(1, 1000):
-        aside = path.with_name(f"{path.name}.damaged" + (f"-{number}" if number > 1 else ""))
-        if not os.path.lexists(aside):
-            break
+    names = (f"{path.name}.damaged{number}" for number in ("", *(f"-{k}" for k in range(2, 1000))))
+    aside = next(free for name in names if not os.path.lexists(free := path.with_name(name)))
     try:
         step("rename", path, aside)
         os.rename(path, aside)

@@ -7,7 +7,7 @@ import numpy as np
 import xarray as xr
 
 from lapsus.errors import LapsusError
-from lapsus.evaluation.sample_sizes import FULL, Sizes
+from lapsus.evaluation.sample_sizes import FULL, SampleSizes
 from lapsus.mechanism.clock import clock_of
 from lapsus.mechanism.registry import QUESTIONS, AskedNetwork, Mechanism, Question, Recording, by_default
 from lapsus.tasks import IndexCued
@@ -28,7 +28,7 @@ def analyse(
     source: "Model | Run | Shipped | str | Path | xr.Dataset",
     *,
     only: Sequence[str] | None = None,
-    sizes: Sizes = FULL,
+    sizes: SampleSizes = FULL,
     probe_distance: float | None = None,
     seed: int = 0,
     threads: int | None = None,

@@ -9,7 +9,7 @@ import torch
 from lapsus import rng
 from lapsus.errors import LapsusError
 from lapsus.evaluation.against_target import respond
-from lapsus.evaluation.sample_sizes import FULL, Sizes
+from lapsus.evaluation.sample_sizes import FULL, SampleSizes
 from lapsus.evaluation.simulation import simulate_design
 from lapsus.mechanism.activity import memory, two_items
 from lapsus.mechanism.designs import pair, ring_design
@@ -23,7 +23,7 @@ FIXED = -np.pi / 2
 Arrays = dict[str, np.ndarray]
 
 
-def example_trials(model: Model, probe_distance: float, seed: int = 0, sizes: Sizes = FULL) -> Arrays:
+def example_trials(model: Model, probe_distance: float, seed: int = 0, sizes: SampleSizes = FULL) -> Arrays:
     """Arrays by name: `cloud_…` and `rings_…` (below); items are `probe_distance` (radians) apart."""
     return _clouds(model, probe_distance, sizes) | _rings(model, probe_distance, seed, sizes)
 
@@ -60,7 +60,7 @@ def _tensors(conditions: dict[str, np.ndarray]) -> dict[str, torch.Tensor]:
     return {name: v.float() if v.is_floating_point() else v for name, v in given.items()}
 
 
-def _clouds(model: Model, near: float, sizes: Sizes) -> Arrays:
+def _clouds(model: Model, near: float, sizes: SampleSizes) -> Arrays:
     """Responses x_T [trial, 2] to one condition with close items and one with far ones."""
     found = {}
     for name, gap in (("near", near), ("far", np.pi)):
@@ -68,7 +68,7 @@ def _clouds(model: Model, near: float, sizes: Sizes) -> Arrays:
     return found
 
 
-def _rings(model: Model, apart: float, seed: int, sizes: Sizes) -> Arrays:
+def _rings(model: Model, apart: float, seed: int, sizes: SampleSizes) -> Arrays:
     """Trials through time in the plane of the ring at the response and, third, the normal of the two rings.
 
     One item's colour is fixed, the other's varies. Plane and normal are fitted to half of the trials with the fixed

@@ -9,7 +9,7 @@ from markupsafe import Markup
 from matplotlib import colormaps
 from matplotlib.axes import Axes
 
-from lapsus.evaluation.sample_sizes import FULL, Sizes
+from lapsus.evaluation.sample_sizes import FULL, SampleSizes
 from lapsus.evaluation.simulation import Simulated, simulate_design
 from lapsus.mechanism.activity import cue_onset, two_items
 from lapsus.mechanism.clock import Clock
@@ -73,7 +73,7 @@ class Planes:
         return {"aligned_before": self.mean_before, "aligned_after": self.mean_after}
 
 
-def network_planes(model: Model, sizes: Sizes = FULL, seed: int = 0) -> Planes:
+def network_planes(model: Model, sizes: SampleSizes = FULL, seed: int = 0) -> Planes:
     """Alignment of the two items' planes over time, at each probe distance (index-cued: one)."""
     index = isinstance(model.task, IndexCued)
     shown = {}
@@ -83,7 +83,7 @@ def network_planes(model: Model, sizes: Sizes = FULL, seed: int = 0) -> Planes:
     return _planes(shown, None if index else "configuration", sizes.shuffles, seed)
 
 
-def recording_planes(dataset: xr.Dataset, sizes: Sizes = FULL, seed: int = 0) -> Planes:
+def recording_planes(dataset: xr.Dataset, sizes: SampleSizes = FULL, seed: int = 0) -> Planes:
     """The same of a recording, at each distance between the places of its trials (180° where they are not given)."""
     groups = places(dataset)
     apart = np.degrees(np.nan_to_num(two_items(dataset).probe_distance, nan=np.pi)).round().astype(int)

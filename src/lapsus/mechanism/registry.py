@@ -18,7 +18,7 @@ from markupsafe import Markup
 from matplotlib.axes import Axes
 
 from lapsus.errors import LapsusError
-from lapsus.evaluation.sample_sizes import FULL, Sizes
+from lapsus.evaluation.sample_sizes import FULL, SampleSizes
 from lapsus.evaluation.simulation import simulate
 from lapsus.files import from_plain, to_plain
 from lapsus.mechanism.activity import without_swaps
@@ -48,7 +48,7 @@ class AskedNetwork:
     """A network that is asked; probe_distance (radians): between its items; answers: those given before."""
 
     model: Model
-    sizes: Sizes = FULL
+    sizes: SampleSizes = FULL
     probe_distance: float = np.pi / 4
     seed: int = 0
     threads: int | None = None
@@ -72,7 +72,7 @@ class Recording:
     """A recording that is read; every: which time bins are looked at."""
 
     dataset: xr.Dataset
-    sizes: Sizes = FULL
+    sizes: SampleSizes = FULL
     seed: int = 0
     every: int = 2
 
@@ -284,12 +284,12 @@ class Mechanism:
         if unknown:
             raise ValueError(f"it has an unknown field {min(unknown)[:40]!r}")
         answers = {
-            name: from_plain(question.answer | None, plain[name], name)
+            name: from_plain(question.answer | None, plain[name])
             for name, question in QUESTIONS.items()
             if name in plain
         }
-        left_out = from_plain(dict[str, str], plain.get("left_out", {}), "left_out")
-        return cls(left_out, from_plain(float, plain.get("probe_distance"), "probe_distance"), **answers)
+        left_out = from_plain(dict[str, str], plain.get("left_out", {}))
+        return cls(left_out, from_plain(float, plain.get("probe_distance")), **answers)
 
 
 def without_answer(found: Mechanism) -> list[str]:

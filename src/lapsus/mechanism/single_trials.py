@@ -17,7 +17,7 @@ from matplotlib.axes import Axes
 
 from lapsus.circular import distance, embed
 from lapsus.errors import LapsusError
-from lapsus.evaluation.sample_sizes import Sizes
+from lapsus.evaluation.sample_sizes import SampleSizes
 from lapsus.evaluation.simulation import Simulated
 from lapsus.mechanism.activity import NO_SWAPS, cue_onset, memory, require_trials, two_items
 from lapsus.mechanism.designs import alignment_grid
@@ -232,7 +232,7 @@ def alignment_and_swaps(
     return table, alignment_predicts_swaps(table)
 
 
-def _predicted(dataset: xr.Dataset, sizes: Sizes, groups: str | None = None) -> AlignmentTest:
+def _predicted(dataset: xr.Dataset, sizes: SampleSizes, groups: str | None = None) -> AlignmentTest:
     if not two_items(dataset).swap.any():
         raise LapsusError(f"{NO_SWAPS} among {dataset.sizes['trial']:,}")
     return alignment_predicts_swaps(trial_alignment(dataset, groups=groups), repeats=sizes.repeats)

@@ -79,12 +79,10 @@ def summary(networks: Networks) -> dict:
     return {name: float(value) for name, value in numbers.items()} | counts
 
 
-def tables(networks: Networks) -> dict[str, pd.DataFrame]:
-    """Numbers of the figure by the name of their file; none without the network."""
-    if ROLE not in networks:
-        return {}
+def table(networks: Networks) -> pd.DataFrame:
+    """KS distance and modes of every pair of cues."""
     cells = cues_on_grid(networks)[["ks", "exact_ks", "bimodal", "both_modes", "mode_mass"]]
-    return {"ks": cells.to_dataframe().reset_index(), "summary": pd.DataFrame([summary(networks)])}
+    return cells.to_dataframe().reset_index()
 
 
 # --- Panels ---

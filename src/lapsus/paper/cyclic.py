@@ -12,11 +12,11 @@ from lapsus.paper.roles import Networks
 from lapsus.plots.style import COLUMN_WIDTH, GREY, panel, style, wheel
 
 
-def tables(networks: Networks) -> dict[str, pd.DataFrame]:
+def table(networks: Networks) -> pd.DataFrame:
     """Mean |cos| between fixed colours."""
     found = normals(networks)
     matrix = pd.DataFrame(cyclic_alignment(found.cued), index=found.colours, columns=found.colours)
-    return {"matrix": matrix.rename_axis("colour").reset_index()}
+    return matrix.rename_axis("colour").reset_index()
 
 
 def _panel(ax: Axes, networks: Networks) -> Axes:

@@ -87,22 +87,6 @@ def ablations(networks: Networks) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["ablation", "level", "share", "low", "high", "swap_rate"])
 
 
-def tables(networks: Networks) -> dict[str, pd.DataFrame]:
-    """All numbers of the figure, by the name of their file."""
-    roles = networks.those_of(SWAP_NETWORKS)
-    parts = {"A-swap-functions": [swap_function(networks, role).assign(network=role) for role in roles]}
-    if networks.sizes.fitted_trials:
-        parts["A-fitted"] = [fitted_swap_function(networks, role).assign(network=role) for role in roles]
-    parts["C-samples"] = [
-        pd.DataFrame({"network": role, "probe": name} | dict(zip(("x1", "x2"), _samples(networks, role, gap).T)))
-        for role in networks.those_of(CLOUD_NETWORKS)
-        for name, gap in (("close", CLOSE), ("far", FAR))
-    ]
-    if "feature-optimal" in networks:
-        parts["DE-ablations"] = [ablations(networks)]
-    return {name: pd.concat(own, ignore_index=True) for name, own in parts.items() if own}
-
-
 # --- Panels ---
 
 

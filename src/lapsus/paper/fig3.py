@@ -4,7 +4,6 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import xarray as xr
 from matplotlib import colormaps, pyplot as plt
 from matplotlib.axes import Axes
@@ -38,28 +37,6 @@ def index_alignment(networks: Networks, role: str) -> xr.Dataset:
 def feature_alignment(networks: Networks, role: str) -> xr.DataArray:
     """Alignment over time of a feature-cued network: [distance (degrees), rotation, time]."""
     return planes.alignment_by_distance(networks.of(role), networks.sizes.degrees, networks.sizes.rotations)
-
-
-def alignment_table(networks: Networks, role: str) -> pd.DataFrame:
-    """Mean and s.d. over rotations by distance (degrees) and time (steps) of a feature-cued network."""
-    curves = feature_alignment(networks, role)
-    table = curves.mean("rotation").to_dataframe("alignment").reset_index()[["distance", "time", "alignment"]]
-    return table.assign(sd=curves.std("rotation").to_numpy().ravel())
-
-
-def _index_table(networks: Networks, role: str) -> pd.DataFrame:
-    curve = index_alignment(networks, role)
-    low, high = limits(curve["resampled"])
-    columns = {"time": curve["time"], "alignment": curve["alignment"], "low": low, "high": high}
-    return pd.DataFrame({"network": role} | columns)
-
-
-def tables(networks: Networks) -> dict[str, pd.DataFrame]:
-    """All numbers of the figure, by the name of their file."""
-    index = [_index_table(networks, role) for role in networks.those_of(INDEX_NETWORKS)]
-    feature = [alignment_table(networks, role).assign(network=role) for role in networks.those_of(FEATURE_NETWORKS)]
-    found = {"C-index-alignment": index, "D-feature-alignment": feature}
-    return {name: pd.concat(parts, ignore_index=True) for name, parts in found.items() if parts}
 
 
 # --- Panels ---

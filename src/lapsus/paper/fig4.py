@@ -4,7 +4,6 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -74,39 +73,6 @@ def same_and_opposite(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     same = np.concatenate([pairwise_cosine(vectors[:, c]) for c in colours])
     opposite = np.concatenate([pairwise_cosine(vectors[:, c], across[:, c]) for c in colours])
     return same[np.isfinite(same)], opposite[np.isfinite(opposite)]
-
-
-def _kind_tables(networks: Networks) -> dict[str, pd.DataFrame]:
-    try:
-        kind = kinds(networks)
-    except LapsusError:  # no network, or too few swaps
-        return {}
-    weights = pd.DataFrame.from_dict(kind.weights, orient="index", columns=["weight", "low", "high"])
-    decided = weights.rename_axis("kind").reset_index().assign(decision=kind.decision, swaps=kind.swaps)
-    return {"B-weights": pd.DataFrame({"time": kind.times} | kind.over_time), "B-decision": decided}
-
-
-def _ring_tables(networks: Networks) -> dict[str, pd.DataFrame]:
-    parts = []
-    for name, probes in CONFIGURATIONS.items():
-        found, _ = rings(networks, probes)
-        trials = {"free_colour": found.free, "fixed_cued": found.fixed_cued, "swap": found.swap}
-        points = dict(zip(("PC1", "PC2", "PC3"), found.points.T))
-        parts.append(pd.DataFrame({"configuration": name} | trials | points))
-    fitted = normals(networks)
-    cosines = dict(zip(("same", "opposite"), same_and_opposite(fitted.cued)))
-    return {
-        "C-rings": pd.concat(parts, ignore_index=True),
-        "D-normal-alignment": pd.concat(
-            [pd.DataFrame({"pairs": name, "alignment": values}) for name, values in cosines.items()]
-        ),
-        "D-roc-area": pd.DataFrame({"configuration": np.arange(len(fitted.area)), "area": fitted.area}),
-    }
-
-
-def tables(networks: Networks) -> dict[str, pd.DataFrame]:
-    """All numbers of the figure, by the name of their file."""
-    return _kind_tables(networks) | (_ring_tables(networks) if RINGS in networks else {})
 
 
 # --- Panels ---

@@ -8,7 +8,6 @@ from matplotlib import colormaps, pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from lapsus.errors import LapsusError
 from lapsus.mechanism import single_trials
 from lapsus.mechanism.single_trials import AlignmentTest, swap_rate_by_alignment
 from lapsus.paper.roles import LABELS, Networks
@@ -26,21 +25,6 @@ def alignment_and_swaps(networks: Networks, role: str) -> tuple[pd.DataFrame, Al
     return single_trials.alignment_and_swaps(
         networks.of(role), sizes.degrees, sizes.prediction_rotations, sizes.prediction_trials
     )
-
-
-def tables(networks: Networks) -> dict[str, pd.DataFrame]:
-    """All numbers of the figure, by the name of their file."""
-    rates, tests = [], []
-    for role in TESTED:
-        try:
-            table, test = alignment_and_swaps(networks, role)
-        except LapsusError:
-            continue
-        rates.append(swap_rate_by_alignment(table).assign(network=role))
-        tests.append({"network": role} | vars(test))
-    if not tests:
-        return {}
-    return {"swap-rate-by-alignment": pd.concat(rates, ignore_index=True), "regression": pd.DataFrame(tests)}
 
 
 def _panel(ax: Axes, networks: Networks, role: str) -> Axes:

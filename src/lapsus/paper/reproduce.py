@@ -2,8 +2,8 @@
 on."""
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from difflib import get_close_matches
-from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -30,13 +30,14 @@ from lapsus.paper.claims import CLAIMS, evaluate_claims
 from lapsus.paper.roles import Networks
 from lapsus.paper.values import Recorded
 from lapsus.paper.verdicts import Claim
+from lapsus.plots.numbers import numbers_of
 
 DRAWINGS: dict[str, Callable[[], Figure]] = {
     "task": schematics.task_figure,
     "architecture": schematics.architecture_figure,
     "bns": schematics.bns_figure,
 }
-# Each has figure(networks), and tables(networks) by the name of their file.
+# Each has figure(networks) and, where its numbers are not those that are drawn, table(networks).
 MODULES: dict[str, Any] = {
     "schedule": schedule,
     "fig2": fig2,
@@ -50,21 +51,6 @@ MODULES: dict[str, Any] = {
     "cue-combination": cue_combination,
 }
 FIGURES = (*DRAWINGS, *MODULES)
-
-# For the time left: rounded seconds of processor time, of claims for one seed of the networks; others take about 2.
-_FIGURE_COSTS = {"fig2": 25, "fig3": 60, "fig4": 20, "windows": 45, "prediction": 12, "cue-combination": 10}
-_CLAIM_COSTS = {
-    "feature-rise-only": 36,
-    "windows-aligned": 45,
-    "feature-rise-smooth": 12,
-    "alignment-predicts-swaps": 12,
-    "alignment-follows-swaps": 11,
-    "distance-ablation": 10,
-    "dice-after-cue": 7,
-}
-_OTHER_COST = 2
-# Of the claims of networks whose figures were drawn, which leaves little to compute.
-_AFTER_FIGURE = 0.1
 
 
 def reproduce(
@@ -80,7 +66,7 @@ def reproduce(
 ) -> list[Claim]:
     """Draw the named figures (none named: all) into `output` and return the claims they bear on.
 
-    output: a folder for NAME.pdf, NAME.png and NAME-*.csv; None draws nothing and only tests the claims.
+    output: a folder for NAME.pdf, NAME.png and NAME.csv; None draws nothing and only tests the claims.
     recording: drawn in Figure 3. further: other seeds of the networks, for the claims alone.
     values: where the claims' values of each network are kept; recorded: those of networks that are not there.
     progress is called with what comes next and the share of the work that is done.
@@ -89,27 +75,22 @@ def reproduce(
     for name in names:
         _check_name(name)
     further = further or []
-    drawing = [] if output is None else names
-    seeds = len(further) + (_AFTER_FIGURE if drawing else 1)
-    costs = {name: float(_FIGURE_COSTS.get(name, _OTHER_COST)) for name in drawing}
-    for id, test in CLAIMS.items():
-        if test.figure in names:
-            costs[f"claim {id}"] = seeds * _CLAIM_COSTS.get(id, _OTHER_COST)
-    before_each = dict(zip(costs, accumulate(costs.values(), initial=0.0)))
+    steps = [] if output is None else list(names)
+    steps += [f"claim {id}" for id, test in CLAIMS.items() if test.figure in names]
 
     def begin(name: str) -> None:
-        progress(name, before_each[name] / sum(costs.values()))
+        progress(name, steps.index(name) / len(steps))
 
     if output is not None:
-        before = {
-            name for name in names for path in _pictures(Path(output), name) if check_file(path, "of ours", is_figure)
-        }
+        for name in names:
+            for path in (Path(output) / f"{name}.{ending}" for ending in ("pdf", "png", "csv")):
+                check_file(path, "of ours", _is_ours)
         folder = make_folder(output)
         for name in names:
             begin(name)
             options = {"recording": recording} if name == "fig3" else {}
             drawn = DRAWINGS[name]() if name in DRAWINGS else MODULES[name].figure(networks, **options)
-            _save(folder, name, drawn, networks, again=name in before)
+            _save(folder / name, drawn, networks)
     say = lambda id: begin(f"claim {id}")
     return evaluate_claims([networks, *further], set(names), values=values, recorded=recorded, progress=say)
 
@@ -121,22 +102,20 @@ def _check_name(name: str) -> None:
         raise LapsusError(f"There is no figure {name!r}. {hint}")
 
 
-def _pictures(folder: Path, name: str) -> list[Path]:
-    return [folder / f"{name}.{ending}" for ending in ("pdf", "png")]
+def _is_ours(path: Path) -> bool:
+    """Whether a file is a figure, or the table of one: a table is written after its figure."""
+    return is_figure(path) if path.suffix != ".csv" else path.with_suffix(".png").exists()
 
 
-def _save(folder: Path, name: str, drawn: Figure, networks: Networks, again: bool) -> None:
-    """Write a figure and its tables; again: it was there before."""
-    try:
-        tables = MODULES[name].tables(networks) if name in MODULES else {}
-    except LapsusError:  # a network is missing; the panel says so
-        tables = {}
-    files = {folder / (f"{name}.csv" if part == name else f"{name}-{part}.csv"): tables[part] for part in tables}
-    if not again:  # tables are written after their figure: one without it is not ours
-        for path in files:
-            check_file(path, "a table of ours", lambda _: False)
-    for path in _pictures(folder, name):
-        write_figure(path, drawn, dpi=300)
+def _save(place: Path, drawn: Figure, networks: Networks) -> None:
+    """Write NAME.pdf, NAME.png and, of what is computed, NAME.csv: its own table or the numbers that are drawn."""
+    for ending in ("pdf", "png"):
+        write_figure(place.with_suffix(f".{ending}"), drawn, dpi=300)
     plt.close(drawn)
-    for path, table in files.items():
-        write_text(path, table.to_csv(index=False, float_format="%.6g"))
+    if place.name in DRAWINGS:
+        return
+    text = numbers_of(drawn)
+    if hasattr(MODULES[place.name], "table"):
+        with suppress(LapsusError):  # a network is missing; the panel says so
+            text = MODULES[place.name].table(networks).to_csv(index=False, float_format="%.6g")
+    write_text(place.with_suffix(".csv"), text)

@@ -11,7 +11,8 @@ import xarray as xr
 from lapsus.errors import LapsusError
 from lapsus.evaluation.sample_sizes import FULL_FIGURES, FigureSizes
 from lapsus.evaluation.simulation import Simulated, simulate_design, simulate_responses
-from lapsus.files import holds, read_json
+from lapsus.files import holds
+from lapsus.sweep import Plan, Sweep
 from lapsus.training.model import Model
 from lapsus.zoo import Run
 from lapsus.zoo.shipped import load_shipped, shipped, shipped_name
@@ -86,47 +87,38 @@ def _duration(config: dict, epoch: str, usual: int) -> Any:
     return own if trained is None or isinstance(trained, dict) else trained
 
 
+def _plan(folder: Path) -> Plan | None:
+    """That of a sweep; None for any other folder."""
+    return Sweep(folder).plan if holds(folder, "sweep") else None
+
+
 def _runs_in(folder: str | Path, trust: bool) -> list[Run]:
     """Runs in a folder of run folders, or in that of a sweep; or the folder itself, if it is a run."""
     folder = Path(folder)
     if not folder.is_dir():
         raise LapsusError(f"{folder} is not a folder; give the folder that holds run folders.")
-    inside = folder / "members" if holds(folder, "sweep") else folder
-    paths = [folder] if holds(folder, "run") else sorted(path for path in inside.glob("*") if holds(path, "run"))
-    runs = [Run(path, trust) for path in paths if any(path.glob("checkpoint-*.json"))]
+    plan = _plan(folder)
+    paths = [folder] if holds(folder, "run") else sorted((folder / "members" if plan else folder).glob("*"))
+    runs = [Run(path, trust) for path in paths if holds(path, "run") and any(path.glob("checkpoint-*.json"))]
     if not runs:
         raise LapsusError(f"{folder} holds no run folder with a checkpoint; `lapsus train` makes them.")
-    return _without_stages(runs, _settings(folder))
+    return runs if plan is None else _without_stages(runs, plan)
 
 
-def _settings(folder: Path) -> dict[str, dict]:
-    """Settings of a sweep by name, those that only serve as a start with `is_start`; none for any other folder."""
-    if not holds(folder, "sweep"):
-        return {}
-    manifest = read_json(folder / "manifest.json")
-    starts = set(manifest.get("starts", []))
-    return {name: own | {"is_start": name in starts} for name, own in manifest.get("settings", {}).items()}
-
-
-def _without_stages(runs: list[Run], settings: dict[str, dict]) -> list[Run]:
+def _without_stages(runs: list[Run], plan: Plan) -> list[Run]:
     """Without members of a sweep that nobody asked for and from which another one of the same role was trained on:
     they are stages of that one."""
-    finished = {(run.experiment.name, run.experiment.seed): run for run in runs if _is_finished(run)}
+    roles = {run.name: role_of(_config(run)) for run in runs if _is_finished(run)}
     stages = set()
-    for (name, seed), run in finished.items():
-        before = settings.get(name, {}).get("start") or ""
-        start = finished.get((before, seed)) if settings.get(before, {}).get("is_start") else None
-        if start is not None and _role(start) == _role(run) is not None:
-            stages.add(start.path)
-    return [run for run in runs if run.path not in stages]
+    for name, role in roles.items():
+        start = plan.start(name)
+        if start is not None and plan.is_start(start) and role is not None and roles.get(start) == role:
+            stages.add(start)
+    return [run for run in runs if run.name not in stages]
 
 
 def _is_finished(run: Run) -> bool:
     return run.update >= run.experiment.updates
-
-
-def _role(run: Run) -> str | None:
-    return role_of(_config(run))
 
 
 def _config(run: Run) -> dict:
@@ -136,13 +128,13 @@ def _config(run: Run) -> dict:
 def finished_runs(folder: str | Path, trust: bool = False) -> dict[str, Run]:
     """Runs of a folder that are at their end, by name and seed as those that ship: in a sweep, a setting that changes
     nothing goes by the name of its experiment."""
-    settings, found = _settings(Path(folder)), {}
+    plan, runs = _plan(Path(folder)), {}
     for run in filter(_is_finished, _runs_in(folder, trust)):
         name = run.experiment.name
-        own = settings.get(name, {"varied": True})
-        unchanged = not own.get("varied") and not own.get("subject")
-        found[shipped_name(own["experiment"] if unchanged else name, run.experiment.seed)] = run
-    return found
+        if plan is not None and not (setting := plan.setting(run.name)).varied and setting.subject is None:
+            name = setting.experiment
+        runs[shipped_name(name, run.experiment.seed)] = run
+    return runs
 
 
 # Name of a network → its experiment, and how it is opened.

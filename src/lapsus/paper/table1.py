@@ -34,16 +34,15 @@ def sigmoid_fits(networks: Networks, role: str) -> tuple[np.ndarray, np.ndarray,
     return time, values.mean(1), fit, tuple(sigmoid_bootstrap(time, values, repeats=networks.sizes.sigmoid_repeats))
 
 
-def tables(networks: Networks) -> dict[str, pd.DataFrame]:
+def table(networks: Networks) -> pd.DataFrame:
     """Table 1 with intervals and the paper's numbers: one row per network."""
     rows = []
     for role in networks.those_of(PUBLISHED):
         _, _, fit, resampled = sigmoid_fits(networks, role)
         low, high = limits([one.difference for one in resampled])
         rows.append((role, fit.flat_mse, fit.sigmoid_mse, fit.difference, low, high, fit.y_scale, *PUBLISHED[role]))
-    columns = ["network", "flat", "sigmoid", "difference", "low", "high", "rise"]
-    columns += ["paper_flat", "paper_sigmoid", "paper_difference"]
-    return {"table1": pd.DataFrame(rows, columns=columns)}
+    columns = "network flat sigmoid difference low high rise paper_flat paper_sigmoid paper_difference"
+    return pd.DataFrame(rows, columns=columns.split())
 
 
 def _panel(ax: Axes, networks: Networks, role: str) -> Axes:

@@ -31,11 +31,6 @@ def averaging_by_condition(networks: Networks) -> pd.DataFrame:
     )
 
 
-def tables(networks: Networks) -> dict[str, pd.DataFrame]:
-    """The conditions."""
-    return {"averaging": averaging_by_condition(networks)}
-
-
 def _panel(ax: Axes, networks: Networks, gap: float) -> Axes:
     dataset = networks.responses(ROLE, pair(gap), networks.sizes.shown_samples, seed=3)
     cloud(ax, dataset["x_T"].to_numpy())

@@ -2,7 +2,7 @@
 
 import math
 import tomllib
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.resources import files
 
@@ -36,10 +36,6 @@ class Claim:
     holding: float | None = None
     each: dict[str, Interval] = field(default_factory=dict)
 
-    def as_dict(self) -> dict:
-        """Its fields as a dictionary."""
-        return asdict(self)
-
 
 @cache
 def criteria() -> dict[str, dict]:
@@ -53,18 +49,17 @@ def judge(id: str, value: float, low: float, high: float) -> Claim:
     rule = criteria().get(id)
     if rule is None:
         raise LapsusError(f"There is no claim {id!r} in claims.toml.")
-    if not all(map(math.isfinite, (value, low, high))):
-        verdict = "undecided"
-    elif "above" in rule:
-        verdict = _verdict(low > rule["above"], high <= rule["above"])
-    else:
-        verdict = _verdict(high < rule["below"], low >= rule["below"])
-    numbers = [float(number) if math.isfinite(number) else None for number in (value, low, high)]
-    return Claim(id, rule["claim"], rule["statistic"], numbers[0], numbers[1], numbers[2], rule.get("paper"), verdict)
-
-
-def _verdict(holds: bool, fails: bool) -> str:
-    return "holds" if holds else "does not hold" if fails else "undecided"
+    above = "above" in rule
+    threshold = rule["above" if above else "below"]
+    verdict = "undecided"
+    if all(map(math.isfinite, (value, low, high))):
+        if low > threshold if above else high < threshold:
+            verdict = "holds"
+        elif high <= threshold if above else low >= threshold:
+            verdict = "does not hold"
+    finite = lambda number: float(number) if math.isfinite(number) else None
+    numbers = finite(value), finite(low), finite(high)
+    return Claim(id, rule["claim"], rule["statistic"], *numbers, rule.get("paper"), verdict)
 
 
 def by_seed(found: dict[str, Interval]) -> dict[str, list[Interval]]:
@@ -115,12 +110,12 @@ def describe(claims: list[Claim]) -> str:
 def count(claims: list[Claim]) -> str:
     """How many claims have which verdict: over several seeds, and in networks of a single seed."""
     parts = [f"{len(claims)} claims."]
-    found: dict[str, list[str]] = {"Over several seeds": [], "In a single seed": [], "Not tested": []}
-    for claim in claims:
-        basis = "Not tested" if claim.seeds == 0 else "In a single seed" if claim.seeds == 1 else "Over several seeds"
-        found[basis].append(claim.verdict)
-    untested = found.pop("Not tested")
-    for basis, verdicts in found.items():
+    tested = {
+        "Over several seeds": [claim.verdict for claim in claims if claim.seeds > 1],
+        "In a single seed": [claim.verdict for claim in claims if claim.seeds == 1],
+    }
+    for basis, verdicts in tested.items():
         holds, fails, undecided = map(verdicts.count, ("holds", "does not hold", "undecided"))
         parts += [f"{basis}: {holds} hold, {fails} do not, {undecided} undecided."] if verdicts else []
-    return " ".join([*parts, f"Not tested: {len(untested)}."] if untested else parts)
+    untested = sum(claim.seeds == 0 for claim in claims)
+    return " ".join([*parts, f"Not tested: {untested}."] if untested else parts)

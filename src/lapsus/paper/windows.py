@@ -1,11 +1,10 @@
 """Appendix: plane alignment of task-optimal networks whose loss applies to the end of delay 2 only."""
 
-import pandas as pd
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from lapsus.paper.fig3 import alignment_by_distance, alignment_table, feature_alignment
+from lapsus.paper.fig3 import alignment_by_distance, feature_alignment
 from lapsus.paper.roles import Networks
 from lapsus.plots.style import TEXT_WIDTH, VERMILION, panel, style
 
@@ -17,12 +16,6 @@ WINDOWS = {
     "feature-optimal-5": 5,
     "feature-optimal-1": 1,
 }
-
-
-def tables(networks: Networks) -> dict[str, pd.DataFrame]:
-    """Alignment, mean and s.d. over rotations, by window (steps), probe distance (degrees) and time (steps)."""
-    parts = [alignment_table(networks, role).assign(window=WINDOWS[role]) for role in networks.those_of(WINDOWS)]
-    return {"alignment": pd.concat(parts, ignore_index=True)} if parts else {}
 
 
 def _panel(ax: Axes, networks: Networks, role: str) -> Axes:

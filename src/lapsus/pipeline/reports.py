@@ -5,7 +5,7 @@ from functools import partial
 from pathlib import Path
 
 from lapsus.errors import LapsusError
-from lapsus.evaluation.sample_sizes import FULL, Sizes
+from lapsus.evaluation.sample_sizes import FULL, SampleSizes
 from lapsus.files import holds, understood, write_text
 from lapsus.pipeline.result import Discovery
 from lapsus.report.findings import study_network
@@ -23,7 +23,7 @@ def write_report(
     seed: int | None = None,
     *,
     trust: bool = False,
-    sizes: Sizes = FULL,
+    sizes: SampleSizes = FULL,
     progress: Callable[[str, str], None] = lambda name, part: None,
 ) -> Path:
     """Write the page of one discovery, or of one or several run folders and shipped networks; returns its path.

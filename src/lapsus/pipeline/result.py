@@ -47,7 +47,7 @@ from lapsus.report import DiscoveryContent, discovery_page
 from lapsus.report.check_list import Truth, fit_checks, in_order, match_checks, network_checks
 from lapsus.report.determined import determined, network_rows
 from lapsus.report.findings import NetworkFindings, seconds_trained
-from lapsus.report.words import Facts, discovery_sentences
+from lapsus.report.words import ReportContext, discovery_sentences
 from lapsus.training import Model
 from lapsus.trials import Trials
 from lapsus.trials.observer import observer_f
@@ -434,9 +434,9 @@ class Discovery:
         self.__dict__.pop("facts", None)  # read anew
         return path
 
-    def _facts(self) -> Facts:
+    def _facts(self) -> ReportContext:
         plan, settings = self.plan, self.settings
-        return Facts(
+        return ReportContext(
             set_size=settings["set_size"],
             cueing=plan["cueing"],
             start=" and ".join(dict.fromkeys(one["start"] for one in plan["networks"] if one["start"])) or None,

@@ -20,7 +20,7 @@ from lapsus.evaluation.against_target import evaluate
 from lapsus.evaluation.manipulations import predict
 from lapsus.evaluation.match import Match
 from lapsus.evaluation.predictive_density import DensityDifference, compare_densities, durations, score_durations
-from lapsus.evaluation.sample_sizes import FULL, Sizes
+from lapsus.evaluation.sample_sizes import FULL, SampleSizes
 from lapsus.files import holds, locked, short, subfolder, write_arrays, write_json, write_text
 from lapsus.fitting import Fit, fit as fit_trials
 from lapsus.fitting.examine import LEAST_TRIALS, examine
@@ -67,7 +67,7 @@ def discover(
     seed: int = 1,
     trust: bool = False,
     say: Callable[[str], None] | None = None,
-    sizes: Sizes = FULL,
+    sizes: SampleSizes = FULL,
     **table: Any,
 ) -> Discovery:
     """From trials (a path, a table, Trials; None: the synthetic observer that ships with lapsus) to a mechanism and a
@@ -127,7 +127,7 @@ def discover(
 
 
 def _stages(
-    discovery: Discovery, used: Trials, notes: list[str], say: Callable[[str], None], sizes: Sizes
+    discovery: Discovery, used: Trials, notes: list[str], say: Callable[[str], None], sizes: SampleSizes
 ) -> Discovery:
     """Every stage that is not done, in turn."""
     for stage in discovery.repair():
@@ -245,7 +245,7 @@ class _Work:
     """The stages, in order; each reads what the ones before it wrote."""
 
     def __init__(
-        self, discovery: Discovery, trials: Trials, notes: list[str], say: Callable[[str], None], sizes: Sizes
+        self, discovery: Discovery, trials: Trials, notes: list[str], say: Callable[[str], None], sizes: SampleSizes
     ):
         self.discovery, self.used, self.notes, self.say, self.sizes = discovery, trials, notes, say, sizes
         self.folder = discovery
@@ -371,7 +371,7 @@ class _Work:
             write_arrays(place / f"network-{number}.npz", example_trials(model, mechanism.probe_distance, seed, sizes))
             mechanisms.append(mechanism.stored())
         compared = self._of_both_objectives()
-        outcome = {"mechanisms": mechanisms, "predictions": [], "density": None}
+        outcome: dict[str, Any] = {"mechanisms": mechanisms, "predictions": [], "density": None}
         if compared:
             outcome |= {"predictions": self._predictions(compared), "density": self._density(compared)}
         write_json(self.folder / "analysis.json", outcome)

@@ -11,7 +11,7 @@ from lapsus.behaviour import BNS
 from lapsus.behaviour.measures import swap_probability
 from lapsus.errors import LapsusError
 from lapsus.evaluation.against_target import scatter
-from lapsus.evaluation.sample_sizes import FULL, Sizes
+from lapsus.evaluation.sample_sizes import FULL, SampleSizes
 from lapsus.fitting.network_target import LEAST_GUESS, RADIUS
 from lapsus.tasks.durations import varying
 from lapsus.training import Experiment, Model
@@ -137,7 +137,7 @@ def _delays_vary(config: dict) -> bool:
     return isinstance(config["stage"][-1].get("task", {}).get("delay"), dict)
 
 
-def memory_variance(start: Start, sizes: Sizes, trust: bool = False) -> float:
+def memory_variance(start: Start, sizes: SampleSizes, trust: bool = False) -> float:
     """Variance of the start's responses around the reported item beyond its own target's: what its memory adds
     (rad²)."""
     found = scatter(load(start.source, trust), sizes.look_conditions, sizes.look_trials)
@@ -152,7 +152,7 @@ def experiment(
     name: str,
     updates: int,
     memory: float = 0.0,
-    sizes: Sizes = FULL,
+    sizes: SampleSizes = FULL,
     objective: str = "diffusion",
 ) -> Experiment:
     """The experiment of one network: from a trained one, straight to the target; from scratch, by way of easier

@@ -22,7 +22,7 @@ from tqdm import tqdm
 from lapsus.engine.threads import resolve
 from lapsus.errors import LapsusError
 from lapsus.evaluation.match import Match, match
-from lapsus.evaluation.sample_sizes import Sizes
+from lapsus.evaluation.sample_sizes import SampleSizes
 from lapsus.files import write_json
 from lapsus.pipeline.result import Discovery
 from lapsus.pipeline.target import ROUND_NAME
@@ -52,13 +52,13 @@ def threads_each(networks: int) -> int:
     return max(1, resolve(None) // side_by_side(networks))
 
 
-def match_network(discovery: Discovery, trials: Trials, model: Model, sizes: Sizes) -> Match:
+def match_network(discovery: Discovery, trials: Trials, model: Model, sizes: SampleSizes) -> Match:
     """A network of the discovery beside the fit and the data."""
     settings = discovery.settings
     return match(model, trials, discovery.fit, discovery.fitted, settings["cueing"], seed=settings["seed"], sizes=sizes)
 
 
-def train_networks(discovery: Discovery, trials: Trials, sizes: Sizes, say: Callable[[str], None]) -> None:
+def train_networks(discovery: Discovery, trials: Trials, sizes: SampleSizes, say: Callable[[str], None]) -> None:
     """Train every network of the discovery until it is matched, or its updates or its time are over."""
     waiting = [run for run in discovery.runs if _unfinished(discovery, run)]
     for run in waiting:
@@ -71,7 +71,9 @@ def train_networks(discovery: Discovery, trials: Trials, sizes: Sizes, say: Call
         _Processes(discovery, sizes, say).train(waiting)
 
 
-def train_network(discovery: Discovery, trials: Trials, run: Run, sizes: Sizes, threads: int | None = None) -> None:
+def train_network(
+    discovery: Discovery, trials: Trials, run: Run, sizes: SampleSizes, threads: int | None = None
+) -> None:
     """Train one network round by round, in this process; after each round it is seen whether it is matched."""
     stages = run.experiment.stage
     ends = np.cumsum([stage.updates for stage in stages])
@@ -89,7 +91,7 @@ def train_network(discovery: Discovery, trials: Trials, run: Run, sizes: Sizes, 
             _check(discovery, trials, run, sizes)
 
 
-def _check(discovery: Discovery, trials: Trials, run: Run, sizes: Sizes) -> None:
+def _check(discovery: Discovery, trials: Trials, run: Run, sizes: SampleSizes) -> None:
     """Note whether the network matches with a margin: then it needs no more training."""
     settled = bool(match_network(discovery, trials, run.model(), sizes).with_margin)
     checks = [*discovery.round_checks(run), {"update": run.update, "settled": settled}]
@@ -113,7 +115,7 @@ def _unfinished(discovery: Discovery, run: Run) -> bool:
 class _Processes:
     """Networks in processes of their own, as many at a time as there are cores."""
 
-    def __init__(self, discovery: Discovery, sizes: Sizes, say: Callable[[str], None]):
+    def __init__(self, discovery: Discovery, sizes: SampleSizes, say: Callable[[str], None]):
         self.discovery, self.sizes, self.say = discovery, sizes, say
         self.running: dict[str, subprocess.Popen] = {}
 
@@ -230,7 +232,7 @@ def main() -> None:
     try:
         discovery = Discovery(Path(job["folder"]), job["trust"])
         (run,) = (run for run in discovery.runs if run.path.name == job["network"])
-        train_network(discovery, discovery.trials, run, Sizes(**job["sizes"]), job["threads"])
+        train_network(discovery, discovery.trials, run, SampleSizes(**job["sizes"]), job["threads"])
     except KeyboardInterrupt:
         outcome["interrupted"] = True
     except LapsusError as error:

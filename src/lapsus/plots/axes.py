@@ -7,8 +7,6 @@ from matplotlib.patches import Circle
 from lapsus.circular import angle, embed
 from lapsus.plots.style import wheel
 
-__all__ = ["cloud"]
-
 # Colours of the two items, cued first, and the radius at which they are drawn.
 _REPORTS, _RADIUS = (0.0, -2 * np.pi / 3), 2.5
 

@@ -9,8 +9,6 @@ from matplotlib.collections import FillBetweenPolyCollection, PathCollection
 from matplotlib.container import BarContainer, ErrorbarContainer
 from matplotlib.figure import Figure
 
-__all__ = ["numbers_of"]
-
 HEAD = ("panel", "x", "y", "series", "x_value", "value", "low", "high")
 # Of a cloud of points, so many; the page is no store of raw data.
 _MOST = 2000
@@ -20,7 +18,8 @@ def numbers_of(figure: Figure) -> str:
     """CSV of every line, band, bar and point of the figure: panel (a, b, …), names of its axes, name of the series, x
     and value, or x with low and high."""
     rows: list[tuple] = []
-    for letter, ax in zip("abcdefghijklmnopqrstuvwxyz", figure.axes):
+    flat = [ax for ax in figure.axes if ax.name != "3d"]  # on paper, points in space have no coordinates
+    for letter, ax in zip("abcdefghijklmnopqrstuvwxyz", flat):
         names = (letter, _plain(ax.get_xlabel()), _plain(ax.get_ylabel()))
         rows += [(*names, *row) for row in _of(ax)]
     buffer = io.StringIO()

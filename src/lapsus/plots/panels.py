@@ -21,18 +21,6 @@ from lapsus.plots.style import BLUE, GREY, PAGE_POINTS, VERMILION, legend_above,
 from lapsus.plots.swap_functions import model_comparison, swap_probability
 from lapsus.trials import Trials
 
-__all__ = [
-    "Picture",
-    "behaviour_fit",
-    "clouds",
-    "data_overview",
-    "learning",
-    "match",
-    "picture",
-    "swap_curve",
-    "swap_target",
-]
-
 
 @dataclass(frozen=True)
 class Picture:

@@ -16,21 +16,6 @@ from numpy.typing import ArrayLike
 
 from lapsus.errors import LapsusError
 
-__all__ = [
-    "COLOURS",
-    "TEXT_WIDTH",
-    "colour_of",
-    "legend_above",
-    "letter",
-    "lettered",
-    "mark_epochs",
-    "note",
-    "panel",
-    "style",
-    "wheel",
-    "wheel_key",
-]
-
 # Points: labels on a page, where lapsus.plots.panels gives an inch 1.4 times 96 pixels, are as large as its text.
 PAGE_POINTS = 8.5
 # Inches: the text of a conference paper, and a column of a journal.

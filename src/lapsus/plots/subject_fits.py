@@ -22,8 +22,6 @@ from lapsus.plots.swap_functions import (
     where_known,
 )
 
-__all__ = ["subject_swap_functions", "subject_weights", "subjects"]
-
 
 def subjects(fits: SubjectFits) -> Figure:
     """Subjects on one page: p(swap) with its mean, the shares of responses, model comparison."""

@@ -13,21 +13,6 @@ from lapsus.fitting.words import averaged_over, sizes_apart
 from lapsus.plots.style import BLUE, GREY, ORANGE, legend_above, lettered
 from lapsus.statistics.swaps import distinct
 
-__all__ = [
-    "averaged",
-    "curve",
-    "degree_axis",
-    "distance_label",
-    "feature_of",
-    "image_of",
-    "model_comparison",
-    "name_of",
-    "scale_of",
-    "swap_function",
-    "swap_probability",
-    "where_known",
-]
-
 
 def degree_axis(ax: Axes, signed: bool, label: str, per_radian: float) -> None:
     """Degrees on the x axis from 0 (signed: from -180) to 180, or half of that for orientations."""

@@ -9,7 +9,7 @@ from typing import Any
 import xarray as xr
 
 from lapsus import __version__
-from lapsus.evaluation.sample_sizes import FULL, Sizes
+from lapsus.evaluation.sample_sizes import FULL, SampleSizes
 from lapsus.files import (
     Damaged,
     begins,
@@ -29,8 +29,6 @@ from lapsus.mechanism.drawing import figure_of
 from lapsus.mechanism.registry import QUESTIONS, Mechanism
 from lapsus.training.model import Model, weights_digest
 from lapsus.zoo import load
-
-__all__ = ["TABLE", "answers_of", "check_asked"]
 
 # The table of all answers in a folder, and how it and the answers themselves begin.
 TABLE = "mechanism.csv"
@@ -73,7 +71,7 @@ def answers_of(
     threads: int | None = None,
     trust: bool = False,
     again: bool = False,
-    sizes: Sizes = FULL,
+    sizes: SampleSizes = FULL,
     progress: Callable[[str], None] = lambda part: None,
 ) -> dict[str, Any]:
     """Answers of a network (a run folder, a shipped name) or a recording (.nc) as plain numbers, with what they say

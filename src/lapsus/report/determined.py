@@ -1,15 +1,13 @@
 """What behaviour determines of a mechanism, and what it does not: networks of different objectives, matched to the same
 responses, that agree or differ."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from lapsus.evaluation.manipulations import VARIABLES, Separation
+from lapsus.evaluation.manipulations import Separation, title_of
 from lapsus.evaluation.predictive_density import DensityDifference
 from lapsus.mechanism.registry import QUESTIONS, Verdict
 from lapsus.report.findings import NetworkFindings
-
-__all__ = ["Determined", "determined", "network_rows", "objective_of"]
 
 # Why networks of one objective alone say nothing about the subject.
 _FOLLOWS = {
@@ -40,44 +38,49 @@ def objective_of(network: NetworkFindings) -> str:
     return str(network.experiment.stage[-1].objective["kind"])
 
 
+def by_objective(networks: list[NetworkFindings]) -> dict[str, list[NetworkFindings]]:
+    """Networks by what they were trained by."""
+    groups: dict[str, list[NetworkFindings]] = {}
+    for network in networks:
+        groups.setdefault(objective_of(network), []).append(network)
+    return groups
+
+
 def determined(
     networks: list[NetworkFindings], separations: list[Separation], density: DensityDifference | None = None
 ) -> Determined:
     """What the matched networks of a discovery say together; separations: the manipulations that tell them apart;
     density: which of them predicts the trials better over durations that the table has."""
     matched = [network for network in networks if network.match is not None and network.match.matched]
-    objectives = tuple(dict.fromkeys(map(objective_of, matched)))
     agree: dict[str, str] = {}
     differ: dict[str, dict[str, str | None]] = {}
-    for verdict in _verdicts():
+    for verdict in verdicts():
         words = {network.name: verdict.of(network.mechanism) for network in matched}
-        word = next(iter(words.values()), None)
-        if word is not None and set(words.values()) == {word}:
-            agree[verdict.name] = word
-        elif any(given is not None for given in words.values()):
+        different = set(words.values())
+        if len(different) == 1 and None not in different:
+            agree[verdict.name] = str(*different)
+        elif different - {None}:
             differ[verdict.name] = words
-    found = Determined(objectives, agree, differ)
-    return Determined(objectives, agree, differ, _sentences(found, networks, matched, separations, density))
+    found = Determined(tuple(by_objective(matched)), agree, differ)
+    return replace(found, sentences=_sentences(found, networks, matched, separations, density))
 
 
 def network_rows(networks: list[NetworkFindings]) -> list[dict[str, Any]]:
     """Each network as discovery.json has it."""
-    rows = []
-    for network in networks:
-        commitment = network.mechanism.commitment
-        rows.append(
-            {
-                "name": network.name,
-                "objective": objective_of(network),
-                "matched": network.match is not None and network.match.matched,
-                **network.mechanism.verdicts,
-                "shares": {} if commitment is None else commitment.shares,
-            }
-        )
-    return rows
+    return [
+        {
+            "name": network.name,
+            "objective": objective_of(network),
+            "matched": network.match is not None and network.match.matched,
+            **network.mechanism.verdicts,
+            "shares": getattr(network.mechanism.commitment, "shares", {}),
+        }
+        for network in networks
+    ]
 
 
-def _verdicts() -> list[Verdict]:
+def verdicts() -> list[Verdict]:
+    """Verdicts of all questions that have one."""
     return [question.verdict for question in QUESTIONS.values() if question.verdict is not None]
 
 
@@ -88,27 +91,28 @@ def _sentences(
     separations: list[Separation],
     density: DensityDifference | None,
 ) -> list[str]:
-    trained = list(dict.fromkeys(map(objective_of, networks)))
     if not matched:
         return ["No network is matched, so nothing can be said about the mechanism of this behaviour."]
     if not (found.agree or found.differ):
         return ["The matched networks make no swaps that could be explained."]
     if len(found.objectives) == 1:
-        (objective,) = found.objectives
-        others = [other for other in trained if other != objective]
+        objective = found.objectives[0]
         only = (
-            f"Only networks trained by {objective} are matched" if others else f"Networks were trained by {objective}"
+            "Networks were trained by {}"
+            if len(by_objective(networks)) == 1
+            else "Only networks trained by {} are matched"
         )
-        return [f"{only}, so it is open what the behaviour determines. {_FOLLOWS.get(objective, '')}".strip()]
+        follows = _FOLLOWS.get(objective, "")
+        return [f"{only.format(objective)}, so it is open what the behaviour determines. {follows}".strip()]
     mechanisms = [network.mechanism for network in matched]
     names = " and ".join(found.objectives)
     sentences = [f"Networks trained by {names} reproduce the same responses."]
-    agreed = [verdict.sentence(mechanisms) for verdict in _verdicts() if verdict.name in found.agree]
+    agreed = [verdict.sentence(mechanisms) for verdict in verdicts() if verdict.name in found.agree]
     if agreed:
         sentences.append(f"All of them agree: {' '.join(agreed)}")
     if not found.differ:
         return [*sentences, "Nothing that was asked differs between them."]
-    for verdict in _verdicts():
+    for verdict in verdicts():
         if verdict.name in found.differ:
             words = verdict.words(mechanisms)
             listed = "; ".join(f"{network.name}: {word}" for network, word in zip(matched, words))
@@ -137,9 +141,9 @@ def _what_would_decide(separations: list[Separation]) -> str:
     if not useful:
         return "None of the manipulations that were simulated tells them apart; a recording could."
     best = useful[0]
-    what, unit, _ = VARIABLES[best.manipulation]
     effects = " and ".join(f"{100 * effect:+.1f} % ({kind})" for kind, effect in best.effects.items())
+    what = title_of(best.manipulation, best.level, " at")
     return (
-        f"What would decide it: {what} at {best.level:g} {unit} changes swaps by {effects}; {best.trials:,} trials with"
-        " it and as many without tell these apart with a power of 80 %."
+        f"What would decide it: {what} changes swaps by {effects}; {best.trials:,} trials with it and as many without"
+        " tell these apart with a power of 80 %."
     )

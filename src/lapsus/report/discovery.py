@@ -11,6 +11,7 @@ import numpy as np
 
 from lapsus import __version__
 from lapsus.circular import distance
+from lapsus.evaluation.match import Match
 from lapsus.fitting import Fit
 from lapsus.mechanism.registry import summary as mechanism_summary
 from lapsus.plots import panels
@@ -28,10 +29,8 @@ from lapsus.report.parts import (
     table,
     versions,
 )
-from lapsus.report.words import REFERENCES, Facts, methods
+from lapsus.report.words import REFERENCES, ReportContext, methods
 from lapsus.trials import Trials
-
-__all__ = ["DiscoveryContent", "discovery_page"]
 
 
 @dataclass(frozen=True)
@@ -44,7 +43,7 @@ class DiscoveryContent:
 
     fit: Fit
     networks: list[NetworkFindings]
-    facts: Facts
+    facts: ReportContext
     together: Determined
     sentences: list[str]
     checks: list[Check]
@@ -99,38 +98,35 @@ def _answer(content: DiscoveryContent) -> str:
 def _about(trials: Trials, content: DiscoveryContent) -> str:
     subjects = list(dict.fromkeys(map(str, trials.subject)))
     who = f"subject {shortened(subjects[0], 60)}" if len(subjects) == 1 else f"{len(subjects)} subjects"
-    count = len(content.networks)
+    count, facts = len(content.networks), content.facts
     return (
-        f"{len(trials):,} trials, {who}, {content.facts.set_size} items; {count} {content.facts.cueing}-cued"
+        f"{len(trials):,} trials, {who}, {facts.set_size} items; {count} {facts.cueing}-cued"
         f" network{'s' * (count > 1)}; budget {content.settings['minutes']:g} min."
     )
 
 
+_IN_RADIANS = "; angles were given in radians and are degrees here."
+_ORIENTATIONS = (
+    " Orientations repeat after 180°, and distances in the data are counted so. The network holds them on a full"
+    " circle: where this page speaks of its memory, 90° are 45° of orientation."
+)
+_NO_PROBE = " The table has no probe feature, so swaps could not be related to it."
+
+
 def _data(trials: Trials, summary: dict[str, Any], notes: list[str]) -> dict[str, Any]:
     subjects, counts = np.unique(trials.subject.astype(str), return_counts=True)
-    text = (
-        f"{len(trials):,} trials of {len(subjects)} subject{'s' * (len(subjects) != 1)} with {trials.report.shape[1]}"
-        " items"
-    )
-    text += "; angles were given in radians and are degrees here." if trials.unit == "radians" else "."
-    if "degrees_180" in (trials.unit, trials.probe_unit):
-        text += " Orientations repeat after 180°, and distances in the data are counted so. The network holds them on a"
-        text += " full circle: where this page speaks of its memory, 90° are 45° of orientation."
-    if trials.probe is None:
-        text += " The table has no probe feature, so swaps could not be related to it."
-    notes = [*notes, _power(trials, summary)]
-    rows = None
-    if len(subjects) > 1:
-        body = [
-            [
-                shortened(s, 60),
-                f"{n:,}",
-                number(trials.degrees * np.median(np.abs(trials.error[trials.subject == s])), ".1f"),
-            ]
-            for s, n in zip(subjects[:40], counts)
-        ]
-        rows = table("Subjects", ["subject", "trials", "median error (°)"], body)
-    return {"text": text, "notes": notes, "picture": panels.data_overview(trials), "subjects": rows}
+    many = len(subjects) > 1
+    text = f"{len(trials):,} trials of {len(subjects)} subject{'s' * many} with {trials.report.shape[1]} items"
+    text += _IN_RADIANS if trials.unit == "radians" else "."
+    text += _ORIENTATIONS * ("degrees_180" in (trials.unit, trials.probe_unit)) + _NO_PROBE * (trials.probe is None)
+    errors = [trials.degrees * np.median(np.abs(trials.error[trials.subject == subject])) for subject in subjects[:40]]
+    body = [[shortened(s, 60), f"{n:,}", number(error, ".1f")] for s, n, error in zip(subjects, counts, errors)]
+    return {
+        "text": text,
+        "notes": [*notes, _power(trials, summary)],
+        "picture": panels.data_overview(trials),
+        "subjects": table("Subjects", ["subject", "trials", "median error (°)"], body) if many else None,
+    }
 
 
 def _paragraphs(summary: str) -> list[tuple[bool, str]]:
@@ -142,89 +138,73 @@ def _paragraphs(summary: str) -> list[tuple[bool, str]]:
     return found
 
 
+_HIDDEN = "No swaps were found; a swap rate below about {:.1f} % could hide in data of this size and scatter."
+_RATE = "The fit puts the swap rate at {:.1f} %, about {:.0f} trials. "
+_TOO_FEW = (
+    "So few swaps cannot show what they depend on: even if only the closer half of the non-targets were ever reported,"
+    " these data would be unlikely to show it."
+)
+_LEAST = (
+    "Data of this size show (with 80 % power) that closer non-targets are reported more often than distant ones if the"
+    " two rates for one non-target differ by {:.3f} or more, around a mean of {:.3f}; a smaller difference may be there"
+    " unseen."
+)
+
+
 def _power(trials: Trials, summary: dict[str, Any]) -> str:
     """What so many trials could show about swaps at all."""
-    p = sum(row["trials"] * row["non_target"] for row in summary["weights"]) / len(trials)
-    each = max(p, 1 / len(trials)) / (trials.report.shape[1] - 1)
-    half = len(trials) * (trials.report.shape[1] - 1) / 2
+    count, non_targets = len(trials), trials.report.shape[1] - 1
+    pairs = count * non_targets
     # Two shares from equal halves, 5 % level, 80 % power: 1.96 + 0.84 standard errors of their difference.
-    least = 2.8 * np.sqrt(each * (1 - each) * 2 / half)
     if summary["model"] == "none":
         # Responses at the mirror image of the non-target, about the target, are what chance puts at the non-target.
         mirror = 2 * trials.report[:, :1] - trials.report[:, 1:]
         chance = np.nanmean(distance(trials.response[:, None], mirror) < 0.35)
-        hidden = 2.8 * np.sqrt(2 * max(chance, 1 / (2 * half)) / (2 * half)) * (trials.report.shape[1] - 1)
-        return (
-            f"No swaps were found; a swap rate below about {100 * hidden:.1f} % could hide in data of this size and"
-            " scatter."
-        )
-    text = f"The fit puts the swap rate at {100 * p:.1f} %, about {p * len(trials):.0f} trials. "
-    if least >= 2 * each:
-        return (
-            text
-            + "So few swaps cannot show what they depend on: even if only the closer half of the non-targets were ever "
-            "reported, these data would be unlikely to show it."
-        )
-    return (
-        text + "Data of this size show (with 80 % power) that closer non-targets are reported more often than distant"
-        " ones if "
-        f"the two rates for one non-target differ by {least:.3f} or more, around a mean of {each:.3f}; a smaller "
-        "difference may be there unseen."
-    )
+        return _HIDDEN.format(100 * 2.8 * np.sqrt(2 * max(chance, 1 / pairs) / pairs) * non_targets)
+    swaps = sum(row["trials"] * row["non_target"] for row in summary["weights"])
+    each = max(swaps, 1) / pairs
+    least = 2.8 * np.sqrt(each * (1 - each) * 4 / pairs)
+    text = _RATE.format(100 * swaps / count, swaps)
+    return text + (_TOO_FEW if least >= 2 * each else _LEAST.format(least, each))
 
 
 def _match_table(networks: list[NetworkFindings], degrees: float) -> dict[str, Any]:
+    """Data, fit and networks by distance, then their scatter and responses that are far from every item."""
     matches = [network.match for network in networks if network.match is not None]
     first = matches[0]
-    data, band = first.data, first.predictive_network
-    several = len(networks) > 1
-    head = [
-        "distance",
-        *(["data"] if data is not None else []),
-        "fitted model",
-        *([network.name for network in networks] if several else ["network"]),
-        *(["predictive interval"] if band is not None and not several else []),
-    ]
-    body = []
-    for k, gap in enumerate(first.shown_distance):
-        row = [
-            f"{gap:.0f}°",
-            *([number(data[k])] if data is not None else []),
-            number(first.fit[k]),
-            *(number(m.network[k]) for m in matches),
-        ]
-        if band is not None and not several:
-            row.append(f"{band.low[k]:.3f} to {band.high[k]:.3f}" + (" ✗" if band.outside[k] else ""))
-        body.append(row)
-    for key, label, scale in (
-        ("scatter", "scatter around the item (°)", degrees),
-        ("stray", "far from every item (%)", 100),
-    ):
-        row = [
-            label,
-            *([number(scale * getattr(first, key).data, ".1f")] if data is not None else []),
-            number(scale * getattr(first, key).fit, ".1f"),
-            *(number(scale * getattr(m, key).network, ".1f") for m in matches),
-        ]
-        body.append(row + [""] * (len(head) - len(row)))
-    return table(
-        f"Share of responses nearest to the non-target, by {first.feature} distance, on {first.scope}", head, body
-    )
+    columns: dict[str, list[str]] = {} if first.data is None else {"data": _column(first, "data", first.data, degrees)}
+    columns["fitted model"] = _column(first, "fit", first.fit, degrees)
+    names = [network.name for network in networks] if len(networks) > 1 else ["network"]
+    columns |= {name: _column(match, "network", match.network, degrees) for name, match in zip(names, matches)}
+    if (band := first.predictive_network) is not None and len(networks) == 1:
+        bounds = zip(band.low, band.high, band.outside)
+        intervals = [f"{low:.3f} to {high:.3f}" + " ✗" * bool(outside) for low, high, outside in bounds]
+        columns["predictive interval"] = [*intervals, "", ""]
+    rows = [f"{gap:.0f}°" for gap in first.shown_distance] + ["scatter around the item (°)", "far from every item (%)"]
+    label = f"Share of responses nearest to the non-target, by {first.feature} distance, on {first.scope}"
+    return table(label, ["distance", *columns], [list(row) for row in zip(rows, *columns.values())])
+
+
+def _column(match: Match, whose: str, curve: np.ndarray, degrees: float) -> list[str]:
+    """The swap curve of network, fit or data, and below it scatter and share of responses far from every item."""
+    scatter, stray = degrees * getattr(match.scatter, whose), 100 * getattr(match.stray, whose)
+    return [*map(number, curve), number(scatter, ".1f"), number(stray, ".1f")]
+
+
+_AGAINST_DATA = "the fitted model and to the data"
+_AGAINST_FIT = "the fitted model; the trials themselves have more items than the network can be shown"
 
 
 def _verdict(networks: list[NetworkFindings]) -> dict[str, Any]:
     matches = [network.match for network in networks if network.match is not None]
-    against = (
-        "the fitted model and to the data"
-        if matches[0].data is not None
-        else "the fitted model; the trials themselves have more items than the network can be shown"
-    )
+    several = len(matches) > 1
     problems = [
-        f"{network.name}: {problem}" if len(matches) > 1 else problem
+        f"{network.name}: {problem}" if several else problem
         for network, match in zip(networks, matches)
         for problem in match.where
     ]
-    if not problems:
-        whose = "The network's responses" if len(matches) == 1 else "The responses of all networks"
-        return {"matched": True, "text": f"{whose} are matched to {against}."}
-    return {"matched": False, "text": "Where: " + "; ".join(problems) + "."}
+    if problems:
+        return {"matched": False, "text": f"Where: {'; '.join(problems)}."}
+    whose = "The responses of all networks" if several else "The network's responses"
+    against = _AGAINST_FIT if matches[0].data is None else _AGAINST_DATA
+    return {"matched": True, "text": f"{whose} are matched to {against}."}

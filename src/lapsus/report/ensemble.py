@@ -11,10 +11,9 @@ import pandas as pd
 from matplotlib.ticker import MaxNLocator
 
 from lapsus import __version__
+from lapsus.files import short
 from lapsus.mechanism.registry import QUESTIONS
 from lapsus.report.page import MARK, render
-
-__all__ = ["ensemble_page"]
 
 # Shown first and open, under these names, with those that questions name; all others are folded by measure.
 _HEADLINES = {
@@ -119,60 +118,62 @@ def _text(value: float) -> str:
 
 
 def _picture(done: pd.DataFrame, rows: pd.DataFrame, name: str, links: dict[str, str]) -> dict[str, Any]:
-    """One statistic: a row a setting, a dot a member, a bar for the mean's interval."""
-    shown, scale = [], _DEGREES.get(name, 1.0)
-    values = scale * done[name].to_numpy()
-    bounds = np.concatenate([values, scale * rows[["low", "high"]].to_numpy().ravel()])
-    bounds = bounds[np.isfinite(bounds)]
-    # An interval of two members may be a hundred times as wide as all dots: dots decide, within reason.
-    span = np.ptp(values[np.isfinite(values)])
-    low = max(bounds.min(), np.nanmin(values) - 2 * span) if span else bounds.min()
-    high = min(bounds.max(), np.nanmax(values) + 2 * span) if span else bounds.max()
-    if low == high:
-        low, high = low - 0.5 * (abs(low) or 1), high + 0.5 * (abs(high) or 1)
+    """One statistic: a row per setting, a dot per member, a bar for the mean's interval."""
+    scale = _DEGREES.get(name, 1.0)
+    low, high = _span(scale * done[name].to_numpy(), scale * rows[["low", "high"]].to_numpy())
 
     def place(value: float) -> float:
         return round(_LEFT + (_RIGHT - _LEFT) * float(np.clip((value - low) / (high - low), -0.02, 1.02)), 1)
 
+    shown = []
     by_setting: dict[Any, pd.DataFrame] = dict(iter(done.groupby("setting", sort=False)))
     for number, row in enumerate(rows.to_dict("records")):
         mean, lowest, highest, between = (scale * row[key] for key in ("mean", "low", "high", "between"))
-        group = by_setting[row["setting"]]
-        apart = set(str(row["outliers"]).split())
-        y = _TOP + _ROW * number + _ROW / 2
+        group, apart = by_setting[row["setting"]], set(str(row["outliers"]).split())
+        dots = [
+            {"name": member, "link": links[member], "x": place(value), "value": _text(value), "out": member in apart}
+            for member, value in _thinned(group["member"], scale * group[name], apart)
+        ]
+        interval = f"{_text(mean)} [{_text(lowest)}, {_text(highest)}]"
         shown.append(
             {
                 "setting": row["setting"],
-                "short": row["setting"]
-                if len(row["setting"]) <= 36
-                else row["setting"][:17] + "…" + row["setting"][-18:],
-                "y": y,
-                "dots": [
-                    {"name": member, "link": links[member], "x": place(value), "value": _text(value), "out": out}
-                    for member, value, out in _thinned(group["member"], scale * group[name], apart)
-                ],
+                "short": short(row["setting"], 36),
+                "y": _TOP + _ROW * (number + 0.5),
+                "dots": dots,
                 "mean": place(mean),
                 "bar": (place(lowest), place(highest)) if np.isfinite(lowest) else None,
-                "text": f"{_text(mean)} [{_text(lowest)}, {_text(highest)}], s.d. between networks"
-                f" {_text(between)}, {row['units']} networks",
+                "text": f"{interval}, s.d. between networks {_text(between)}, {row['units']} networks",
             }
         )
     round_values = [value for value in MaxNLocator(4).tick_values(low, high) if low <= value <= high]
-    ticks = [{"x": place(value), "text": _text(value)} for value in round_values]
     return {
         "key": name,
         "name": _headlines().get(name, name),
         "rows": shown,
         "height": _TOP + _ROW * len(shown) + 24,
-        "ticks": ticks,
+        "ticks": [{"x": place(value), "text": _text(value)} for value in round_values],
     }
 
 
-def _thinned(names: pd.Series, values: pd.Series, apart: set[str]) -> Iterator[tuple[str, float, bool]]:
+def _span(values: np.ndarray, intervals: np.ndarray) -> tuple[float, float]:
+    """Ends of the axis: intervals and dots. Of two members an interval may be a hundred times as wide as all dots, so
+    dots decide, within reason."""
+    values, intervals = values[np.isfinite(values)], intervals[np.isfinite(intervals)]
+    ends = np.concatenate([values, intervals])
+    low, high, spread = ends.min(), ends.max(), np.ptp(values)
+    if spread:
+        low, high = max(low, values.min() - 2 * spread), min(high, values.max() + 2 * spread)
+    if low == high:
+        low, high = low - 0.5 * (abs(low) or 1), high + 0.5 * (abs(high) or 1)
+    return low, high
+
+
+def _thinned(names: pd.Series, values: pd.Series, apart: set[str]) -> Iterator[tuple[str, float]]:
     """Members and their values, by rank at most so many of them and every outlier."""
     known = values.notna()
     pairs = sorted(zip(values[known], names[known]))
     step = max(1, -(-len(pairs) // _DOTS))
     for rank, (value, name) in enumerate(pairs):
         if rank % step == 0 or name in apart:
-            yield name, value, name in apart
+            yield name, value

@@ -7,14 +7,12 @@ from typing import Any
 
 from lapsus.evaluation.against_target import evaluate
 from lapsus.evaluation.match import Match
-from lapsus.evaluation.sample_sizes import FULL, Sizes
+from lapsus.evaluation.sample_sizes import FULL, SampleSizes
 from lapsus.mechanism.asking import analyse
 from lapsus.mechanism.example_trials import Arrays, example_trials
 from lapsus.mechanism.registry import QUESTIONS, Mechanism
 from lapsus.training import Experiment
 from lapsus.zoo import Run, Shipped
-
-__all__ = ["Check", "NetworkFindings", "seconds_trained", "study_network"]
 
 # Items nearer than this (radians) are not looked at one by one: their colours blur into each other.
 LEAST_APART = math.pi / 12
@@ -58,7 +56,10 @@ def seconds_trained(metrics: list[dict]) -> float:
 
 
 def study_network(
-    network: Run | Shipped, seed: int = 0, sizes: Sizes = FULL, progress: Callable[[str], None] = lambda part: None
+    network: Run | Shipped,
+    seed: int = 0,
+    sizes: SampleSizes = FULL,
+    progress: Callable[[str], None] = lambda part: None,
 ) -> NetworkFindings:
     """A trained network of delayed estimation against its own target, and its mechanism; progress: called with the name
     of each part as it begins."""

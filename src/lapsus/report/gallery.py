@@ -8,7 +8,7 @@ from typing import Any
 from matplotlib import pyplot as plt
 
 from lapsus import __version__
-from lapsus.evaluation.sample_sizes import FULL, Sizes
+from lapsus.evaluation.sample_sizes import FULL, SampleSizes
 from lapsus.evaluation.verdict import verdict
 from lapsus.mechanism.asking import analyse
 from lapsus.mechanism.registry import QUESTIONS, Mechanism
@@ -18,8 +18,6 @@ from lapsus.report.page import MARK, render
 from lapsus.report.parts import number
 from lapsus.zoo import open_network
 from lapsus.zoo.shipped import collection_of
-
-__all__ = ["gallery_page"]
 
 _COLLECTIONS = {
     "paper": "Networks of the paper, one delay",
@@ -32,7 +30,10 @@ ROW = replace(FULL, groups=32, replays=2, rotations=4)
 
 
 def gallery_page(
-    names: Sequence[str], sizes: Sizes = ROW, threads: int | None = None, say: Callable[[str], None] = lambda name: None
+    names: Sequence[str],
+    sizes: SampleSizes = ROW,
+    threads: int | None = None,
+    say: Callable[[str], None] = lambda name: None,
 ) -> str:
     """The page of the named networks (those of delayed estimation: others have no items to swap). `say` is called with
     each name as it is looked at."""

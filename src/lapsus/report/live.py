@@ -23,8 +23,6 @@ from lapsus.mechanism.example_trials import glimpse
 from lapsus.report.page import render
 from lapsus.zoo import Run
 
-__all__ = ["Watch", "serve"]
-
 _POINTS = 400
 # Seconds that a connection may be silent.
 _PATIENCE = 8.0

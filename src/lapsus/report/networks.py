@@ -21,8 +21,6 @@ from lapsus.report.parts import (
 )
 from lapsus.report.words import REFERENCES, networks_methods
 
-__all__ = ["networks_page"]
-
 # What a row is called, the number's key, what it is multiplied with, and how it is written.
 _MEASURES = (
     ("excess over the Bayes denoiser", "excess", 1, ".3f"),

@@ -10,8 +10,6 @@ from markupsafe import Markup
 from lapsus.files import check_file, read_bytes
 from lapsus.report.terms import by_first_use
 
-__all__ = ["MARK", "SECTIONS", "page_place", "render"]
-
 # Every page of ours says so in its footer; what does not is not replaced.
 MARK = "Made by lapsus"
 _FOOTER = re.compile(rf"<footer>(<p>)?{MARK}".encode())

@@ -13,33 +13,20 @@ from matplotlib import pyplot as plt
 from matplotlib.colors import to_hex
 
 from lapsus import __version__
-from lapsus.files import to_toml
+from lapsus.files import short, to_toml
 from lapsus.mechanism.clock import Clock
 from lapsus.mechanism.drawing import figure_of
-from lapsus.mechanism.registry import QUESTIONS, Mechanism, without_answer
+from lapsus.mechanism.registry import QUESTIONS, Column, Mechanism, without_answer
 from lapsus.plots import panels
 from lapsus.plots.style import PAGE_POINTS, legend_above, style, wheel
 from lapsus.report.findings import Check, NetworkFindings
 from lapsus.training.experiment import Experiment
 
-__all__ = [
-    "comparison",
-    "mechanism_columns",
-    "mechanism_table",
-    "network_part",
-    "number",
-    "script_json",
-    "shortened",
-    "sure",
-    "table",
-    "versions",
-]
-
 
 def shortened(text: object, longest: int = 120) -> str:
     """Names from files and tables at a length that a page can show; control characters become visible."""
-    shown = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in str(text))
-    return shown if len(shown) <= longest else shown[: longest - 1] + "…"
+    visible = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in str(text))
+    return short(visible, longest)
 
 
 def number(value: float | None, form: str = ".3f") -> str:
@@ -149,28 +136,25 @@ def _config(experiment: Experiment) -> str:
     return "\n".join(line if len(line) <= 160 else line[:150] + " … ]" for line in to_toml(described).splitlines())
 
 
+def _columns() -> list[tuple[str, Column]]:
+    """Question and column of the table of the mechanism."""
+    return [(name, column) for name, question in QUESTIONS.items() for column in question.columns]
+
+
 def mechanism_table(networks: list[NetworkFindings]) -> dict[str, Any]:
     """One row per network: the numbers of the mechanism."""
-    body = [
-        [
-            f"network {which}",
-            *(
-                column.text(answer, network.mechanism) if (answer := network.mechanism.answers.get(name)) else "–"
-                for name, question in QUESTIONS.items()
-                for column in question.columns
-            ),
-        ]
-        for which, network in enumerate(networks, 1)
-    ]
-    columns = [column for question in QUESTIONS.values() for column in question.columns]
+    body = []
+    for which, mechanism in enumerate((network.mechanism for network in networks), 1):
+        answers = [(column, mechanism.answers.get(name)) for name, column in _columns()]
+        cells = [column.text(answer, mechanism) if answer else "–" for column, answer in answers]
+        body.append([f"network {which}", *cells])
     label = "The mechanism in numbers; the columns are explained below"
-    return table(label, ["network", *(column.head for column in columns)], body)
+    return table(label, ["network", *(column.head for _, column in _columns())], body)
 
 
 def mechanism_columns() -> str:
     """What each column of that table is."""
-    columns = [column for question in QUESTIONS.values() for column in question.columns]
-    text = "; ".join(f"{column.head}: {column.definition}" for column in columns)
+    text = "; ".join(f"{column.head}: {column.definition}" for _, column in _columns())
     return f"{text[:1].upper()}{text[1:]}."
 
 

@@ -6,8 +6,6 @@ from markupsafe import Markup
 
 from lapsus.mechanism.registry import QUESTIONS, Term
 
-__all__ = ["by_first_use", "glossary"]
-
 _EXCESS = Term(
     "excess",
     "how much larger the network's loss is than that of the best possible denoiser; 0 is perfect.",

@@ -8,10 +8,8 @@ import numpy as np
 from lapsus.fitting.swap_models import SWAP_MODELS
 from lapsus.mechanism.registry import QUESTIONS
 from lapsus.report.check_list import Truth
-from lapsus.report.determined import Determined, objective_of
+from lapsus.report.determined import Determined, by_objective
 from lapsus.report.findings import NetworkFindings
-
-__all__ = ["REFERENCES", "Facts", "discovery_sentences", "methods", "networks_methods"]
 
 REFERENCES = (
     (
@@ -50,7 +48,7 @@ REFERENCES = (
 
 
 @dataclass(frozen=True)
-class Facts:
+class ReportContext:
     """What words about a discovery need besides its fit and its networks.
 
     start: the network that training started from (None: from scratch), start_distance how far its swap curve is from
@@ -66,134 +64,140 @@ class Facts:
     truth: Truth | None = None
 
 
-def _percent(value: float) -> str:
-    return f"{100 * value:.1f} %"
-
-
 # --- Sentences ---
+
+NO_MODEL_WITH_SWAPS = "In {who}, no model with swaps predicts left-out responses better by more than one standard error"
+ONLY_THE_CUED = ", so the model without swaps (only the cued item is ever reported) was kept."
+BEST_WITH_SWAPS = " (the best, {best}, is {gap:.1f} ± {error:.1f} nats above), so the model without swaps was kept."
+SWAP_RATE = "In {who}, {percent:.1f} % of responses report a non-target{by}; "
+ONE_MODEL = "the behaviour model is {model} ({meaning})."
+KEPT = "of the models compared, {model} was kept ({meaning}), {margin}."
+BETTER_THAN_NEXT = "predicting left-out responses {gap:.1f} ± {error:.1f} nats better than the next ({other})"
+SIMPLEST = "the simplest within one standard error of the best ({other}, {gap:.1f} ± {error:.1f} nats above it)"
+
+NO_SWAP_FUNCTION = (
+    "The data give no reason to say that non-targets are reported at all: the swap rate is taken to be zero, and"
+    " nothing can be said about what it depends on."
+)
+CONSTANT = "A single non-target is reported with probability {} whatever its distance (95 % band in brackets)."
+BOTH = "With one non-target, p(swap) is {} for items {} and {} for items opposite in both (95 % bands)."
+BY_DISTANCE = (
+    "With one non-target, p(swap) {verb} from {near} at {near_degrees:.0f}° to {far} at {far_degrees:.0f}° of {model}"
+    " distance (95 % bands)."
+)
+BAND = "{p_swap:.3f} [{p_low:.3f}, {p_high:.3f}]"
+
+TRAINED = (
+    "{many} {start} and trained for {minutes:.1f} min {verb} within {mad:.3f} of the fitted swap curve on average;"
+    " {matched} to {against}."
+)
+AGAINST_DATA = "the fitted model and the raw data"
+AGAINST_FIT = "the fitted model (the raw trials have more items than the network can be shown)"
 
 
 def discovery_sentences(
-    fit: dict[str, Any], networks: list[NetworkFindings], facts: Facts, together: Determined
+    fit: dict[str, Any], networks: list[NetworkFindings], facts: ReportContext, together: Determined
 ) -> list[str]:
     """What was found: the data, the swap function, the networks, what they say together, and the mechanism of a single
     one. fit: Fit.to_dict()."""
-    told = []
+    mechanism = []
     if len(networks) == 1:
-        mechanism = networks[0].mechanism
-        told = [mechanism.sentence(name) for name, question in QUESTIONS.items() if question.verdict is not None]
+        asked = [name for name, question in QUESTIONS.items() if question.verdict is not None]
+        mechanism = [networks[0].mechanism.sentence(name) for name in asked]
     with_swaps = any(QUESTIONS[name].needs_swaps for network in networks for name in network.mechanism.answers)
     if fit["model"] == "none" and with_swaps:
-        told.append("The target has no swaps: these are responses that happened to fall nearer to the other item.")
-    return [_data(fit, facts), _swap_function(fit), _network(networks, facts), *together.sentences, *told]
+        mechanism.append("The target has no swaps: these are responses that happened to fall nearer to the other item.")
+    return [_data(fit, facts), _swap_function(fit), _network(networks, facts), *together.sentences, *mechanism]
 
 
-def _data(fit: dict[str, Any], facts: Facts) -> str:
-    who = (
-        f"{fit['trials']:,} trials of {fit['subjects']} subject{'s' * (fit['subjects'] != 1)} with {facts.set_size}"
-        " items"
-    )
-    if fit["model"] == "none":
-        best = (fit["comparison"] or [None])[0]
-        text = f"In {who}, no model with swaps predicts left-out responses better by more than one standard error"
-        if best is None or best["model"] == "none":
-            return text + ", so the model without swaps (only the cued item is ever reported) was kept."
-        chosen = next(row for row in fit["comparison"] if row["model"] == "none")
-        gap = f"{-chosen['elpd_difference']:.1f} ± {chosen['difference_se']:.1f} nats above"
-        return text + f" (the best, {best['model']}, is {gap}), so the model without swaps was kept."
+def _data(fit: dict[str, Any], facts: ReportContext) -> str:
+    plural = "s" * (fit["subjects"] != 1)
+    who = f"{fit['trials']:,} trials of {fit['subjects']} subject{plural} with {facts.set_size} items"
+    model, table = fit["model"], fit["comparison"] or []
+    chosen = next((row for row in table if row["model"] == model), None)
+    best = table[0]["model"] if table else model
+    if model == "none":
+        text = NO_MODEL_WITH_SWAPS.format(who=who)
+        if chosen is None or best == "none":
+            return text + ONLY_THE_CUED
+        return text + BEST_WITH_SWAPS.format(best=best, **_margin(chosen))
     standard = fit.get("standard_mixture")  # fits before 0.2 was finished lack it
     by = " by the three-component mixture (Bays et al. 2009)" if standard else ""
-    rates = standard or [{"trials": row["trials"], "swap": row["non_target"]} for row in fit["weights"]]
-    swaps = sum(row["trials"] * row["swap"] for row in rates) / sum(row["trials"] for row in rates)
-    text = f"In {who}, {_percent(swaps)} of responses report a non-target{by}; "
-    table, meaning = fit["comparison"], SWAP_MODELS[fit["model"]].describe()
-    if not table:
-        return text + f"the behaviour model is {fit['model']} ({meaning})."
-    chosen = next(row for row in table if row["model"] == fit["model"])
-    if table[0]["model"] == fit["model"]:
-        margin = (
-            f"predicting left-out responses {-table[1]['elpd_difference']:.1f} ± {table[1]['difference_se']:.1f} nats"
-            f" better than the next ({table[1]['model']})"
-        )
+    rates = [(row["trials"], row["swap"]) for row in standard or ()]
+    rates = rates or [(row["trials"], row["non_target"]) for row in fit["weights"]]
+    swaps = sum(trials * rate for trials, rate in rates) / sum(trials for trials, _ in rates)
+    text = SWAP_RATE.format(who=who, percent=100 * swaps, by=by)
+    meaning = SWAP_MODELS[model].describe()
+    if chosen is None:
+        return text + ONE_MODEL.format(model=model, meaning=meaning)
+    if best == model:
+        margin = BETTER_THAN_NEXT.format(other=table[1]["model"], **_margin(table[1]))
     else:
-        margin = (
-            f"the simplest within one standard error of the best ({table[0]['model']}, {-chosen['elpd_difference']:.1f}"
-            f" ± {chosen['difference_se']:.1f} nats above it)"
-        )
-    return text + f"of the models compared, {fit['model']} was kept ({meaning}), {margin}."
+        margin = SIMPLEST.format(other=best, **_margin(chosen))
+    return text + KEPT.format(model=model, meaning=meaning, margin=margin)
+
+
+def _margin(row: dict[str, Any]) -> dict[str, float]:
+    """By how much a model predicts worse than the best, and the standard error of that."""
+    return {"gap": -row["elpd_difference"], "error": row["difference_se"]}
 
 
 def _swap_function(fit: dict[str, Any]) -> str:
-    rows = fit["swap_function"]
-    if fit["model"] == "none" or not rows:
-        return (
-            "The data give no reason to say that non-targets are reported at all: the swap rate is taken to be zero, "
-            "and nothing can be said about what it depends on."
-        )
-    interval = lambda row: f"{row['p_swap']:.3f} [{row['p_low']:.3f}, {row['p_high']:.3f}]"
-    if fit["model"] == "constant":
-        return (
-            f"A single non-target is reported with probability {interval(rows[0])} whatever its distance (95 % band in"
-            " brackets)."
-        )
-    if fit["model"] == "both":
-        at = lambda d: min(rows, key=lambda r: abs(r["distance"] - d) + abs(r["report_distance"] - d))
-        return (
-            f"With one non-target, p(swap) is {interval(at(np.pi / 4))} for items {_apart(at(np.pi / 4))} and "
-            f"{interval(at(np.pi))} for items opposite in both (95 % bands)."
-        )
+    rows, model = fit["swap_function"], fit["model"]
+    if model == "none" or not rows:
+        return NO_SWAP_FUNCTION
+    if model == "constant":
+        return CONSTANT.format(BAND.format(**rows[0]))
+    if model == "both":
+        at = lambda d: min(rows, key=lambda row: abs(row["distance"] - d) + abs(row["report_distance"] - d))
+        near, far = at(np.pi / 4), at(np.pi)
+        return BOTH.format(BAND.format(**near), _apart(near), BAND.format(**far))
     near = min(rows, key=lambda row: abs(row["distance"] - np.pi / 4))
     far = max(rows, key=lambda row: row["distance"])
-    verb = "falls" if near["p_swap"] > far["p_swap"] else "rises"
-    return (
-        f"With one non-target, p(swap) {verb} from {interval(near)} at {_shown(near):.0f}° to {interval(far)} at"
-        f" {_shown(far):.0f}° of {fit['model']} distance (95 % bands)."
+    return BY_DISTANCE.format(
+        verb="falls" if near["p_swap"] > far["p_swap"] else "rises",
+        near=BAND.format(**near),
+        near_degrees=near["degrees"],
+        far=BAND.format(**far),
+        far_degrees=far["degrees"],
+        model=model,
     )
-
-
-def _shown(row: dict[str, Any], feature: str = "") -> float:
-    """The distance of a row in the user's degrees."""
-    return row[f"{feature}degrees"]
 
 
 def _apart(row: dict[str, Any]) -> str:
-    probe, report = f"{_shown(row):.0f}°", f"{_shown(row, 'report_'):.0f}°"
+    """How far two items are apart in either feature, in the user's degrees."""
+    probe, report = (f"{row[name]:.0f}°" for name in ("degrees", "report_degrees"))
     return f"{probe} apart in both features" if probe == report else f"{probe} apart in probe and {report} in report"
 
 
-def _network(networks: list[NetworkFindings], facts: Facts) -> str:
+def _network(networks: list[NetworkFindings], facts: ReportContext) -> str:
     # Every network of a discovery is compared with its subject.
-    matches = [one.match for one in networks if one.match is not None]
-    many, verb = (f"{len(networks)} networks", "come") if len(networks) > 1 else ("A network", "comes")
-    mad = np.mean([match.swap_curve_mad_fit for match in matches])
-    start = f"started from {facts.start}" if facts.start else "trained from scratch"
-    against = (
-        "the fitted model and the raw data"
-        if matches[0].data is not None
-        else "the fitted model (the raw trials have more items than the network can be shown)"
-    )
-    good = sum(match.matched for match in matches)
+    matches = [network.match for network in networks if network.match is not None]
+    matched, first = sum(match.matched for match in matches), matches[0]
+    against = AGAINST_FIT if first.data is None else AGAINST_DATA
     if len(networks) > 1:
-        is_matched = {0: "none is matched", len(matches): "all are matched"}.get(
-            good, f"{good} of {len(matches)} are matched"
-        )
+        share = {0: "none is", len(matches): "all are"}.get(matched, f"{matched} of {len(matches)} are")
     else:
-        # What is off stands beside the verdict, and among what to doubt.
-        is_matched = f"its behaviour is {'' if good else 'not '}matched"
-        off = len(matches[0].where)
-        against += f" ({off} point{'s are' if off > 1 else ' is'} off)" if off else ""
-    return (
-        f"{many} {start} and trained for {_minutes(networks):.1f} min {verb} within {mad:.3f} of the fitted swap curve"
-        f" on average; {is_matched} to {against}."
+        share = f"its behaviour is{'' if matched else ' not'}"
+        if off := len(first.where):  # what is off stands beside the verdict, and among what to doubt
+            against += f" ({off} point{'s are' if off > 1 else ' is'} off)"
+    several = len(networks) > 1
+    return TRAINED.format(
+        many=f"{len(networks)} networks" if several else "A network",
+        verb="come" if several else "comes",
+        start=f"started from {facts.start}" if facts.start else "trained from scratch",
+        minutes=_minutes(networks),
+        mad=np.mean([match.swap_curve_mad_fit for match in matches]),
+        matched=f"{share} matched",
+        against=against,
     )
 
 
 def _minutes(networks: list[NetworkFindings]) -> float:
-    return sum(n.seconds for n in networks) / len(networks) / 60
+    return sum(network.seconds for network in networks) / len(networks) / 60
 
 
 # --- Methods ---
-
 
 _MECHANISM = (
     " Mechanism: trials were replayed with shared noise up to a time and other noise after it, and the share of the"
@@ -203,48 +207,24 @@ _MECHANISM = (
     " second delay on what each type predicts (after Alleman et al. 2024); slow points are minima of the speed in the"
     " first delay. Planes of the two colours: Panichello & Buschman (2021)."
 )
-
-
-def _architecture(network: NetworkFindings) -> str:
-    described = network.experiment.network
-    branching = " × ".join(map(str, described.get("branching", ())))
-    units = f"{described.get('units', 16)} units"
-    return units + (f", each with a dendritic tree of {branching} branches" if branching else "")
-
-
-def methods(fit: dict[str, Any], networks: list[NetworkFindings], facts: Facts) -> str:
-    """A paragraph to paste: that of the fit, then the networks'."""
-    origin = "trained without swaps; ships with lapsus" if facts.shipped else "chosen by the user"
-    start = (
-        f"started from {facts.start} ({origin}; mean difference of the swap curves {facts.start_distance:.3f}),"
-        if facts.start
-        else "trained from scratch (a task-optimal preamble with a growing horizon, then no swaps),"
-    )
-    items = (
-        ""
-        if facts.set_size == 2
-        else (
-            f" The fitted swap function of {facts.set_size}-item trials was applied to a two-item task: the network"
-            " holds two items, so it models the competition between the cued item and one non-target, not memory for"
-            " all items."
-        )
-    )
-    cueing = (
+_METHODS = (
+    "{fit} The posterior mean of the swap probability became the target of {networks} ({architecture}), {start} and"
+    " trained for {minutes:.1f} min {objectives}. The task was {cueing}; items had the distances of the"
+    " data.{items}{left_out} Each network was then compared with the fitted model and, shown the subjects' own trials,"
+    " with the data (95 % predictive intervals, corrected for the number of bins)."
+) + _MECHANISM
+_FROM_SCRATCH = "trained from scratch (a task-optimal preamble with a growing horizon, then no swaps),"
+_STARTED = "started from {start} ({origin}; mean difference of the swap curves {start_distance:.3f}),"
+_MORE_ITEMS = (
+    " The fitted swap function of {}-item trials was applied to a two-item task: the network holds two items, so it"
+    " models the competition between the cued item and one non-target, not memory for all items."
+)
+_CUEING = {
+    "feature": (
         "feature-cued: both features of two items are shown conjunctively and the probe feature of one is the cue"
-        if facts.cueing == "feature"
-        else "index-cued: the network is told which of two ordered items to report, and not where items are"
-    )
-    dropped = "".join(f" {sentence}" for sentence in facts.left_out)
-    return (
-        f"{fit['methods']} The posterior mean of the swap probability became the target of"
-        f" {'a recurrent network' if len(networks) == 1 else str(len(networks)) + ' recurrent networks'}"
-        f" ({_architecture(networks[0])}), {start} and trained for {_minutes(networks):.1f} min"
-        f" {_objectives(networks)} The task was {cueing}; items had the distances of the data.{items}{dropped} Each"
-        " network was then compared with the fitted model and, shown the subjects' own trials, with the data (95 %"
-        " predictive intervals, corrected for the number of bins)." + _MECHANISM
-    )
-
-
+    ),
+    "index": "index-cued: the network is told which of two ordered items to report, and not where items are",
+}
 _TRAINED_BY = {
     "diffusion": (
         "by denoising diffusion through the network's own dynamics (Ho et al. 2020), with a target so much narrower"
@@ -255,20 +235,39 @@ _TRAINED_BY = {
         " trial noise decides the response"
     ),
 }
+_NETWORKS = (
+    "{} trained with lapsus {} to answer a delayed-estimation task by denoising diffusion through {} own dynamics (Ho"
+    " et al. 2020), with targets from the Bayesian non-parametric swap model (Radmard et al. 2025). Swap curves were"
+    " measured on fresh conditions by the item nearest to the response."
+) + _MECHANISM
 
 
-def _objectives(networks: list[NetworkFindings]) -> str:
-    kinds = dict.fromkeys(map(objective_of, networks))
-    return " or ".join(_TRAINED_BY.get(kind, f"by the objective {kind}") for kind in kinds) + "."
+def _architecture(network: NetworkFindings) -> str:
+    described = network.experiment.network
+    branching = " × ".join(map(str, described.get("branching", ())))
+    units = f"{described.get('units', 16)} units"
+    return units + (f", each with a dendritic tree of {branching} branches" if branching else "")
+
+
+def methods(fit: dict[str, Any], networks: list[NetworkFindings], facts: ReportContext) -> str:
+    """A paragraph to paste: that of the fit, then the networks'."""
+    origin = "trained without swaps; ships with lapsus" if facts.shipped else "chosen by the user"
+    start = _STARTED.format(start=facts.start, origin=origin, start_distance=facts.start_distance)
+    return _METHODS.format(
+        fit=fit["methods"],
+        networks="a recurrent network" if len(networks) == 1 else f"{len(networks)} recurrent networks",
+        architecture=_architecture(networks[0]),
+        start=start if facts.start else _FROM_SCRATCH,
+        minutes=_minutes(networks),
+        objectives=" or ".join(_TRAINED_BY.get(kind, f"by the objective {kind}") for kind in by_objective(networks)),
+        cueing=_CUEING[facts.cueing],
+        items="" if facts.set_size == 2 else _MORE_ITEMS.format(facts.set_size),
+        left_out="".join(f" {sentence}" for sentence in facts.left_out),
+    )
 
 
 def networks_methods(count: int, version: str) -> str:
     """The same for any trained networks."""
-    who, own = (f"{count} recurrent networks with dendritic trees were", "their own")
     if count == 1:
-        who, own = "A recurrent network with dendritic trees was", "its own"
-    return (
-        f"{who} trained with lapsus {version} to answer a delayed-estimation task by denoising diffusion through {own}"
-        " dynamics (Ho et al. 2020), with targets from the Bayesian non-parametric swap model (Radmard et al. 2025)."
-        " Swap curves were measured on fresh conditions by the item nearest to the response." + _MECHANISM
-    )
+        return _NETWORKS.format("A recurrent network with dendritic trees was", version, "its")
+    return _NETWORKS.format(f"{count} recurrent networks with dendritic trees were", version, "their")

@@ -3,8 +3,6 @@
 import numpy as np
 from scipy.stats import binom
 
-__all__ = ["expected_count"]
-
 
 def expected_count(probability: np.ndarray) -> dict[str, float]:
     """Number of events with probabilities [T], or [T, S] at each of S posterior draws: expected, and low and high of

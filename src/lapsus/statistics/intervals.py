@@ -7,17 +7,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
 
-__all__ = [
-    "Z95",
-    "Interval",
-    "limits",
-    "median_interval",
-    "proportion_interval",
-    "rate_interval",
-    "resampled_interval",
-    "robust_sd",
-]
-
 # A number with the lower and the upper limit of its 95 % interval.
 Interval = tuple[float, float, float]
 Z95 = float(stats.norm.ppf(0.975))

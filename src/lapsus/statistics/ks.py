@@ -12,8 +12,6 @@ from scipy import stats
 
 from lapsus.errors import LapsusError
 
-__all__ = ["bimodal", "both_modes", "ks_distance", "ks_noise", "ks_over_cues", "mode_mass"]
-
 
 def ks_distance(rank: np.ndarray) -> np.ndarray:
     """Largest vertical distance between the empirical and the target CDF, [...], from the target's CDF at each sample

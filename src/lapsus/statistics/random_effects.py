@@ -13,8 +13,6 @@ from scipy import optimize, stats
 
 from lapsus.statistics.intervals import robust_sd
 
-__all__ = ["Ensemble", "differences_within", "ensemble_mean", "outliers"]
-
 
 @dataclass(frozen=True)
 class Ensemble:

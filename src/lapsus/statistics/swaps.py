@@ -11,8 +11,6 @@ import numpy as np
 from lapsus.circular import distance
 from lapsus.statistics.intervals import rate_interval
 
-__all__ = ["AWAY", "SwapCurve", "distance_edges", "distinct", "nearest_item", "rate_by_distance", "swap_curve"]
-
 # A response further than this from every item reports none of them (radians).
 AWAY = 0.6
 # Distances closer than this are one distance that was rounded (radians; 0.06°).

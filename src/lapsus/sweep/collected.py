@@ -14,17 +14,12 @@ from lapsus.files import inside, make_folder, read_json, understood, write_bytes
 from lapsus.statistics.intervals import Z95
 from lapsus.statistics.random_effects import differences_within, ensemble_mean, outliers
 from lapsus.sweep.folder import Sweep
-from lapsus.sweep.sweep_file import Measure
 from lapsus.zoo.checkpoints import Checkpoint
-
-__all__ = ["Collected", "collect"]
 
 # Settings of a measure, not results of it.
 _SETTINGS = {"conditions", "trials", "seed", "probe_distance"}
 # What is said beside a statistic: where it was taken, and its interval.
 _BESIDE = {"low", "high", "distance", "responses", "target", "onset", "rotations"}
-# No measure is beyond this, and what draws or sums such numbers overflows.
-_MOST = 1e100
 # A list longer than this is an array for a figure, not statistics.
 _LONGEST = 24
 
@@ -59,36 +54,16 @@ class Collected:
         return written
 
 
-def _flat(value: object, name: str) -> Iterator[tuple[str, object]]:
+def _flat(value: object, name: str = "") -> Iterator[tuple[str, object]]:
     """Numbers, truths and words of a measure by dotted name."""
+    if isinstance(value, list):
+        value = dict(enumerate(value)) if len(value) <= _LONGEST else {}
     if isinstance(value, dict):
-        for key, one in value.items():
+        for key, item in value.items():
             if key not in _SETTINGS:
-                yield from _flat(one, f"{name}.{key}" if name else key)
-    elif isinstance(value, list):
-        if len(value) <= _LONGEST:
-            for number, one in enumerate(value):
-                yield from _flat(one, f"{name}.{number}")
-    elif isinstance(value, str):
-        yield _whole(name), _whole(value)
-    elif value is None or isinstance(value, (bool, int, float)):
-        if abs(value or 0) > _MOST:
-            raise ValueError(f"{name} is {str(value)[:40]}")
-        yield _whole(name), value
-
-
-def _whole(text: str) -> str:
-    """Without half surrogate pairs, which no table takes."""
-    return text.encode("utf-8", "replace").decode()
-
-
-def _measures(file: Path) -> list[tuple[str, object]]:
-    """All that a member's measures hold, by dotted name."""
-    table = read_json(file)
-    with understood(file):
-        if unknown := table.keys() - Measure.model_fields.keys():
-            raise ValueError(f"it holds {', '.join(sorted(unknown))[:80]}")
-        return list(_flat(table, ""))
+                yield from _flat(item, f"{name}.{key}" if name else str(key))
+    else:
+        yield name, value
 
 
 def _column(values: list) -> pd.Series:
@@ -102,28 +77,30 @@ def _column(values: list) -> pd.Series:
 def collect(sweep: Sweep) -> Collected:
     """Everything that the members' folders hold; members that are not done have empty cells."""
     plan = sweep.plan
-    varied = list(dict.fromkeys(key for setting in plan.settings.values() for key in setting.varied))
-    names = list(plan.members)
-    settings = [plan.settings[member.setting] for member in plan.members.values()]
-    found: dict[str, dict[str, object]] = {}
-    done = [sweep.done(name) for name in names]
-    for name in (name for name, over in zip(names, done) if over):
-        for key, value in _measures(sweep.measures_file(name)):
-            found.setdefault(key, {})[name] = value
-    told = {
-        "member": pd.Series(names, dtype=object),
-        "setting": pd.Series([member.setting for member in plan.members.values()], dtype=object),
-        "experiment": pd.Series([setting.experiment for setting in settings], dtype=object),
-        "subject": _column([setting.subject for setting in settings]),
-        "seed": pd.Series([member.seed for member in plan.members.values()], dtype=int),
-    }
-    told |= {key: _column([_plain(setting.varied.get(key)) for setting in settings]) for key in varied}
-    told["start"] = pd.Series([member.setting in plan.starts for member in plan.members.values()], dtype=bool)
-    told["done"] = pd.Series(done, dtype=bool)
-    measures = {key: _column([values.get(name) for name in names]) for key, values in found.items()}
-    members = pd.DataFrame(told | measures)
-    measured = [key for key, values in measures.items() if values.dtype == float and _is_statistic(key)]
-    costs = pd.DataFrame([_cost(sweep, name) for name in names])
+    settings = {name: plan.setting(name) for name in plan.members}
+    done = {name: sweep.done(name) for name in plan.members}
+    measures: dict[str, dict[str, object]] = {}
+    for name in (name for name in done if done[name]):
+        with understood(file := sweep.measures_file(name)):
+            for key, value in _flat(read_json(file)):
+                measures.setdefault(key, {})[name] = value
+    varied = dict.fromkeys(key for setting in settings.values() for key in setting.varied)
+    described = pd.DataFrame(
+        {
+            "member": list(settings),
+            "setting": [member.setting for member in plan.members.values()],
+            "experiment": [setting.experiment for setting in settings.values()],
+            "subject": _column([setting.subject for setting in settings.values()]),
+            "seed": [member.seed for member in plan.members.values()],
+            **{key: _column([_plain(setting.varied.get(key)) for setting in settings.values()]) for key in varied},
+            "start": [plan.is_start(name) for name in settings],
+            "done": list(done.values()),
+        }
+    )
+    columns = {key: _column([values.get(name) for name in settings]) for key, values in measures.items()}
+    members = pd.concat([described, pd.DataFrame(columns)], axis=1)
+    measured = [key for key, values in columns.items() if values.dtype == float and _is_statistic(key)]
+    costs = pd.DataFrame([_cost(sweep, name) for name in settings])
     # Settings of one task and subject; others have nothing that could be compared.
     kinds = {
         name: json.dumps([setting.subject, (setting.table.get("task") or {}).get("kind")])
@@ -142,23 +119,15 @@ def _plain(value: object) -> object:
     return json.dumps(value) if isinstance(value, (dict, list)) else value
 
 
-def _checkpoint(sweep: Sweep, name: str) -> Checkpoint:
-    """What stands beside a member's newest tensors."""
-    return read_json(inside(sweep.run_folder(name), f"checkpoint-{sweep.update(name):08d}.json"), Checkpoint)
-
-
 def _cost(sweep: Sweep, name: str) -> dict:
     update = sweep.update(name)
-    facts = _checkpoint(sweep, name) if update else None
-    return {
-        "member": name,
-        "updates": sweep.plan.updates(name),
-        "update": update,
-        "trials_seen": 0 if facts is None else facts.trials_seen,
-        "seconds": None if facts is None else facts.seconds,
-        "core_seconds": None if facts is None else facts.core_seconds,
-        "failures": len(sweep.failures(name)),
-    }
+    cost = {"member": name, "updates": sweep.plan.updates(name), "update": update}
+    if update:
+        saved = read_json(inside(sweep.run_folder(name), f"checkpoint-{update:08d}.json"), Checkpoint)
+        cost |= {key: getattr(saved, key) for key in ("trials_seen", "seconds", "core_seconds")}
+    else:
+        cost |= {"trials_seen": 0, "seconds": None, "core_seconds": None}
+    return cost | {"failures": len(sweep.failures(name))}
 
 
 def _statistics(members: pd.DataFrame, measured: list[str]) -> pd.DataFrame:
@@ -173,12 +142,8 @@ def _statistics(members: pd.DataFrame, measured: list[str]) -> pd.DataFrame:
                 continue
             low, high = _interval_of(key, group)
             errors = None if low is None else ((group[high] - group[low]) / (2 * Z95)).to_numpy()
-            apart = names[outliers(values)]
-            rows.append(
-                {"setting": setting, "statistic": key}
-                | asdict(ensemble_mean(values, errors))
-                | {"outliers": " ".join(apart)}
-            )
+            row = {"setting": setting, "statistic": key} | asdict(ensemble_mean(values, errors))
+            rows.append(row | {"outliers": " ".join(names[outliers(values)])})
     columns = ["setting", "statistic", *ensemble_mean(np.zeros(0)).__dataclass_fields__, "outliers"]
     return pd.DataFrame(rows, columns=columns)
 
@@ -197,10 +162,9 @@ def _differences(members: pd.DataFrame, measured: list[str], kinds: dict[str, st
         reference = pd.DataFrame({key: groups[first[key]][key] for key in measured})
         for name, group in groups.items():
             keys = [key for key in measured if has.loc[key, name] and first[key] != name]
-            own, other = group[keys].align(reference[keys], join="inner", axis=0)
-            found = differences_within(own.to_numpy(), other.to_numpy())
-            told = {"setting": name, "from": first[keys].to_numpy(), "statistic": keys}
-            table = pd.DataFrame(told | dict(zip(columns[3:], found)))
+            these, those = group[keys].align(reference[keys], join="inner", axis=0)
+            numbers = dict(zip(columns[3:], differences_within(these.to_numpy(), those.to_numpy())))
+            table = pd.DataFrame({"setting": name, "from": first[keys].to_numpy(), "statistic": keys} | numbers)
             tables.append(table[table["seeds"] > 0])
     return pd.concat([table for table in tables if len(table)] or tables, ignore_index=True)[columns]
 

@@ -14,8 +14,6 @@ from lapsus.sweep.folder import Sweep
 from lapsus.sweep.member import run_member
 from lapsus.sweep.pool import Pool
 
-__all__ = ["dask_pool"]
-
 _CONNECT = 20.0
 
 

@@ -33,6 +33,7 @@ from lapsus.files import (
     read_bytes,
     read_end,
     read_json,
+    reason_of,
     subfolder,
     write_json,
 )
@@ -40,8 +41,6 @@ from lapsus.sweep.holders import live
 from lapsus.sweep.plan import Plan
 from lapsus.training.kinds import check_trust
 from lapsus.zoo.runs import Run
-
-__all__ = ["FORMAT", "States", "Sweep"]
 
 FORMAT = 1
 _CHECKPOINT = re.compile(r"checkpoint-(\d{8})\.json")
@@ -71,8 +70,7 @@ class Sweep:
         self.path, self.trust = Path(path), trust
         file = self.path / "manifest.json"
         if not holds(self.path, "sweep"):
-            there = "is not the folder of a sweep" if self.path.is_dir() else "is a file, not the folder of a sweep"
-            what = there if os.path.lexists(self.path) else "does not exist"
+            what = "is not the folder of a sweep" if os.path.lexists(self.path) else "does not exist"
             raise LapsusError(f"{self.path} {what}. `lapsus sweep` makes one.")
         try:
             table = read_json(file)
@@ -81,9 +79,8 @@ class Sweep:
             self.hash = self.plan.hash
             if self.hash != table["hash"]:
                 raise ValueError("its members are not those of its hash")
-        except (Damaged, ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
-            reason = (str(error).splitlines() or [type(error).__name__])[0][:300]
-            reason = reason.removeprefix(f"{file} is damaged: ").rstrip(".")
+        except (Damaged, ValueError, TypeError, LookupError) as error:
+            reason = reason_of(error).removeprefix(f"{file} is damaged: ")
             raise LapsusError(f"{file} is damaged ({reason}); the command that made it makes it again.") from error
 
     @classmethod
@@ -94,10 +91,10 @@ class Sweep:
         if check_place(path, "sweep"):
             try:
                 before = cls(path)
-            except LapsusError:
-                before = None  # damaged
-            if before is None:
-                _check_runs(path, plan)
+            except LapsusError:  # damaged: the run folders say whether they are of this plan
+                for name in plan.members:
+                    if holds(folder := inside(path, "members", name), "run"):
+                        Run.of(folder, plan.experiment(name))
             else:
                 _check_adds(before, plan)
                 if before.hash == plan.hash and before.plan.starts == plan.starts:
@@ -115,15 +112,13 @@ class Sweep:
 
     def measures_file(self, member: str) -> Path:
         """Its name holds the hash of how is measured: other measures are made anew, without training again."""
-        how = self._digests[self.plan.members[member].setting in self.plan.starts]
-        return inside(self.run_folder(member), f"measures-{how}.json")
+        return inside(self.run_folder(member), f"measures-{self._measured_how[self.plan.is_start(member)]}.json")
 
     @cached_property
-    def _digests(self) -> tuple[str, str]:
-        """Of how is measured: of what was asked for, and of starts."""
-        dumped = [json.dumps(one.model_dump(), sort_keys=True) for one in (self.plan.measure, self.plan.start_measure)]
-        asked, start = (hashlib.sha256(text.encode()).hexdigest()[:8] for text in dumped)
-        return asked, start
+    def _measured_how(self) -> list[str]:
+        """Hashes of what is measured: of members that were asked for, and of starts."""
+        texts = [json.dumps(how.model_dump(), sort_keys=True) for how in (self.plan.measure, self.plan.start_measure)]
+        return [hashlib.sha256(text.encode()).hexdigest()[:8] for text in texts]
 
     def claim_file(self, member: str) -> Path:
         """Where a process says that it works on a member."""
@@ -167,18 +162,21 @@ class Sweep:
             names = os.listdir(self.run_folder(member))
         except OSError:
             return 0
-        return max((int(found.group(1)) for name in names if (found := _CHECKPOINT.fullmatch(name))), default=0)
+        return max((int(found[1]) for found in map(_CHECKPOINT.fullmatch, names) if found), default=0)
 
     def failures(self, member: str) -> list[dict]:
         """What went wrong with a member, oldest first."""
-        path = self.failures_file(member)
-        found = []
+        path, entries = self.failures_file(member), []
         for line in read_bytes(path).splitlines() if path.exists() else []:
-            with suppress(ValueError, RecursionError):  # cut short by a crash
+            with suppress(ValueError, TypeError, RecursionError):  # cut short by a crash
                 entry = json.loads(line)
-                if isinstance(entry, dict) and _is_failure(entry):
-                    found.append(entry)
-        return found
+                if {"reason", "lines", "update", "when"} <= set(entry):
+                    entries.append(entry)
+        return entries
+
+    def given_up(self, member: str) -> bool:
+        """Whether it has failed as often as it may."""
+        return len(self.failures(member)) >= self.plan.tries
 
     def note_failure(self, member: str, reason: str, lines: Iterable[str] = ()) -> bool:
         """Enter a failure; whether the member is given up now."""
@@ -191,11 +189,11 @@ class Sweep:
         }
         subfolder(self.path, "failures")
         append_line(self.failures_file(member), json.dumps(entry))
-        return len(self.failures(member)) >= self.plan.tries
+        return self.given_up(member)
 
     def forget_failures(self) -> int:
         """Members that were given up may be tried again; how many there were."""
-        given_up = [name for name in self.plan.members if len(self.failures(name)) >= self.plan.tries]
+        given_up = list(filter(self.given_up, self.plan.members))
         for name in given_up:
             path = self.failures_file(name)
             path.replace(path.with_suffix(".before.jsonl"))
@@ -231,13 +229,7 @@ class Sweep:
             return "done"
         if name in claimed and live(self.claim_file(name)):
             return "running"
-        return "failed" if name in failing and len(self.failures(name)) >= self.plan.tries else "ready"
-
-
-def _is_failure(entry: dict) -> bool:
-    lines = entry.get("lines")
-    words = isinstance(lines, list) and all(isinstance(line, str) for line in [entry.get("reason"), *lines])
-    return words and "when" in entry and "update" in entry
+        return "failed" if name in failing and self.given_up(name) else "ready"
 
 
 def _stems(folder: Path) -> set[str]:
@@ -247,28 +239,16 @@ def _stems(folder: Path) -> set[str]:
         return set()
 
 
-def _check_runs(path: Path, plan: Plan) -> None:
-    """Without a manifest that says so, whether the run folders that are there are of this plan."""
-    for name in plan.members:
-        folder = inside(path, "members", name)
-        if holds(folder, "run"):
-            Run.of(folder, plan.experiment(name))
-
-
 def _check_adds(before: Sweep, plan: Plan) -> None:
     """Members may be added to a sweep; none may change or go."""
-    changed = [
-        name
-        for name, setting in before.plan.settings.items()
-        if name in plan.settings and plan.settings[name] != setting
-    ]
-    if changed:
-        old, new = before.plan.settings[changed[0]].table, plan.settings[changed[0]].table
-        keys = sorted(key for key in old | new if old.get(key) != new.get(key)) or ["what varied"]
-        raise LapsusError(
-            f"{before.path} holds this sweep with another description of {changed[0]} (it differs in"
-            f" {', '.join(keys)}); name another folder."
-        )
+    for name, setting in before.plan.settings.items():
+        new = plan.settings.get(name, setting)
+        if new != setting:
+            keys = [key for key in setting.table if setting.table[key] != new.table.get(key)]
+            raise LapsusError(
+                f"{before.path} holds this sweep with another description of {name} (it differs in"
+                f" {', '.join(keys) or 'what varied'}); name another folder."
+            )
     gone = [name for name in before.plan.members if name not in plan.members]
     if gone:
         raise LapsusError(

@@ -19,8 +19,6 @@ from lapsus.errors import LapsusError
 from lapsus.files import read_json
 from lapsus.files.writing import alive
 
-__all__ = ["Busy", "claim", "live"]
-
 _TOUCH = 30.0
 # Without a sign of life for so long (seconds), a holder on another machine is taken for dead.
 STALE = 600.0

@@ -8,8 +8,6 @@ from lapsus.mechanism.registry import by_default
 from lapsus.sweep.sweep_file import Analysis, Evaluation, Measure
 from lapsus.training.model import Model
 
-__all__ = ["measure"]
-
 
 def measure(model: Model, wanted: Measure, threads: int = 1) -> dict:
     """name of the measure → its numbers; what is not finite is null."""

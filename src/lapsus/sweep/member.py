@@ -14,8 +14,6 @@ from lapsus.sweep.measures import measure
 from lapsus.training.build import build
 from lapsus.training.trainer import train
 
-__all__ = ["NO_ROOM", "MemberOutcome", "no_room", "run_member"]
-
 NO_ROOM = "With room on the disk, the same command continues."
 
 

@@ -12,8 +12,6 @@ from lapsus.training.experiment import Experiment
 from lapsus.training.trainer import Outcome, train
 from lapsus.zoo.runs import Run
 
-__all__ = ["Job", "jobs_of", "train_all"]
-
 
 @dataclass(frozen=True)
 class Job:

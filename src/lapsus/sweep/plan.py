@@ -16,11 +16,9 @@ from pathlib import Path
 
 from lapsus.errors import LapsusError
 from lapsus.files import from_plain, holds, short
-from lapsus.sweep.sweep_file import Measure, SweepFile
+from lapsus.sweep.sweep_file import Listed, Measure, SweepFile
 from lapsus.training.experiment import Experiment, experiment_table, read_experiment, set_field, shipped_experiments
 from lapsus.zoo.shipped import shipped_name, shipped_names
-
-__all__ = ["Member", "Plan", "Setting", "plan_networks", "plan_sweep", "slug"]
 
 _LONGEST = 120
 
@@ -41,9 +39,13 @@ class Setting:
 class Member:
     """One training: a setting and a seed."""
 
-    name: str
     setting: str
     seed: int
+
+    @property
+    def name(self) -> str:
+        """Of its folder."""
+        return f"{self.setting}-{self.seed}"
 
 
 @dataclass(frozen=True)
@@ -61,18 +63,25 @@ class Plan:
 
     def experiment(self, member: str) -> Experiment:
         """All that makes this member."""
-        one = self.members[member]
-        return Experiment.model_validate(self.settings[one.setting].table | {"seed": one.seed})
+        setting, seed = self.setting(member), self.members[member].seed
+        return Experiment.model_validate(setting.table | {"seed": seed})
+
+    def setting(self, member: str) -> Setting:
+        """What this member shares with its other seeds."""
+        return self.settings[self.members[member].setting]
 
     def start(self, member: str) -> str | None:
         """The member that this one starts from, if it is one of the sweep and not a network that ships."""
-        one = self.members[member]
-        start = f"{self.settings[one.setting].start}-{one.seed}"
+        start = f"{self.setting(member).start}-{self.members[member].seed}"
         return start if start in self.members else None
+
+    def is_start(self, member: str) -> bool:
+        """Whether nobody asked for it but those that start from it."""
+        return self.members[member].setting in self.starts
 
     def measure_of(self, member: str) -> Measure:
         """What is measured of this member: of one that is there for others alone, how well it was trained."""
-        return self.start_measure if self.members[member].setting in self.starts else self.measure
+        return self.start_measure if self.is_start(member) else self.measure
 
     @cached_property
     def start_measure(self) -> Measure:
@@ -81,13 +90,7 @@ class Plan:
 
     def updates(self, member: str) -> int:
         """Of all its stages together."""
-        return self._updates[self.members[member].setting]
-
-    @cached_property
-    def _updates(self) -> dict[str, int]:
-        return {
-            name: sum(stage["updates"] for stage in setting.table["stage"]) for name, setting in self.settings.items()
-        }
+        return sum(stage["updates"] for stage in self.setting(member).table["stage"])
 
     @property
     def hash(self) -> str:
@@ -113,24 +116,15 @@ class Plan:
         settings = from_plain(dict[str, Setting], table["settings"])
         for setting in settings.values():
             Experiment.model_validate(setting.table | {"seed": 0})
-        members: dict[str, Member] = {}
-        for setting, seed in from_plain(list[tuple[str, int]], table["members"]):
-            one = Member(f"{setting}-{seed}", setting, seed)
-            if not _names_a_folder(setting, seed):
-                raise ValueError(f"a member cannot be called {one.name[:80]}")
-            start = settings[setting].start
-            there = start is None or f"{start}-{seed}" in members or shipped_name(start, seed) in shipped_names()
-            if not there:
-                raise ValueError(f"{one.name[:80]} starts from what does not come before it")
-            members[one.name] = one
+        members = [Member(name, seed) for name, seed in from_plain(list[tuple[str, int]], table["members"])]
         return cls(
-            from_plain(str, table["name"]),
-            settings,
-            members,
-            from_plain(str, table["description"]),
-            max(1, from_plain(int, table["tries"])),
-            Measure.model_validate(table["measure"]),
-            frozenset(from_plain(list[str], table.get("starts", []))),
+            name=from_plain(str, table["name"]),
+            settings=settings,
+            members={member.name: member for member in members},
+            description=from_plain(str, table["description"]),
+            tries=from_plain(int, table["tries"]),
+            measure=Measure.model_validate(table["measure"]),
+            starts=frozenset(from_plain(list[str], table["starts"])),
         )
 
 
@@ -148,20 +142,16 @@ class _Planner:
     ) -> str:
         """The name of the setting of this experiment with these fields changed and, for a subject, this target."""
         raw = experiment_table(self._file(source) or source)
-        for key in ("seed", "name"):
-            if key in varied:
-                raise LapsusError(
-                    f"A sweep does not vary {key}: the key seeds says how many of each, names come by themselves."
-                )
-        label = name or _folder_name(str(raw.get("name", source))) + "".join(
-            f"_{short}-{slug(varied[key])}" for key, short in _short_names(list(varied)).items()
-        )
+        for key in varied.keys() & {"seed", "name"}:
+            raise LapsusError(
+                f"A sweep does not vary {key}: the key seeds says how many of each, names come by themselves."
+            )
+        label = name or _folder_name(str(raw.get("name", source))) + _varied_name(varied)
         label += "" if subject is None else f"_subject-{slug(subject)}"
         if len(label) > _LONGEST:
             label = f"{label[:80]}_{_digest(label)}"
-        changes = varied | ({} if target is None else {"behaviour": target})
         table = raw
-        for key, value in changes.items():
+        for key, value in (varied | ({} if target is None else {"behaviour": target})).items():
             table = set_field(table, key, value)
         try:
             experiment = read_experiment(table)
@@ -204,14 +194,16 @@ class _Planner:
 
     def add(self, setting: str, seed: int) -> None:
         """The member of this setting and seed, after those that it starts from."""
-        name = f"{setting}-{seed}"
-        if name in self.members:
+        member = Member(setting, seed)
+        if member.name in self.members:
             return
-        if not _names_a_folder(setting, seed):
-            raise LapsusError(f"{name[:80]} cannot be the name of a folder; give the experiment another name.")
+        if Path(setting).name != setting:
+            raise LapsusError(
+                f"{short(member.name, 80)} cannot be the name of a folder; give the experiment another name."
+            )
         if (start := self.settings[setting].start) is not None and not self._ships(start, seed):
             self.add(start, seed)
-        self.members[name] = Member(name, setting, seed)
+        self.members[member.name] = member
 
     def _ships(self, start: str, seed: int) -> bool:
         """Whether a start is a network that ships with this seed, so that nothing is gained by training it again."""
@@ -252,28 +244,15 @@ def plan_networks(names: list[str], seeds: int, folder: Path) -> Plan:
 
 def _settings(sweep: SweepFile, planner: _Planner, targets: dict[str, dict] | None) -> Iterator[tuple[str, list[int]]]:
     """Every setting that the file asks for, with its seeds."""
-    if sweep.member:
-        wanted = [(one.experiment or sweep.experiments[0], one.set, one.name, one.seeds) for one in sweep.member]
-    else:
+    listed = sweep.member
+    if not listed:
         combinations = [dict(zip(sweep.vary, values)) for values in product(*sweep.vary.values())]
-        wanted = [(source, varied, None, None) for source in sweep.experiments for varied in combinations]
-    for subject, target in [(None, None)] if targets is None else targets.items():
-        for source, varied, name, seeds in wanted:
-            yield (
-                planner.setting(source, varied, name, subject, target),
-                _listed(sweep.seeds if seeds is None else seeds),
-            )
-
-
-def _listed(seeds: int | list[int]) -> list[int]:
-    return list(range(1, seeds + 1)) if isinstance(seeds, int) else list(dict.fromkeys(seeds))
-
-
-def _names_a_folder(setting: str, seed: int) -> bool:
-    """Whether a member can be called so: one folder in the folder of members."""
-    return (
-        Path(setting).name == setting and len(f"{setting}-{seed}".encode()) <= 200 and "\0" not in setting and seed >= 0
-    )
+        listed = [Listed(experiment=source, set=varied) for source in sweep.experiments for varied in combinations]
+    for subject, target in {None: None}.items() if targets is None else targets.items():
+        for member in listed:
+            source, seeds = member.experiment or sweep.experiments[0], member.seeds or sweep.seeds
+            setting = planner.setting(source, member.set, member.name, subject, target)
+            yield setting, list(range(1, seeds + 1)) if isinstance(seeds, int) else list(dict.fromkeys(seeds))
 
 
 def _check_names(members: dict[str, Member]) -> None:
@@ -284,10 +263,11 @@ def _check_names(members: dict[str, Member]) -> None:
             raise LapsusError(f"Members {other} and {name} would share a folder where names ignore case.")
 
 
-def _short_names(keys: list[str]) -> dict[str, str]:
-    """key → its last part, or all of it where two keys end alike."""
-    last = [key.rsplit(".", 1)[-1] for key in keys]
-    return {key: slug(key if last.count(end) > 1 else end) for key, end in zip(keys, last)}
+def _varied_name(varied: dict) -> str:
+    """What differs, each by the last part of its key, or by all of it where two keys end alike."""
+    ends = [key.rsplit(".", 1)[-1] for key in varied]
+    names = [key if ends.count(end) > 1 else end for key, end in zip(varied, ends)]
+    return "".join(f"_{slug(name)}-{slug(value)}" for name, value in zip(names, varied.values()))
 
 
 def _digest(text: str) -> str:

@@ -17,8 +17,6 @@ from lapsus.sweep.folder import Sweep
 from lapsus.sweep.member import NO_ROOM
 from lapsus.sweep.processes import Processes
 
-__all__ = ["Crew", "Pool", "asked_by_signal"]
-
 _TICK = 1.0
 _LOOK_ELSEWHERE = 5.0
 
@@ -124,7 +122,7 @@ class Pool:
             self.no_room = reason
             self.stop()
         elif kind == "failed":
-            if len(self.sweep.failures(name)) >= self.sweep.plan.tries:
+            if self.sweep.given_up(name):
                 self._give_up(name)
             else:
                 self.ready.append(name)

@@ -21,8 +21,6 @@ import lapsus
 from lapsus.errors import LapsusError
 from lapsus.sweep.folder import Sweep
 
-__all__ = ["Processes", "environment"]
-
 # Saving a checkpoint takes one update and one file; who does not answer for so long is killed.
 _PATIENCE = 120.0
 

@@ -11,8 +11,6 @@ from lapsus.training.experiment import Experiment
 from lapsus.training.rehearsal import rehearse
 from lapsus.zoo.runs import first_model
 
-__all__ = ["try_settings"]
-
 # Trying takes up to a second each; a sweep of more settings finds out as it goes.
 _MOST = 64
 

@@ -23,8 +23,6 @@ from lapsus.sweep.folder import Sweep
 from lapsus.sweep.pool import Pool, asked_by_signal
 from lapsus.sweep.processes import environment
 
-__all__ = ["PACK", "Submission", "cancel_jobs", "queued_members", "run_task", "submit"]
-
 # About so many short trainings in a task: schedulers like tasks of many minutes better than many tasks.
 PACK = 8
 _SIGNAL = "B:USR1@60"

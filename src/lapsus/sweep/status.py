@@ -8,14 +8,12 @@ from pathlib import Path
 from tqdm import tqdm
 
 from lapsus.errors import LapsusError
-from lapsus.files import read_end
+from lapsus.files import read_end, short
 from lapsus.sweep.folder import Sweep
 from lapsus.sweep.pool import Pool
 
-__all__ = ["ProgressBar", "describe", "summary"]
-
-# Members that a table shows, and the largest number that a training writes.
-_ROWS, _LARGEST = 20, 1e15
+# Members that a table shows.
+_ROWS = 20
 
 
 def summary(sweep: Sweep) -> dict:
@@ -26,27 +24,27 @@ def summary(sweep: Sweep) -> dict:
     return {"name": sweep.plan.name, "hash": sweep.hash} | counts | {"failures": failures}
 
 
+# State of members → what is said of those in it.
+_STATES = {
+    "done": "done",
+    "failed": "given up",
+    "running": "running",
+    "ready": "ready",
+    "waiting": "waiting for their start",
+    "blocked": "without their start, which was given up",
+}
+
+
 def describe(sweep: Sweep) -> str:
     """Counts, a table of what runs, and the last lines of what was given up."""
     states = sweep.states()
-    words = {
-        "done": "done",
-        "running": "running",
-        "ready": "ready",
-        "waiting": "waiting for their start",
-        "failed": "given up",
-        "blocked": "without their start, which was given up",
-    }
-    counts = [f"{count} {words[name]}" for name, count in states.counts().items() if count]
+    counts = [f"{count} {_STATES[name]}" for name, count in states.counts().items() if count]
     lines = [f"{sweep.plan.name}: {len(sweep.plan.members)} members: {', '.join(counts)}."]
     lines += _running_table(sweep, states.running)
     for name in states.failed:
         last = sweep.failures(name)[-1]
-        lines += [
-            "",
-            f"{name} was given up after {sweep.plan.tries} tries, at update {last['update']}: {last['reason']}",
-        ]
-        lines += [f"    {line}" for line in last["lines"][-6:]]
+        given_up = f"{name} was given up after {sweep.plan.tries} tries, at update {last['update']}: {last['reason']}"
+        lines += ["", given_up, *(f"    {line}" for line in last["lines"][-6:])]
     if states.failed:
         lines += ["", "With --again, the command that began the sweep tries once more what was given up."]
     return "\n".join(lines)
@@ -54,27 +52,30 @@ def describe(sweep: Sweep) -> str:
 
 def _last_metrics(run: Path) -> dict:
     """The newest numbers of a run's metrics, by name; empty where there are none."""
-    found: dict = {}
+    metrics: dict = {}
     with suppress(LapsusError):
         for line in read_end(run / "metrics.jsonl", 4096).splitlines():
-            with suppress(ValueError, RecursionError, AttributeError):  # a line that was cut short
-                numbers = json.loads(line).items()
-                found |= {k: v for k, v in numbers if isinstance(v, (int, float)) and abs(v) < _LARGEST}
-    return found
+            with suppress(ValueError, TypeError):  # a line that was cut short
+                metrics |= json.loads(line)
+    return metrics
+
+
+_ROW = "{name:44} {update:7,}/{total:7,} {rate:>9} {excess:>7} {left:>9}"
 
 
 def _running_table(sweep: Sweep, running: list[str]) -> list[str]:
     """Lines about the members that are worked on."""
     lines = [f"{'member':44} {'updates':>15} {'trials/s':>9} {'excess':>7} {'left':>9}"] if running else []
     for name in running[:_ROWS]:
-        total, found = sweep.plan.updates(name), _last_metrics(sweep.run_folder(name))
-        update, rate, excess = found.get("update", 0), found.get("trials_per_second"), found.get("excess")
-        left = "measuring" if update >= total else "-"
-        if 0 < update < total:
-            left = tqdm.format_interval(found.get("seconds", 0.0) / update * (total - update))
-        short = name if len(name) <= 44 else name[:20] + "…" + name[-23:]
-        shown = "-" if rate is None else f"{rate:,.0f}", "-" if excess is None else f"{excess:.3f}"
-        lines.append(f"{short:44} {update:7,}/{total:7,} {shown[0]:>9} {shown[1]:>7} {left:>9}")
+        total, metrics = sweep.plan.updates(name), _last_metrics(sweep.run_folder(name))
+        update, left = metrics.get("update", 0), "-"
+        if update >= total:
+            left = "measuring"
+        elif update:
+            left = tqdm.format_interval(metrics["seconds"] / update * (total - update))
+        rate = f"{metrics['trials_per_second']:,.0f}" if "trials_per_second" in metrics else "-"
+        excess = f"{metrics['excess']:.3f}" if "excess" in metrics else "-"
+        lines.append(_ROW.format(name=short(name, 44), update=update, total=total, rate=rate, excess=excess, left=left))
     if len(running) > _ROWS:
         lines.append(f"… and {len(running) - _ROWS} more")
     return lines

@@ -21,8 +21,6 @@ from lapsus.training.experiment import experiment_table
 from lapsus.training.kinds import check_trust
 from lapsus.trials import Trials, read_trials
 
-__all__ = ["fitted_targets"]
-
 
 def fitted_targets(
     sweep: SweepFile, output: Path, told: Callable[[str], None] = lambda line: None

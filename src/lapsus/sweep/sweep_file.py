@@ -1,8 +1,6 @@
 """The sweep file: which experiments, which seeds, and what varies. Unknown keys are errors."""
 
 import os
-import re
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,8 +10,7 @@ from lapsus.errors import LapsusError
 from lapsus.evaluation.against_target import check_draws
 from lapsus.files import read_toml
 from lapsus.mechanism.registry import by_default
-
-__all__ = ["Analysis", "Evaluation", "Listed", "Measure", "Subjects", "SweepFile", "read_sweep"]
+from lapsus.training.experiment import explain
 
 Seed = Annotated[int, Field(ge=0, lt=2**31, strict=True)]
 Seeds = Annotated[int, Field(ge=1, le=1_000_000, strict=True)] | Annotated[list[Seed], Field(min_length=1)]
@@ -76,8 +73,7 @@ class Subjects(_Section):
 
     def table_options(self) -> dict[str, Any]:
         """The keywords of `read_trials`."""
-        names = ("unit", "probe_unit", "columns", "where", "drop", "probe_positions", "non_targets")
-        return {name: getattr(self, name) for name in (*names, "items_beyond_set_size")}
+        return self.model_dump(exclude={"trials", "only", "model", "set_size"})
 
 
 class SweepFile(_Section):
@@ -108,13 +104,10 @@ def read_sweep(source: str | Path | dict, folder: Path | None = None) -> SweepFi
     """A sweep from its TOML file, or from such a table with the folder that its paths are relative to."""
     name = "sweep"
     if not isinstance(source, dict):
-        path = Path(source)
-        name, folder = str(source), path.parent
-        if os.path.isdir(path):
-            raise LapsusError(f"{path} is a folder; a sweep is described by a .toml file.")
-        if not os.path.exists(path):  # (pathlib would raise where no file can have such a name)
-            raise LapsusError(f"There is no sweep file {path}; docs/ensembles.md shows what one looks like.")
-        source = read_toml(path)
+        name, folder = str(source), Path(source).parent
+        if not os.path.isfile(source):
+            raise LapsusError(f"There is no sweep file {name}; docs/ensembles.md shows what one looks like.")
+        source = read_toml(source)
     if not source:
         raise LapsusError(f"{name} is empty; docs/ensembles.md shows what a sweep file looks like.")
     if "folder" in source:
@@ -124,15 +117,14 @@ def read_sweep(source: str | Path | dict, folder: Path | None = None) -> SweepFi
     try:
         sweep = SweepFile.model_validate(source | {"folder": folder or Path()})
     except ValidationError as error:
-        raise _explain(error, name) from None
+        raise explain(error, name, SweepFile, Listed, Measure, Subjects, Evaluation, Analysis) from None
     _check_measure(sweep.measure, name)
     if not sweep.experiments and not sweep.member:
         raise LapsusError(f'{name} names no experiment: give experiment = "NAME" or [[member]] tables.')
     if sweep.vary and sweep.member:
         raise LapsusError(f"{name} has both [vary] and [[member]]; a sweep is either factorial or listed.")
-    for listed in sweep.member:
-        if listed.experiment is None and len(sweep.experiments) != 1:
-            raise LapsusError(f"{name}: a [[member]] needs its own experiment where the file names none or several.")
+    if len(sweep.experiments) != 1 and any(listed.experiment is None for listed in sweep.member):
+        raise LapsusError(f"{name}: a [[member]] needs its own experiment where the file names none or several.")
     return sweep
 
 
@@ -147,52 +139,12 @@ def _check_measure(measure: Measure, source: str) -> None:
 
 def _flattened(table: dict, source: str, prefix: str = "") -> dict[str, Any]:
     """network.units = […] means the same as "network.units" = […]."""
-    found: dict[str, Any] = {}
+    flat: dict[str, Any] = {}
     for key, value in table.items():
         if isinstance(value, dict):
-            found |= _flattened(value, source, f"{prefix}{key}.")
+            flat |= _flattened(value, source, f"{prefix}{key}.")
         elif not isinstance(value, list) or not value:
             raise LapsusError(f"{source}: vary.{prefix}{key} must be a list of values, as in [16, 32].")
         else:
-            found[prefix + key] = value
-    return found
-
-
-def _explain(error: ValidationError, source: str) -> LapsusError:
-    lines = []
-    # Of a field that may be of several types, pydantic names each type that was tried; where one of them fits but for
-    # what is in it, the others say nothing.
-    tried = re.compile(r"\[|constrained|^(bool|Evaluation|Analysis)$")
-    fields = [".".join(part for part in map(str, one["loc"]) if not tried.search(part)) for one in error.errors()]
-    for field, problem in zip(fields, error.errors()):
-        place = [str(part) for part in problem["loc"]]
-        if any(other.startswith(f"{field}.") for other in fields):
-            continue
-        if "seeds" in place:
-            given = "" if "list" in place[-2] or isinstance(problem["input"], list) else f", not {problem['input']!r}"
-            lines.append(f"seeds are a number from 1 (of seeds 1, 2, …) or a list of whole numbers from 0{given}.")
-        elif problem["type"] == "string_pattern_mismatch":
-            lines.append(
-                f"{field} = {problem['input']!r} is not right: letters, digits and _ . + -, a letter or digit first."
-            )
-        elif problem["type"] == "extra_forbidden":
-            known = [key for key in _section_of(place).model_fields if key != "folder"]
-            close = get_close_matches(place[-1], known, 1)
-            lines.append(f"{field} is not a known key." + (f" Did you mean {close[0]}?" if close else ""))
-        elif problem["type"] == "missing":
-            lines.append(f"{field} is missing.")
-        else:
-            lines.append(f"{field} = {problem['input']!r} is not right: {problem['msg'].lower()}.")
-    return LapsusError(f"{source}: " + " ".join(dict.fromkeys(lines)))
-
-
-def _section_of(place: list[str]) -> type[_Section]:
-    """The section that a key is in, from where pydantic found it."""
-    sections: dict[str, type[_Section]] = {
-        "member": Listed,
-        "measure": Measure,
-        "subjects": Subjects,
-        "Evaluation": Evaluation,
-        "Analysis": Analysis,
-    }
-    return next((sections[part] for part in reversed(place[:-1]) if part in sections), SweepFile)
+            flat[prefix + key] = value
+    return flat

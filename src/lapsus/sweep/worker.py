@@ -17,8 +17,6 @@ from lapsus.files.writing import NO_LINKS, failure
 from lapsus.sweep.folder import Sweep
 from lapsus.sweep.member import MemberOutcome, no_room, run_member
 
-__all__ = ["work"]
-
 
 def work(folder: str, threads: int, trust: bool) -> None:
     """Until no more names come."""

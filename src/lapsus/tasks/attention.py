@@ -11,19 +11,19 @@ from typing import ClassVar
 
 import pandas as pd
 import torch
-from torch import Tensor, nn
+from torch import nn
 
+from lapsus.checks import within
 from lapsus.errors import LapsusError
+from lapsus.protocols import ByEpoch, Conditions
 from lapsus.tasks.delayed_estimation import IndexCued, _Concatenate
 from lapsus.tasks.durations import Duration
-
-__all__ = ["AttendedIndexCued"]
 
 
 class _WithAttention(_Concatenate):
     """Before the cue, the mean of the cues' vectors weighted by how much each item is attended."""
 
-    def forward(self, stimuli: dict[str, Tensor]) -> dict[str, Tensor]:
+    def forward(self, stimuli: ByEpoch) -> ByEpoch:
         encoded = super().forward(stimuli)
         evidence = stimuli["attention"].to(self.cue.dtype)[:, None]
         early = (1 - evidence) / 2 * self.cue[0] + (1 + evidence) / 2 * self.cue[1]
@@ -50,21 +50,20 @@ class AttendedIndexCued(IndexCued):
         super().__post_init__()
         if self.items != 2:
             raise LapsusError(f"task.items must be 2 where one of two items is attended (it is {self.items}).")
-        if not (math.isfinite(self.evidence_noise) and self.evidence_noise >= 0):
-            raise LapsusError(f"task.evidence_noise is a standard deviation, not {self.evidence_noise}.")
+        within("task", self, evidence_noise=(0, math.inf))
 
-    def sample(self, count: int, generator: torch.Generator) -> dict[str, Tensor]:
+    def sample(self, count: int, generator: torch.Generator) -> Conditions:
         """Conditions with `attended [C]` and `evidence [C]`."""
         return self.with_latent(super().sample(count, generator), generator)
 
-    def with_latent(self, conditions: dict[str, Tensor], generator: torch.Generator) -> dict[str, Tensor]:
+    def with_latent(self, conditions: Conditions, generator: torch.Generator) -> Conditions:
         """The same stimuli and cues, attention drawn anew: what differs between trials that look the same."""
         count = len(conditions["cued"])
         attended = torch.randint(2, (count,), generator=generator)
         noise = self.evidence_noise * torch.randn(count, generator=generator)
         return conditions | {"attended": attended, "evidence": 2.0 * attended - 1 + noise}
 
-    def stimuli(self, conditions: dict[str, Tensor]) -> dict[str, Tensor]:
+    def stimuli(self, conditions: Conditions) -> ByEpoch:
         """What is shown, with the `evidence [C]` in the epoch `attention`; 0 where nothing says."""
         neutral = torch.zeros(len(conditions["cued"]))
         return super().stimuli(conditions) | {"attention": conditions.get("evidence", neutral)}
@@ -73,7 +72,7 @@ class AttendedIndexCued(IndexCued):
         """The learned vectors of the cues, which show the evidence too."""
         return _WithAttention(self._channels, self.items, self.cue_size, generator)
 
-    def table(self, conditions: dict[str, Tensor]) -> pd.DataFrame:
+    def table(self, conditions: Conditions) -> pd.DataFrame:
         """The trial table, with attended (1, 2) and evidence."""
         found = super().table(conditions)
         if "attended" in conditions:

@@ -4,17 +4,15 @@ Paper: appendix "Extension to cue combination tasks". Both cues are shown at onc
 number, read out along one direction of activity.
 """
 
-import math
 from dataclasses import dataclass
 
 import pandas as pd
 import torch
-from torch import Tensor, nn
+from torch import nn
 
-from lapsus.errors import LapsusError
+from lapsus.checks import positive
+from lapsus.protocols import ByEpoch, Conditions
 from lapsus.tasks.durations import Duration, check_durations, steps_of
-
-__all__ = ["CueCombination"]
 
 _EPOCHS = ("prestimulus", "stimulus", "denoise")
 
@@ -22,7 +20,7 @@ _EPOCHS = ("prestimulus", "stimulus", "denoise")
 class _AsShown(nn.Module):
     """The two cues reach the network as they are; nothing is learned before its own input weights."""
 
-    def forward(self, stimuli: dict[str, Tensor]) -> dict[str, Tensor]:
+    def forward(self, stimuli: ByEpoch) -> ByEpoch:
         return dict(stimuli)
 
 
@@ -48,9 +46,7 @@ class CueCombination:
     response_size = 1
 
     def __post_init__(self) -> None:
-        for name in ("limit", "gain"):
-            if not 0 < getattr(self, name) < math.inf:
-                raise LapsusError(f"task.{name} must be positive, not {getattr(self, name)}.")
+        positive("task", self, "limit", "gain")
         check_durations(self, _EPOCHS)
 
     @property
@@ -58,17 +54,17 @@ class CueCombination:
         """Steps of each epoch, in their order; the middle of the range of one that varies."""
         return {name: steps_of(getattr(self, name)) for name in _EPOCHS}
 
-    def sample(self, count: int, generator: torch.Generator) -> dict[str, Tensor]:
+    def sample(self, count: int, generator: torch.Generator) -> Conditions:
         """Cues `s_v [C]` and `s_a [C]`, uniform within ±limit."""
         cues = self.limit * (2 * torch.rand(2, count, generator=generator) - 1)
         return {"s_v": cues[0], "s_a": cues[1]}
 
-    def grid(self, size: int = 20, limit: float = 3.0) -> dict[str, Tensor]:
+    def grid(self, size: int = 20, limit: float = 3.0) -> Conditions:
         """Every pair of `size` evenly spaced cues within ±limit, s_v in the slower index: [size²]."""
         values = torch.linspace(-limit, limit, size)
         return {"s_v": values.repeat_interleave(size), "s_a": values.repeat(size)}
 
-    def stimuli(self, conditions: dict[str, Tensor]) -> dict[str, Tensor]:
+    def stimuli(self, conditions: Conditions) -> ByEpoch:
         """Both cues times the gain, `stimulus [C, 2]`."""
         return {"stimulus": self.gain * torch.stack([conditions["s_v"], conditions["s_a"]], 1)}
 
@@ -76,6 +72,6 @@ class CueCombination:
         """Cues go in as they are shown; nothing is learned."""
         return _AsShown()
 
-    def table(self, conditions: dict[str, Tensor]) -> pd.DataFrame:
+    def table(self, conditions: Conditions) -> pd.DataFrame:
         """The trial table: s_v and s_a, in the units of the conditions."""
         return pd.DataFrame({name: conditions[name].numpy() for name in ("s_v", "s_a")})

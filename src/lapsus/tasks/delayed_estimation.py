@@ -14,10 +14,10 @@ import torch
 from torch import Tensor, nn
 
 from lapsus import circular
+from lapsus.checks import within
 from lapsus.errors import LapsusError
+from lapsus.protocols import ByEpoch, Conditions
 from lapsus.tasks.durations import Duration, check_durations, steps_of
-
-__all__ = ["FeatureCued", "FeatureCuedLike", "IndexCued", "sample_features"]
 
 _MOST_ITEMS, _MOST_CHANNELS = 64, 256
 
@@ -36,10 +36,6 @@ def sample_features(count: int, items: int, margin: float, generator: torch.Gene
 
 
 def _check_margin(name: str, margin: float, items: int) -> None:
-    if margin < 0:
-        raise LapsusError(f"task.{name} cannot be negative (it is {margin}).")
-    if not math.isfinite(margin):
-        raise LapsusError(f"task.{name} must be a finite number (it is {margin}).")
     if items > 1 and items * margin >= 2 * math.pi:
         raise LapsusError(
             f"task.{name} = {margin:.4g} rad is impossible for {items} items: they need {items * margin:.4g} rad "
@@ -63,10 +59,7 @@ class _DelayedEstimation:
     _epochs: ClassVar[tuple[str, ...]] = ("prestimulus", "stimulus", "delay", "cue", "denoise")
 
     def __post_init__(self) -> None:
-        if self.items < 1:
-            raise LapsusError(f"task.items must be at least 1 (it is {self.items}).")
-        if self.items > _MOST_ITEMS:
-            raise LapsusError(f"task.items must be at most {_MOST_ITEMS} (it is {self.items}).")
+        within("task", self, items=(1, _MOST_ITEMS), **dict.fromkeys(self._margins, (0, math.inf)))
         for name in self._margins:
             _check_margin(name, getattr(self, name), self.items)
         check_durations(self, self._epochs)
@@ -76,7 +69,7 @@ class _DelayedEstimation:
         """Steps of each epoch, in their order; the middle of the range of one that varies."""
         return {name: steps_of(getattr(self, name)) for name in self._epochs}
 
-    def table(self, conditions: dict[str, Tensor]) -> pd.DataFrame:
+    def table(self, conditions: Conditions) -> pd.DataFrame:
         """The trial table of conditions: cued (1, 2, …), target, report_1 …, probe_1 …"""
         cued = conditions["cued"].long()
         columns = {"cued": (cued + 1).numpy(), "target": conditions["report"].gather(1, cued[:, None])[:, 0].numpy()}
@@ -94,7 +87,7 @@ class _Concatenate(nn.Module):
         self.stimulus_channels = stimulus_channels
         self.cue = nn.Parameter(torch.randn(items, cue_size, generator=generator))
 
-    def forward(self, stimuli: dict[str, Tensor]) -> dict[str, Tensor]:
+    def forward(self, stimuli: ByEpoch) -> ByEpoch:
         stimulus, cue = stimuli["stimulus"].to(self.cue.dtype), self.cue[stimuli["cue"]]
         return {
             "stimulus": torch.cat([stimulus, torch.zeros_like(cue)], 1),
@@ -118,8 +111,7 @@ class IndexCued(_DelayedEstimation):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not 1 <= self.cue_size <= _MOST_CHANNELS:
-            raise LapsusError(f"task.cue_size must be 1 to {_MOST_CHANNELS} (it is {self.cue_size}).")
+        within("task", self, cue_size=(1, _MOST_CHANNELS))
 
     @property
     def stimulus_size(self) -> int:
@@ -130,7 +122,7 @@ class IndexCued(_DelayedEstimation):
     def _channels(self) -> int:
         return self.items * (2 if self.encoding == "circular" else 1)
 
-    def sample(self, count: int, generator: torch.Generator) -> dict[str, Tensor]:
+    def sample(self, count: int, generator: torch.Generator) -> Conditions:
         """`report [C, N]` and `probe [C, N]` in radians, `cued [C]`."""
         # Items have fixed places, evenly spaced around a ring (two items: opposite), which the network is not told.
         places = torch.arange(self.items) * (2 * math.pi / self.items) - math.pi
@@ -140,7 +132,7 @@ class IndexCued(_DelayedEstimation):
             "cued": torch.randint(self.items, (count,), generator=generator),
         }
 
-    def stimuli(self, conditions: dict[str, Tensor]) -> dict[str, Tensor]:
+    def stimuli(self, conditions: Conditions) -> ByEpoch:
         """Colours [C, channel] while the items are shown, and the index of the cued one [C]."""
         report = conditions["report"]
         shown = torch.cat([torch.cos(report), torch.sin(report)], 1) if self.encoding == "circular" else report
@@ -184,7 +176,7 @@ class _Palimpsest(nn.Module):
         self.probe_weight = nn.Parameter(first(projection, tuning_curves, generator))
         self.report_weight = nn.Parameter(first(projection, tuning_curves, generator))
 
-    def forward(self, stimuli: dict[str, Tensor]) -> dict[str, Tensor]:
+    def forward(self, stimuli: ByEpoch) -> ByEpoch:
         return {
             epoch: (self.probe_weight @ S.to(self.probe_weight.dtype) @ self.report_weight.T).flatten(1)
             for epoch, S in stimuli.items()
@@ -208,22 +200,15 @@ class FeatureCued(_DelayedEstimation):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("tuning_curves", "projection"):
-            if getattr(self, name) < 3:
-                raise LapsusError(
-                    f"task.{name} must be at least 3, a mean and two directions (it is {getattr(self, name)})."
-                )
-            if getattr(self, name) > _MOST_CHANNELS:
-                raise LapsusError(f"task.{name} must be at most {_MOST_CHANNELS} (it is {getattr(self, name)}).")
-        if not abs(self.kappa) <= 50:
-            raise LapsusError(f"task.kappa must lie within ±50 (it is {self.kappa}).")
+        channels = (3, _MOST_CHANNELS)  # a mean and two directions at least
+        within("task", self, tuning_curves=channels, projection=channels, kappa=(-50, 50))
 
     @property
     def stimulus_size(self) -> int:
         """Entries of the projected palimpsest."""
         return self.projection**2
 
-    def sample(self, count: int, generator: torch.Generator) -> dict[str, Tensor]:
+    def sample(self, count: int, generator: torch.Generator) -> Conditions:
         """`report [C, N]` and `probe [C, N]` in radians, `cued [C]`."""
         return {
             "report": sample_features(count, self.items, self.report_margin, generator),
@@ -236,7 +221,7 @@ class FeatureCued(_DelayedEstimation):
         preferred = torch.arange(self.tuning_curves) * (2 * math.pi / self.tuning_curves) - math.pi
         return torch.exp(self.kappa * torch.cos(angle[..., None] - preferred))
 
-    def stimuli(self, conditions: dict[str, Tensor]) -> dict[str, Tensor]:
+    def stimuli(self, conditions: Conditions) -> ByEpoch:
         """S [C, probe neuron, report neuron] while the items are shown, and a stripe at the cued location."""
         probe, report = self._tuning(conditions["probe"]), self._tuning(conditions["report"])
         cued = conditions["cued"].long()[:, None, None].expand(-1, 1, self.tuning_curves)
@@ -263,7 +248,7 @@ class FeatureCuedLike(FeatureCued):
             if not getattr(self, name) or not all(0 <= d <= 2 * math.pi for d in getattr(self, name)):
                 raise LapsusError(f"task.{name} must be a list of distances between 0 and 2 pi.")
 
-    def sample(self, count: int, generator: torch.Generator) -> dict[str, Tensor]:
+    def sample(self, count: int, generator: torch.Generator) -> Conditions:
         """`report [C, 2]` and `probe [C, 2]` in radians, at distances of the lists, and `cued [C]`."""
         pairs = {}
         for name, distances in (("report", self.report_distances), ("probe", self.probe_distances)):

@@ -11,9 +11,8 @@ import torch
 from pydantic import SkipValidation
 
 from lapsus.errors import LapsusError
+from lapsus.files import shown
 from lapsus.protocols import Task
-
-__all__ = ["Duration", "Range", "check_durations", "drawn", "fixed", "steps_of", "varying"]
 
 _MOST_STEPS = 10_000
 
@@ -45,13 +44,10 @@ def check_durations(task: Any, epochs: tuple[str, ...]) -> None:
     the denoising delay."""
     for name in epochs:
         duration = _duration(f"task.{name}", getattr(task, name))
-        low = duration.low if isinstance(duration, Range) else duration
-        if low < 0:
-            raise LapsusError(f"task.{name} is a number of steps and cannot be negative (it is {low}).")
-        if (high := duration.high if isinstance(duration, Range) else duration) > _MOST_STEPS:
-            raise LapsusError(f"task.{name} has at most {_MOST_STEPS:,} steps (not {high}).")
-        if low < 1 and name == epochs[-1]:
-            raise LapsusError(f"task.{name} must be at least one step.")
+        low, high = (duration.low, duration.high) if isinstance(duration, Range) else (duration, duration)
+        least = int(name == epochs[-1])
+        if low < least or high > _MOST_STEPS:
+            raise LapsusError(f"task.{name} has {least} to {_MOST_STEPS:,} steps, not {low if low < least else high}.")
         object.__setattr__(task, name, duration)
 
 
@@ -73,9 +69,8 @@ def _duration(field: str, value: Any) -> int | Range:
 
 def _whole(field: str, value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or value % 1 != 0:
-        shown = repr(value) if len(repr(value)) < 200 else repr(value)[:200] + "…"
         raise LapsusError(
-            f"{field} = {shown} is not right: it must be a whole number of steps or, where it varies,"
+            f"{field} = {shown(value)} is not right: it must be a whole number of steps or, where it varies,"
             " a range such as { from = 3, to = 40 }."
         )
     return int(value)

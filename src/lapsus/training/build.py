@@ -15,8 +15,6 @@ from lapsus.errors import LapsusError
 from lapsus.files import shown
 from lapsus.training.kinds import KINDS, locate
 
-__all__ = ["KINDS", "build", "describe"]
-
 
 def build(section: str, table: dict, **given: Any) -> Any:
     """The object that `table` of section ("task", "network", …) describes; `given` are arguments that the caller

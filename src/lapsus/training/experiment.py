@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import tomllib
 from collections.abc import Sequence
 from difflib import get_close_matches
@@ -13,17 +14,6 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from lapsus.errors import LapsusError
 from lapsus.files import check_format, read_toml, short, shown
-
-__all__ = [
-    "Experiment",
-    "Noise",
-    "Stage",
-    "experiment_table",
-    "override",
-    "read_experiment",
-    "set_field",
-    "shipped_experiments",
-]
 
 
 class _Section(BaseModel):
@@ -135,20 +125,30 @@ class Experiment(_Section):
         return len(self.stage) - 1, self.stage[-1].updates
 
 
-def _explain(error: ValidationError, source: str) -> LapsusError:
-    lines = []
+# What pydantic puts into the place of an error for each type of a field that may have several.
+_TYPE = re.compile(r"\[|constrained|^(bool|int|[A-Z]\w*)$")
+
+
+def explain(error: ValidationError, source: str, *sections: type[BaseModel]) -> LapsusError:
+    """What is wrong with a file, a sentence for each field; sections: those that its keys belong to."""
+    known = {key for section in sections for key in section.model_fields}
+    sentences: dict[str, str] = {}
     for problem in error.errors():
-        field = ".".join(str(part) for part in problem["loc"])
+        field = ".".join(str(part) for part in problem["loc"] if not _TYPE.search(str(part)))
         if problem["type"] == "extra_forbidden":
-            section = Stage if "stage" in field else Experiment
-            close = get_close_matches(str(problem["loc"][-1]), list(section.model_fields), 1)
-            lines.append(f"{field} is not a known key." + (f" Did you mean {close[0]}?" if close else ""))
+            key = str(problem["loc"][-1])
+            close = get_close_matches(key, known - {key}, 1)
+            said = f"{field} is not a known key." + (f" Did you mean {close[0]}?" if close else "")
         elif problem["type"] == "missing":
-            lines.append(f"{field} is missing.")
+            said = f"{field} is missing."
         else:
-            lines.append(f"{field} = {shown(problem['input'])} is not right: {problem['msg'].lower()}.")
-    more = [f"… and {len(lines) - 20} more."] if len(lines) > 20 else []
-    return LapsusError(f"{source}: " + " ".join([*lines[:20], *more]))
+            said = (
+                f"{field} = {shown(problem['input'])} is not right: {problem['msg'][:1].lower()}{problem['msg'][1:]}."
+            )
+        # Where one type of a field fits but for what is in it, the others say nothing.
+        if not any(other.startswith(f"{field}.") for other in sentences):
+            sentences.setdefault(field, said)
+    return LapsusError(f"{source}: " + " ".join([*sentences.values()][:20]))
 
 
 def read_experiment(source: str | Path | dict, overrides: Sequence[str] = ()) -> Experiment:
@@ -168,7 +168,7 @@ def read_experiment(source: str | Path | dict, overrides: Sequence[str] = ()) ->
     try:
         return Experiment.model_validate(source)
     except ValidationError as error:
-        raise _explain(error, name) from None
+        raise explain(error, name, Experiment, Stage) from None
 
 
 def experiment_table(source: str | Path) -> dict:

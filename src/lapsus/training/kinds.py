@@ -28,8 +28,6 @@ from typing import Any
 from lapsus.errors import LapsusError
 from lapsus.files import make_folder, short, write_text
 
-__all__ = ["KINDS", "accept", "accepted", "check_trust", "digest", "foreign", "locate"]
-
 KINDS = {
     "task": {
         "index-cued": "lapsus.tasks.delayed_estimation:IndexCued",

@@ -19,15 +19,13 @@ from lapsus import rng
 from lapsus.engine.fused import why_not
 from lapsus.engine.threads import resolve, torch_threads
 from lapsus.errors import LapsusError
-from lapsus.protocols import HasGoal, HasTempered, Objective
+from lapsus.protocols import ByEpoch, Conditions, HasGoal, HasTempered, Objective
 from lapsus.tasks.durations import varying
 from lapsus.training.build import build
 from lapsus.training.experiment import Experiment, Stage
-from lapsus.training.model import Model
-from lapsus.training.objectives import Batch, Draws, denoising_loss, exact_loss
+from lapsus.training.model import Model, Tensors
+from lapsus.training.objectives import Batch, Draws, Terms, denoising_loss, exact_loss
 from lapsus.training.optimiser import Optimiser
-
-__all__ = ["NonFinite", "Progress", "Training", "draw", "gradient", "learning_rate"]
 
 
 def _group(trials: int) -> int:
@@ -85,9 +83,9 @@ class Drawn:
     """A micro-batch before any network runs, with the conditions and stimuli of the whole batch, the first `new` of
     which have not come back from an earlier batch."""
 
-    conditions: dict[str, Tensor]
+    conditions: Conditions
     new: int
-    stimuli: dict[str, Tensor]
+    stimuli: ByEpoch
     part: range
     draws: Draws
 
@@ -99,7 +97,7 @@ def draw(
     seed: int,
     update: int,
     micro_batch: int | None = None,
-    hard: dict[str, Tensor] | None = None,
+    hard: Conditions | None = None,
 ) -> Iterator[Drawn]:
     """All that update `update` needs from chance, a micro-batch at a time; `hard` conditions, as many as the stage
     wants, replace the last ones."""
@@ -119,7 +117,7 @@ def draw(
 
 
 def _responses(
-    model: Model, stage: Stage, objective: Objective, conditions: dict[str, Tensor], generator: torch.Generator
+    model: Model, stage: Stage, objective: Objective, conditions: Conditions, generator: torch.Generator
 ) -> Tensor:
     """Responses x_T [d, C, K] that the network is led through.
 
@@ -180,7 +178,7 @@ def gradient(
     threads: int | None = None,
     meanwhile: Callable[[], None] | None = None,
     price: float = 0.0,
-) -> tuple[dict[str, float], float | None, dict[str, Tensor]]:
+) -> tuple[dict[str, float], float | None, Conditions]:
     """Add the gradient of the mean loss of one batch to the parameters' .grad; returns its loss terms and excess (or
     None), means over the conditions that did not come back, and the hardest conditions, a share
     `stage.hard_example_fraction` of them all.
@@ -194,7 +192,7 @@ def gradient(
     drives, biases = model.inputs(first.conditions, first.stimuli)
     inputs = (drives, *biases)
     leaves = [tensor.detach().requires_grad_() for tensor in inputs]
-    terms: dict[str, list[Tensor]] = {}
+    parts_of: dict[str, list[Tensor]] = {}
     excess = []
     for drawn in chain([first], parts):
         part, draws = drawn.part, drawn.draws
@@ -211,25 +209,23 @@ def gradient(
         losses = objective(batch)
         if stage.rate_budget:
             losses["budget"] = price * _mean_square(batch) / stage.rate_budget**2
-        terms_of = list(losses.values())
-        torch.autograd.backward(terms_of, [torch.full_like(values, 1 / stage.conditions) for values in terms_of])
-        for name, values in losses.items():
-            terms.setdefault(name, []).append(values.detach())
+        values = list(losses.values())
+        torch.autograd.backward(values, [torch.full_like(value, 1 / stage.conditions) for value in values])
+        for name, value in losses.items():
+            parts_of.setdefault(name, []).append(value.detach())
         if with_excess and objective.forced and draws.target is not None:
             with torch.no_grad():
                 excess.append(denoising_loss(batch) - exact_loss(batch))
         # With all that the kernel kept for its backward pass, before the next micro-batch needs as much.
-        del batch, losses, terms_of
+        del batch, losses, values
     used = [(tensor, leaf.grad) for tensor, leaf in zip(inputs, leaves) if leaf.grad is not None]
-    torch.autograd.backward([tensor for tensor, _ in used], [grad for _, grad in used])
-    losses = {name: torch.cat(values) for name, values in terms.items()}
+    tensors, gradients = zip(*used)
+    torch.autograd.backward(tensors, gradients)
+    terms = {name: torch.cat(values) for name, values in parts_of.items()}
     # Conditions that came back are the hard ones: they would make the record look worse than the network is.
-    means = {name: float(values[: first.new].mean()) for name, values in losses.items()}
-    return (
-        means,
-        float(torch.cat(excess)[: first.new].mean()) if excess else None,
-        _hardest(stage, first.conditions, losses),
-    )
+    mean = lambda values: float(values[: first.new].mean())
+    means = {name: mean(values) for name, values in terms.items()}
+    return means, mean(torch.cat(excess)) if excess else None, _hardest(stage, first.conditions, terms)
 
 
 def _mean_square(batch: Batch) -> Tensor:
@@ -241,7 +237,7 @@ def _hard_count(stage: Stage) -> int:
     return int(stage.hard_example_fraction * stage.conditions + 1e-9)
 
 
-def _hardest(stage: Stage, conditions: dict[str, Tensor], losses: dict[str, Tensor]) -> dict[str, Tensor]:
+def _hardest(stage: Stage, conditions: Conditions, losses: Terms) -> Conditions:
     """Those with the largest loss, by the objective's first term: what is left for last are pockets of rare
     conditions."""
     which = next(iter(losses.values())).topk(_hard_count(stage)).indices
@@ -268,7 +264,7 @@ class Training:
     flat: Tensor = field(init=False)
     # The hardest conditions of the last two updates. Update u takes those of u - 2, for it is drawn while u - 1 is
     # simulated.
-    hard: dict[int, dict[str, Tensor]] = field(default_factory=dict)
+    hard: dict[int, Conditions] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         parameters = list(self.model.parameters())
@@ -307,7 +303,7 @@ class Training:
             for drawn in draw(now, stage, objective, seed, update, self.micro_batch, self._hard_for(update)):
                 yield durations, now, objective, drawn
 
-    def _hard_for(self, update: int) -> dict[str, Tensor] | None:
+    def _hard_for(self, update: int) -> Conditions | None:
         """Conditions that come back in this update, if those of two updates ago belong to the same task."""
         if update < 2:
             return None
@@ -320,14 +316,14 @@ class Training:
             index, place = self.experiment.stage_at(self.update)
             stage = self.experiment.stage[index]
             durations, model, objective, first = next(draws)
-            others = len(_parts(stage, self.micro_batch)) - 1
+            others = islice(draws, len(_parts(stage, self.micro_batch)) - 1)
             self.grad.zero_()
             before = time.process_time()
             terms, excess, hardest = gradient(
                 model,
                 stage,
                 objective,
-                chain([first], (drawn for *_, drawn in islice(draws, others))),
+                chain([first], (drawn for *_, drawn in others)),
                 with_excess=self.update % excess_every == 0,
                 engine=self.engine,
                 threads=threads,
@@ -340,28 +336,18 @@ class Training:
                     f"The loss is no longer a finite number at update {self.update} (stage {index}). "
                     "A lower learning_rate or clip in that stage usually helps."
                 )
-            speed = learning_rate(stage, place)
+            speed, trials = learning_rate(stage, place), stage.conditions * stage.trials
             self._step(stage, speed, min(1.0, stage.clip / (norm + 1e-12)))
             self.hard = {self.update: hardest} | {u: kept for u, kept in self.hard.items() if u == self.update - 1}
             self.update += 1
-            self.trials_seen += stage.conditions * stage.trials
+            self.trials_seen += trials
             self.core_seconds += time.process_time() - before
-            paid, surplus = (self.price, terms["budget"] / self.price) if stage.rate_budget else (None, None)
-            if surplus is not None:
+            progress = Progress(self.update, index, loss, terms, speed, norm, trials, excess, durations)
+            if stage.rate_budget:
+                surplus = terms["budget"] / self.price
+                progress.rate, progress.price = stage.rate_budget * math.sqrt(surplus), self.price
                 self._reprice(surplus)
-            yield Progress(
-                self.update,
-                index,
-                loss,
-                terms,
-                speed,
-                norm,
-                stage.conditions * stage.trials,
-                excess,
-                durations,
-                None if surplus is None or stage.rate_budget is None else stage.rate_budget * math.sqrt(surplus),
-                paid,
-            )
+            yield progress
 
     def _reprice(self, relative: float) -> None:
         """The price follows the mean square rate, given relative to that of the budget. The step is bounded, so that a
@@ -380,17 +366,23 @@ class Training:
         else:
             self.average.copy_(self.flat)
 
-    def tensors(self) -> dict[str, Tensor]:
+    def tensors(self) -> Tensors:
         """What a checkpoint must hold, besides the hard conditions."""
         return {"flat": self.flat, "average": self.average} | self.optimiser.state()
 
-    def hard_tensors(self) -> dict[str, Tensor]:
+    def hard_tensors(self) -> Tensors:
         """The hard conditions as a checkpoint holds them."""
         return {f"hard.{update}.{name}": values for update, kept in self.hard.items() for name, values in kept.items()}
 
-    def set_hard(self, tensors: dict[str, Tensor]) -> None:
-        """Take them from a checkpoint's tensors."""
-        for key, values in tensors.items():
+    def set_tensors(self, saved: Tensors, source: object) -> None:
+        """Take all of them but the weights from a checkpoint; `source` names it in errors."""
+        for name, tensor in self.tensors().items():
+            if name == "flat":
+                continue
+            if name not in saved or saved[name].shape != tensor.shape or not bool(saved[name].isfinite().all()):
+                raise LapsusError(f"The checkpoint in {source} belongs to another network: {name} does not fit.")
+            tensor.copy_(saved[name])
+        for key, values in saved.items():
             if key.startswith("hard."):
                 _, update, name = key.split(".", 2)
                 self.hard.setdefault(int(update), {})[name] = values

@@ -1,7 +1,6 @@
 """A network with its task and its target behaviour: what an experiment describes and a run holds."""
 
 import hashlib
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -13,47 +12,42 @@ from lapsus import rng
 from lapsus.diffusion import Schedule, corrupt, linear_schedule
 from lapsus.engine import Timeline, normal, rollout_and_read_out
 from lapsus.errors import LapsusError
-from lapsus.protocols import Behaviour, Conditions, Network, Task
+from lapsus.protocols import Behaviour, ByEpoch, Conditions, Network, Task
 from lapsus.tasks.durations import drawn, fixed, varying
 from lapsus.training.build import build
 from lapsus.training.experiment import Experiment, Noise, Stage
 from lapsus.training.objectives import Batch, Draws
 
-__all__ = ["Inputs", "Model", "set_weights", "weights_digest"]
-
 # Drives [P, C, D] and biases of each layer [1 + T, nodes].
 Inputs = tuple[Tensor, tuple[Tensor, ...]]
+# By name: weights of a model, what a checkpoint holds.
+Tensors = dict[str, Tensor]
 
 
 def timeline(task: Task, schedule: Schedule, noise: Noise) -> Timeline:
     """Which drive, which biases and how much noise in each step of a trial of this task."""
-    epochs, shown = list(task.epochs.items()), list(_shown(task))
-    steps_before = sum(steps for _, steps in epochs[:-1])
-    drive_index = [shown.index(name) if name in shown else -1 for name, steps in epochs for _ in range(steps)]
-    time_index = [0] * steps_before + list(range(1, schedule.T + 1))
+    epochs = [name for name, steps in task.epochs.items() for _ in range(steps)]
+    stimuli = task.stimuli(task.sample(1, rng.generator("epochs shown")))
+    shown = [name for name in task.epochs if name in stimuli]
     return Timeline(
-        drive_index=drive_index, time_index=time_index, sigma=_sigma(task, schedule, noise), forced=schedule.T
+        drive_index=[shown.index(name) if name in shown else -1 for name in epochs],
+        time_index=[0] * (len(epochs) - schedule.T) + list(range(1, schedule.T + 1)),
+        sigma=_sigma(task, schedule, noise),
+        forced=schedule.T,
     )
 
 
 def _sigma(task: Task, schedule: Schedule, noise: Noise) -> list[float]:
     """Standard deviation of the noise in each step: the schedule's, or that of the step's epoch."""
-    *before, last = task.epochs
-    own = noise.by_epoch
-    if unknown := sorted(set(own) - {*before, "response"}):
+    *before, _ = task.epochs
+    by_epoch = noise.by_epoch
+    if unknown := sorted(by_epoch.keys() - {*before, "response"}):
         raise LapsusError(
             f"noise.{unknown[0]} is not an epoch of this task; noise can be set for {', '.join(before)} and response."
         )
-    sigma = []
-    for name in before:
-        sigma += [own.get(name, float(schedule.sigma[0]))] * task.epochs[name]
-    return sigma + ([own["response"]] * task.epochs[last] if "response" in own else schedule.sigma.tolist())
-
-
-def _shown(task: Task) -> list[str]:
-    """Epochs in which something is shown, in their order."""
-    stimuli = task.stimuli(task.sample(1, rng.generator("epochs shown")))
-    return [name for name in task.epochs if name in stimuli]
+    scheduled = schedule.sigma.tolist()
+    sigma = [by_epoch.get(name, scheduled[0]) for name in before for _ in range(task.epochs[name])]
+    return sigma + ([by_epoch["response"]] * schedule.T if "response" in by_epoch else scheduled)
 
 
 class Model(nn.Module):
@@ -89,9 +83,8 @@ class Model(nn.Module):
         self.timeline = timeline(task, self.schedule, self.noise)
 
     def __repr__(self) -> str:
-        task, behaviour, network = (type(part).__name__ for part in (self.task, self.behaviour, self.network))
-        weights = sum(weight.numel() for weight in self.parameters())
-        return f"Model({task}, {behaviour}, {network}, {weights:,} weights)"
+        names = ", ".join(type(part).__name__ for part in (self.task, self.behaviour, self.network))
+        return f"Model({names}, {sum(weight.numel() for weight in self.parameters()):,} weights)"
 
     @classmethod
     def of(cls, experiment: Experiment) -> "Model":
@@ -137,7 +130,7 @@ class Model(nn.Module):
             return self.timeline
         return replace(self.timeline, sigma=[noise_scale * sigma for sigma in self.timeline.sigma])
 
-    def inputs(self, conditions: Conditions, stimuli: dict[str, Tensor] | None = None) -> Inputs:
+    def inputs(self, conditions: Conditions, stimuli: ByEpoch | None = None) -> Inputs:
         """All that reaches the nodes besides the rates."""
         encoded = self.encoder(self.task.stimuli(conditions) if stimuli is None else stimuli)
         shown = [encoded[name] for name in self.task.epochs if name in encoded]
@@ -171,16 +164,7 @@ class Model(nn.Module):
         )
 
     def simulate(
-        self,
-        draws: Draws,
-        inputs: Inputs,
-        *,
-        forced: bool,
-        noise_scale: float = 1.0,
-        engine: str = "auto",
-        threads: int | None = None,
-        group: int | None = None,
-        meanwhile: Callable[[], None] | None = None,
+        self, draws: Draws, inputs: Inputs, *, forced: bool, noise_scale: float = 1.0, **options: Any
     ) -> Batch:
         """Roll the network through what was drawn; inputs are those of the same conditions. The options are those of
         lapsus.engine.rollout_and_read_out."""
@@ -189,20 +173,9 @@ class Model(nn.Module):
                 "noise.response replaces the noise that the diffusion objective assumes in the response epoch: use an"
                 ' objective without teacher forcing (kind = "energy"), or leave it out.'
             )
-        drives, biases = inputs
-        rolled = rollout_and_read_out(
-            self.network,
-            draws.r0,
-            drives,
-            biases,
-            self._timeline(noise_scale),
-            draws.noise,
-            draws.path[:-1] if forced else None,
-            engine=engine,
-            threads=threads,
-            group=group,
-            meanwhile=meanwhile,
-        )
+        forcing = draws.path[:-1] if forced else None
+        timeline = self._timeline(noise_scale)
+        rolled = rollout_and_read_out(self.network, draws.r0, *inputs, timeline, draws.noise, forcing, **options)
         return Batch(draws, *rolled)
 
     def batch(
@@ -222,7 +195,7 @@ class Model(nn.Module):
         return self.simulate(draws, (drives[:, part.start : part.stop], biases), threads=threads, **options)
 
 
-def set_weights(model: Model, weights: dict[str, Tensor], source: object) -> None:
+def set_weights(model: Model, weights: Tensors, source: object) -> None:
     """Copy weights by name, refusing those of another network and any that are not finite; `source` names them in
     errors."""
     expected = model.state_dict()
@@ -240,8 +213,8 @@ def set_weights(model: Model, weights: dict[str, Tensor], source: object) -> Non
 
 def weights_digest(model: nn.Module) -> str:
     """Sixteen hex digits that another set of weights, or of names for them, does not have."""
-    said = hashlib.sha256()
+    digest = hashlib.sha256()
     for name, weight in sorted(model.state_dict().items()):
-        said.update(name.encode())
-        said.update(weight.detach().cpu().contiguous().numpy().tobytes())
-    return said.hexdigest()[:16]
+        digest.update(name.encode())
+        digest.update(weight.cpu().numpy().tobytes())
+    return digest.hexdigest()[:16]

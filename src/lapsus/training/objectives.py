@@ -16,19 +16,10 @@ from lapsus.diffusion import Mixture, Schedule, exact_mean, posterior_mean
 from lapsus.energy import energy_excess, has_closed_form, sampled_energy_excess, weighted_energy_excess
 from lapsus.engine.read_out import project
 from lapsus.errors import LapsusError
-from lapsus.protocols import Behaviour, HasMixture, HasOptimum
+from lapsus.protocols import Behaviour, Conditions, HasMixture, HasOptimum
 
-__all__ = [
-    "Batch",
-    "Diffusion",
-    "Draws",
-    "Energy",
-    "SampleMSE",
-    "TaskOptimal",
-    "denoising_loss",
-    "exact_loss",
-    "predicted_mean",
-]
+# Name of a term of the loss → its values [C].
+Terms = dict[str, Tensor]
 
 
 @dataclass(frozen=True)
@@ -40,7 +31,7 @@ class Draws:
     """
 
     behaviour: Behaviour
-    conditions: dict[str, Tensor]
+    conditions: Conditions
     schedule: Schedule
     readout: Tensor
     path: Tensor
@@ -75,17 +66,14 @@ class Draws:
             raise LapsusError("The exact denoiser needs a behaviour with a closed form (mixture).")
         return exact_mean(self.path, self.schedule, self.target)
 
-    def aim(self, regress: str) -> Tensor:
-        """x_1 … x_T that a network with that mean ("sample" or "expectation") would reach on the same noise, [T, d, C,
-        K]."""
-        return self._sampled_aim if regress == "sample" else self._exact_aim
-
     @cached_property
-    def _sampled_aim(self) -> Tensor:
+    def sampled_aim(self) -> Tensor:
+        """x_1 … x_T that a network with the sampled mean would reach on the same noise, [T, d, C, K]."""
         return self.sampled_mean + self.behavioural_noise
 
     @cached_property
-    def _exact_aim(self) -> Tensor:
+    def exact_aim(self) -> Tensor:
+        """The same with the exact mean."""
         return self.exact_mean + self.behavioural_noise
 
 
@@ -124,15 +112,9 @@ def exact_loss(batch: Batch) -> Tensor:
     return _denoising_error(batch.draws.sampled_mean, batch.draws.exact_mean)
 
 
-def _rate_term(batch: Batch) -> Tensor:
-    """Sum over all steps of the squared norm of the rates, mean over trials."""
-    return batch.power.mean(-1)
-
-
-def _regularised(main: dict[str, Tensor], batch: Batch, rate_penalty: float) -> dict[str, Tensor]:
-    if rate_penalty:
-        main["rate"] = rate_penalty * _rate_term(batch)
-    return main
+def _regularised(main: Terms, batch: Batch, rate_penalty: float) -> Terms:
+    """With the sum over all steps of the squared norm of the rates, mean over trials."""
+    return main | {"rate": rate_penalty * batch.power.mean(-1)} if rate_penalty else main
 
 
 class _DiffusionLoss(torch.autograd.Function):
@@ -223,9 +205,9 @@ class Diffusion:
         """What x should be: no network is needed for it, so the loop asks for it while the kernel runs."""
         if self.regress == "expectation" and draws.target is None:
             raise LapsusError('objective.regress = "expectation" needs a behaviour with a closed form (mixture).')
-        return draws.aim(self.regress)
+        return draws.sampled_aim if self.regress == "sample" else draws.exact_aim
 
-    def __call__(self, batch: Batch) -> dict[str, Tensor]:
+    def __call__(self, batch: Batch) -> Terms:
         if self.base_penalty and batch.x.shape[-1] < 3:
             raise LapsusError(
                 "objective.base_penalty needs at least three trials a condition (`trials` of the stage); 0 switches it"
@@ -254,7 +236,7 @@ class _WindowMSE:
         if self.window < 0:
             raise LapsusError(f"objective.window is a number of steps and cannot be negative (it is {self.window}).")
 
-    def _terms(self, goal: Tensor, batch: Batch) -> dict[str, Tensor]:
+    def _terms(self, goal: Tensor, batch: Batch) -> Terms:
         last = min(self.window, batch.draws.schedule.T) if self.window else batch.draws.schedule.T
         mse = (goal - batch.responses(last)).square().sum(1).mean((0, 2))
         return _regularised({"mse": mse}, batch, self.rate_penalty)
@@ -268,7 +250,7 @@ class TaskOptimal(_WindowMSE):
     1e-07
     """
 
-    def __call__(self, batch: Batch) -> dict[str, Tensor]:
+    def __call__(self, batch: Batch) -> Terms:
         if batch.draws.optimal is None:
             raise LapsusError("The task-optimal objective needs a behaviour that defines `optimal(conditions)`.")
         return self._terms(batch.draws.optimal.T[None, :, :, None], batch)
@@ -282,7 +264,7 @@ class SampleMSE(_WindowMSE):
     1e-08
     """
 
-    def __call__(self, batch: Batch) -> dict[str, Tensor]:
+    def __call__(self, batch: Batch) -> Terms:
         return self._terms(batch.draws.path[-1], batch)
 
 
@@ -309,7 +291,7 @@ class Energy:
         if not 0 <= self.rare_weight_power <= 1:
             raise LapsusError(f"objective.rare_weight_power is from 0 to 1 (it is {self.rare_weight_power}).")
 
-    def __call__(self, batch: Batch) -> dict[str, Tensor]:
+    def __call__(self, batch: Batch) -> Terms:
         x_T = batch.x[-1]
         if x_T.shape[-1] < 2:
             raise LapsusError("The energy objective needs at least two trials per condition (`trials` of the stage).")

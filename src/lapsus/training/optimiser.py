@@ -10,8 +10,6 @@ from torch import Tensor
 
 from lapsus.engine import fused
 
-__all__ = ["Optimiser"]
-
 # Updates between two looks at the axes, which turn slowly.
 _LOOK_EVERY = 10
 _EPSILON = 1e-8

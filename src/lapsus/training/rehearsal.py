@@ -4,8 +4,6 @@ from lapsus.training.experiment import Experiment
 from lapsus.training.loop import NonFinite, Training
 from lapsus.training.model import Model
 
-__all__ = ["rehearse"]
-
 
 def rehearse(
     experiment: Experiment, model: Model | None = None, engine: str = "auto", threads: int | None = None

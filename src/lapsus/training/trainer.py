@@ -17,8 +17,6 @@ from lapsus.errors import LapsusError
 from lapsus.training.experiment import Experiment
 from lapsus.training.loop import NonFinite, Progress, Training
 
-__all__ = ["Outcome", "check_options", "train"]
-
 # Metrics, the excess among them, are taken every so many updates.
 _METRICS_EVERY = 20
 

@@ -5,7 +5,6 @@ network or imports a class that the run's config names.
 """
 
 import hashlib
-import math
 import os
 import re
 import warnings
@@ -14,15 +13,23 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from torch import Tensor
 
 from lapsus.errors import LapsusError, LapsusWarning
-from lapsus.files import Damaged, read_bytes, read_json, read_toml, remove, set_aside, write_bytes, write_json
+from lapsus.files import (
+    Damaged,
+    check_format,
+    read_bytes,
+    read_json,
+    read_toml,
+    readable,
+    remove,
+    set_aside,
+    write_bytes,
+    write_json,
+)
 from lapsus.training.kinds import digest
 from lapsus.training.loop import Training
-from lapsus.training.model import Model, set_weights
-
-__all__ = ["Checkpoint", "Checkpoints"]
+from lapsus.training.model import Model, Tensors, set_weights
 
 _NAME = re.compile(r"checkpoint-(\d{8})\.(json|safetensors)")
 _KEPT = 2
@@ -45,6 +52,9 @@ class Checkpoint:
     format: int = 1
 
 
+Saved = tuple[Checkpoint, Tensors]
+
+
 class Checkpoints:
     """Those in the folder of a run."""
 
@@ -53,11 +63,8 @@ class Checkpoints:
 
     def _numbers(self, kind: str) -> list[int]:
         """Updates of the files of a kind (json, safetensors), newest first."""
-        try:
-            names = os.listdir(self.folder)
-        except OSError as error:
-            raise LapsusError(f"Cannot read {self.folder}: {error.strerror}.") from error
-        found = (_NAME.fullmatch(name) for name in names)
+        with readable(self.folder):
+            found = map(_NAME.fullmatch, os.listdir(self.folder))
         return sorted((int(match[1]) for match in found if match and match[2] == kind), reverse=True)
 
     def _files(self, update: int) -> tuple[Path, Path]:
@@ -106,25 +113,25 @@ class Checkpoints:
             remove(json)
             remove(tensors)
 
-    def _read(self, update: int) -> tuple[Checkpoint, bytes]:
-        """What the JSON of a checkpoint says and its tensors' bytes; Damaged if either is not what was written."""
+    def _read(self, update: int) -> Saved:
+        """What the JSON of a checkpoint says, and its tensors; Damaged if either is not what was written."""
+        from safetensors import SafetensorError
+        from safetensors.torch import load
+
         tensors, json = self._files(update)
+        if not json.is_file():
+            raise Damaged("it has no JSON beside it: it was not finished, or that is lost")
         facts = read_json(json, Checkpoint)
-        if facts.update != update:
-            raise Damaged(f"it says that it is at update {facts.update}")
-        if min(facts.adam_updates, facts.trials_seen) < 0 or not 0 <= facts.seconds < math.inf:
-            raise Damaged("its counts are not right")
-        if facts.format > 1:
-            raise LapsusError(f"{json} has format {facts.format}; a newer version of lapsus opens it.")
-        try:
-            data = read_bytes(tensors)
-        except LapsusError as error:
-            if isinstance(error.__cause__, FileNotFoundError):
-                raise Damaged("its tensors are gone") from error
-            raise
+        check_format(facts.format, 1, json)
+        if not tensors.is_file():
+            raise Damaged("its tensors are gone")
+        data = read_bytes(tensors)
         if hashlib.sha256(data).hexdigest() != facts.sha256:
             raise Damaged("its contents do not match its hash")
-        return facts, data
+        try:
+            return facts, load(data)
+        except SafetensorError as error:
+            raise Damaged(str(error)) from error
 
     def whole(self) -> Checkpoint | None:
         """The newest that is whole; None if there is none."""
@@ -133,22 +140,15 @@ class Checkpoints:
                 return self._read(update)[0]
         return None
 
-    def newest(self) -> tuple[Checkpoint, dict[str, Tensor]] | None:
+    def newest(self) -> Saved | None:
         """Facts and tensors of the newest that is whole, with a warning about newer ones; None if there never was one.
 
         A config that was changed after training is an error: it would describe another network or target.
         """
-        from safetensors import SafetensorError
-        from safetensors.torch import load
-
-        saved = self._numbers("json")
-        for update in sorted({*saved, *self._numbers("safetensors")}, reverse=True):
+        for update in sorted({*self._numbers("json"), *self._numbers("safetensors")}, reverse=True):
             try:
-                if update not in saved:
-                    raise Damaged("it has no JSON beside it: it was not finished, or that is lost")
-                facts, data = self._read(update)
-                tensors = load(data)
-            except (Damaged, SafetensorError) as error:
+                facts, tensors = self._read(update)
+            except Damaged as error:
                 reason = str(error).rstrip(".")
                 warnings.warn(
                     f"checkpoint-{update:08d} in {self.folder} cannot be used ({reason}); trying the one before.",
@@ -162,7 +162,7 @@ class Checkpoints:
                     " the changed experiment in a new folder."
                 )
             return facts, tensors
-        if saved:
+        if self:
             raise LapsusError(self.all_damaged())
         return None
 
@@ -179,17 +179,13 @@ class Checkpoints:
             return None
         facts, tensors = newest
         weights = _weights(tensors)
-        names = [name for name in facts.parameters if name in weights]
-        parts = [weights[name] for name in names]
-        average = tensors.get("average", torch.empty(0))
-        if average.numel() != sum(part.numel() for part in parts):
-            raise LapsusError(f"{source} belongs to another network: its averaged weights do not fit.")
-        split = average.split([part.numel() for part in parts])
-        averaged = {name: flat.view_as(weights[name]) for name, flat in zip(names, split)}
-        set_weights(model, weights | averaged, source)
+        averaged = tensors["average"].split([weights[name].numel() for name in facts.parameters])
+        for name, values in zip(facts.parameters, averaged):
+            weights[name] = values.view_as(weights[name])
+        set_weights(model, weights, source)
         return facts
 
-    def restore(self, model: Model, source: object) -> tuple[Checkpoint, dict[str, Tensor]] | None:
+    def restore(self, model: Model, source: object) -> Saved | None:
         """Give a model the weights of the newest checkpoint as they were; its facts and tensors."""
         newest = self.newest()
         if newest is not None:
@@ -208,12 +204,11 @@ class Checkpoints:
                 self._read(update)
             except Damaged:
                 damaged.append(update)
-        if len(damaged) == len(saved):
+        if damaged == saved:
             return
         for update in damaged:
-            warnings.warn(
-                f"checkpoint-{update:08d} in {self.folder} is damaged; it is set aside.", LapsusWarning, stacklevel=4
-            )
+            told = f"checkpoint-{update:08d} in {self.folder} is damaged; it is set aside."
+            warnings.warn(told, LapsusWarning, stacklevel=4)
             self._set_aside(update)
         self._forget()  # a kill or a power cut may have left, or brought back, older ones
 
@@ -229,5 +224,5 @@ class Checkpoints:
                 set_aside(path)
 
 
-def _weights(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+def _weights(tensors: Tensors) -> Tensors:
     return {name.removeprefix("weights."): tensor for name, tensor in tensors.items() if name.startswith("weights.")}

@@ -7,8 +7,6 @@ from lapsus.training.model import Model
 from lapsus.zoo.runs import Run
 from lapsus.zoo.shipped import Shipped
 
-__all__ = ["load", "open_network"]
-
 
 def open_network(source: str | Path, trust: bool = False) -> Run | Shipped:
     """A run folder, or a network that ships with lapsus by its name; both have `name`, `experiment`, `update`,

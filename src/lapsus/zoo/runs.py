@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
 
-from lapsus import __version__, rng
+from lapsus import __version__
 from lapsus.errors import LapsusError
 from lapsus.files import (
     append_line,
@@ -31,8 +30,6 @@ from lapsus.training.loop import Training
 from lapsus.training.model import Model, set_weights
 from lapsus.zoo.checkpoints import Checkpoints
 from lapsus.zoo.shipped import load_shipped, shipped_name, shipped_names
-
-__all__ = ["Run", "first_model"]
 
 
 def _versions() -> dict[str, str]:
@@ -59,10 +56,7 @@ class Run:
         self.path = Path(path)
         config = self.path / "config.toml"
         if not holds(self.path, "run"):
-            there = (
-                "is not a run folder: it has no config.toml" if self.path.is_dir() else "is a file, not a run folder"
-            )
-            what = there if os.path.exists(self.path) else "does not exist"
+            what = "is not a run folder: it has no config.toml" if os.path.exists(self.path) else "does not exist"
             raise LapsusError(f"{self.path} {what}. `lapsus train` makes one.")
         table = read_toml(config)
         check_trust(table, config, trust or accepted(table))
@@ -131,15 +125,7 @@ class Run:
         training = Training(self.experiment, model, update=facts.update, trials_seen=facts.trials_seen, **options)
         training.seconds, training.core_seconds = facts.seconds, facts.core_seconds
         training.optimiser.updates, training.price = facts.adam_updates, facts.rate_price
-        for name, tensor in training.tensors().items():
-            if name == "flat":
-                continue  # the weights themselves
-            if name not in tensors or tensors[name].shape != tensor.shape or tensors[name].dtype != tensor.dtype:
-                raise LapsusError(f"The checkpoint in {self.path} belongs to another network: {name} does not fit.")
-            if not bool(torch.isfinite(tensors[name]).all()):
-                raise LapsusError(f"The checkpoint in {self.path} holds values in {name} that are not finite numbers.")
-            tensor.copy_(tensors[name])
-        training.set_hard(_hard(tensors, model, self.path))
+        training.set_tensors(tensors, self.path)
         return training
 
     def model(self) -> Model:
@@ -147,7 +133,7 @@ class Run:
         model = Model.of(self.experiment)
         facts = self.checkpoints.load_weights(model, self.path)
         if facts is None:
-            raise LapsusError(f"{self.path} holds no checkpoint yet; `lapsus resume {self.path}` trains it.")
+            raise _untrained(self.path)
         if not facts.update and (trained := self._last_update()):
             raise LapsusError(
                 f"{self.path} was trained to update {trained:,}, but only the untrained network is left in it: the"
@@ -167,10 +153,10 @@ class Run:
     @property
     def update(self) -> int:
         """Of the newest checkpoint that is whole; 0 if there never was one."""
-        found = self.checkpoints.whole()
-        if found is None and self.checkpoints:
+        newest = self.checkpoints.whole()
+        if newest is None and self.checkpoints:
             raise LapsusError(self.checkpoints.all_damaged())
-        return 0 if found is None else found.update
+        return newest.update if newest else 0
 
     @property
     def lost(self) -> bool:
@@ -181,16 +167,16 @@ class Run:
     def behind(self) -> bool:
         """Whether the newest checkpoint that is whole is older than the newest metrics: of a training that ended, the
         last checkpoint is lost."""
-        found = self.checkpoints.whole()
-        return found is not None and found.update < self._last_update()
+        newest = self.checkpoints.whole()
+        return newest is not None and newest.update < self._last_update()
 
     def begin_again(self) -> None:
         """Set all checkpoints aside unless one is whole, and forget the metrics after it: training resumes there."""
         with self.writing():
-            found = self.checkpoints.whole()
-            if found is None:
+            newest = self.checkpoints.whole()
+            if newest is None:
                 self.checkpoints.set_aside()
-            self.cut_metrics(-1 if found is None else found.update)
+            self.cut_metrics(newest.update if newest else -1)
 
     @property
     def evaluation(self) -> dict:
@@ -200,15 +186,11 @@ class Run:
     def metrics(self) -> list[dict]:
         """All lines of metrics.jsonl that are whole: what became of the rest changes no weight."""
         path, lines = self.path / "metrics.jsonl", []
-        if not path.exists():
-            return []
-        for line in read_bytes(path).split(b"\n"):
-            try:
-                found = json.loads(line)
-            except (ValueError, RecursionError):
-                continue
-            if _is_metrics(found):
-                lines.append(found)
+        for line in read_bytes(path).split(b"\n") if path.exists() else ():
+            with suppress(ValueError, TypeError, RecursionError):  # cut short by a crash
+                entry = json.loads(line)
+                if {"update", "stage", "seconds"} <= set(entry):
+                    lines.append(entry)
         return lines
 
     def cut_metrics(self, update: int) -> None:
@@ -219,40 +201,6 @@ class Run:
     def log(self, line: dict) -> None:
         """One more line of metrics.jsonl."""
         append_line(self.path / "metrics.jsonl", json.dumps(line))
-
-
-def _is_metrics(line: object) -> bool:
-    """Whether a line of metrics.jsonl is one that a training wrote: numbers by name, three of them always, and numbers
-    by name within it (durations of epochs that vary)."""
-    if not isinstance(line, dict):
-        return False
-    for value in line.values():
-        if not all(_is_number(part) for part in (value.values() if isinstance(value, dict) else [value])):
-            return False
-    update, stage, seconds = (line.get(name) for name in ("update", "stage", "seconds"))
-    whole = type(update) is int and type(stage) is int and 0 <= update < 2**53 and 0 <= stage < 2**31
-    return whole and seconds is not None and not isinstance(seconds, dict) and 0 <= seconds < 1e15
-
-
-def _is_number(value: object) -> bool:
-    return value is None or (
-        isinstance(value, (int, float)) and not isinstance(value, bool) and (value != value or abs(value) < 1e300)
-    )
-
-
-def _hard(tensors: dict[str, Tensor], model: Model, source: Path) -> dict[str, Tensor]:
-    """The hard conditions among a checkpoint's tensors, if they are conditions of this task."""
-    expected = model.task.sample(1, rng.generator("hard"))
-    found = {name: tensor for name, tensor in tensors.items() if name.startswith("hard.")}
-    for name, tensor in found.items():
-        _, _, rest = name.partition(".")
-        update, _, field = rest.partition(".")
-        like = expected.get(field)
-        right = like is not None and update.isdecimal() and tensor.dtype == like.dtype
-        right = right and like is not None and tensor.shape[1:] == like.shape[1:]
-        if not (right and bool(torch.isfinite(tensor.double()).all())):
-            raise LapsusError(f"The checkpoint in {source} belongs to another task: {name[:80]} does not fit.")
-    return found
 
 
 def _check_new(path: Path) -> None:
@@ -273,9 +221,13 @@ def first_model(experiment: Experiment, folder: Path) -> Model:
     for path in (folder / f"{name}-{seed}", folder / name, Path(name)):
         if path != itself and holds(path, "run"):
             if Checkpoints(path).load_weights(model, path) is None:
-                raise LapsusError(f"{path} holds no checkpoint yet; `lapsus resume {path}` trains it.")
+                raise _untrained(path)
             return model
-    own = shipped_name(name, seed)
-    start = load_shipped(own if own in shipped_names() else name)
+    of_seed = shipped_name(name, seed)
+    start = load_shipped(of_seed if of_seed in shipped_names() else name)
     set_weights(model, start.state_dict(), name)
     return model
+
+
+def _untrained(path: Path) -> LapsusError:
+    return LapsusError(f"{path} holds no checkpoint yet; `lapsus resume {path}` trains it.")

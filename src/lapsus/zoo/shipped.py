@@ -19,24 +19,6 @@ from lapsus.errors import LapsusError
 from lapsus.training.experiment import Experiment, read_experiment, shipped_experiments
 from lapsus.training.model import Model, set_weights
 
-__all__ = [
-    "COLLECTIONS",
-    "Shipped",
-    "check_collection",
-    "collection_of",
-    "core_minutes",
-    "experiments_in",
-    "halfway",
-    "load_shipped",
-    "seed_of",
-    "shipped",
-    "shipped_name",
-    "shipped_names",
-    "summary",
-    "weights_folder",
-]
-
-
 # The paper's networks, trained on one delay; networks that were trained on delays that vary (docs/memory.md); and such
 # networks trained by the energy score instead of diffusion.
 COLLECTIONS = ("paper", "persistent", "open")

@@ -1,0 +1,87 @@
+"""Options of commands: most are described in the command's docstring, some are shared by several commands.
+
+A line `name: what it is [default: in words]` of the docstring describes a parameter. One without a default becomes an
+argument, any other one an option; `name/other:` gives a switch with two names. Parameters that the docstring does not
+name have typer's own annotations.
+"""
+
+import inspect
+import re
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from lapsus.errors import LapsusError
+
+Engine = Annotated[str, typer.Option("--engine", help="auto, fused (the C++ kernel) or reference (plain torch).")]
+Threads = Annotated[int | None, typer.Option("--threads", help="Threads of the kernel.", show_default="all cores")]
+Minutes = Annotated[
+    float | None, typer.Option("--minutes", help="Stop after this many minutes of training.", show_default="no limit")
+]
+Trust = Annotated[
+    bool, typer.Option("--trust", help="Import classes outside of lapsus that it names: this runs their code.")
+]
+Delay = Annotated[
+    str | None,
+    typer.Option(
+        "--delay",
+        metavar="STEPS[,STEPS…]",
+        help="Steps between stimulus and cue, or several such numbers.",
+        show_default="that of the experiment",
+    ),
+]
+
+_LINE = re.compile(r"(\w+)(?:/([\w-]+))?: (.*?)(?: \[default: (.*)\])?$")
+
+
+def described(command: Callable) -> Callable:
+    """The command with what its docstring says of its parameters; the rest of the docstring is its help."""
+    signature = inspect.signature(command)
+    text, parameters = [], dict(signature.parameters)
+    for line in inspect.cleandoc(command.__doc__ or "").splitlines():
+        found = _LINE.match(line)
+        if found and found[1] in parameters:
+            parameters[found[1]] = _with_help(parameters[found[1]], *found.groups()[1:])
+        else:
+            text.append(line)
+    command.__doc__ = "\n".join(text).strip()
+    command.__signature__ = signature.replace(parameters=list(parameters.values()))  # type: ignore[attr-defined]
+    command.__annotations__ = {name: parameter.annotation for name, parameter in parameters.items()}
+    return command
+
+
+def _with_help(parameter: inspect.Parameter, other: str | None, text: str, default: str | None) -> inspect.Parameter:
+    name = parameter.name.rstrip("_")
+    option = "--" + name.replace("_", "-")
+    info: Any
+    if parameter.default is parameter.empty:
+        info = typer.Argument(help=text)
+    elif other is not None:
+        info = typer.Option(f"{option}/--{other}", help=text)
+    else:
+        names = ["-o", option] if name == "output" else [option]
+        info = typer.Option(*names, help=text, show_default=default or True)
+    return parameter.replace(annotation=Annotated[parameter.annotation, info])
+
+
+def default_verb(verb: str, alone: bool = False) -> type[TyperGroup]:
+    """A group of commands in which `verb` may be left out; alone: also where nothing else is said."""
+
+    class Group(TyperGroup):
+        def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+            named = args[0] in (*self.commands, "-h", "--help") if args else not alone
+            return super().parse_args(ctx, args if named else [verb, *args])
+
+    return Group
+
+
+def delays_of(text: str | None) -> list[int]:
+    """Whole numbers from "20" or "5,10,20", each once; none from None."""
+    parts = [] if text is None else [part.strip() for part in text.split(",")]
+    if not all(part.isdecimal() and len(part) < 10 for part in parts):
+        raise LapsusError(
+            f"--delay takes a number of steps or several, as in 20 or 5,10,20; it got {str(text)[:40]!r}."
+        )
+    return list(dict.fromkeys(map(int, parts)))
