@@ -391,7 +391,13 @@ def test_data_without_swaps_have_none_explained(tmp_path):
 def test_a_time_that_was_up_first_is_not_passed(done, status):
     experiment = SimpleNamespace(stage=[SimpleNamespace(objective={"kind": "diffusion"})])
     network = SimpleNamespace(
-        update=done, updates=100, evaluation={}, mechanism=Mechanism(), settled=False, experiment=experiment
+        update=done,
+        updates=100,
+        evaluation={},
+        mechanism=Mechanism(),
+        settled=False,
+        experiment=experiment,
+        match=None,
     )
     (check,) = [c for c in network_checks([network]) if c.name == "Training reached its end"]
     assert check.status == status and ("time was up first" in check.text) == (status != "passed")
