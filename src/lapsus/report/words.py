@@ -85,7 +85,12 @@ def discovery_sentences(
     with_swaps = any(QUESTIONS[name].needs_swaps for network in networks for name in network.mechanism.answers)
     if fit["model"] == "none" and with_swaps:
         told.append("The target has no swaps: these are responses that happened to fall nearer to the other item.")
-    return [_data(fit, facts), _swap_function(fit), _network(networks, facts), *together.sentences, *told]
+    shown = [f"Networks hold two items, not {facts.set_size}. {_COMPETITION}"] if facts.set_size > 2 else []
+    lacking = [*shown, *facts.left_out]
+    return [_data(fit, facts), _swap_function(fit), _network(networks, facts), *lacking, *together.sentences, *told]
+
+
+_COMPETITION = "They model the competition between the cued item and one non-target, not memory for all items."
 
 
 def _data(fit: dict[str, Any], facts: Facts) -> str:
@@ -224,9 +229,8 @@ def methods(fit: dict[str, Any], networks: list[NetworkFindings], facts: Facts) 
         ""
         if facts.set_size == 2
         else (
-            f" The fitted swap function of {facts.set_size}-item trials was applied to a two-item task: the network"
-            " holds two items, so it models the competition between the cued item and one non-target, not memory for"
-            " all items."
+            f" The fitted swap function of {facts.set_size}-item trials was applied to networks that hold two items."
+            f" {_COMPETITION}"
         )
     )
     cueing = (
