@@ -366,6 +366,11 @@ def test_sentences_and_failures_first(model):
     assert any(c.name == "Enough swaps" and c.status == "failed" and said in c.text for c in few)
     six = words.methods(fit, networks, replace(facts, set_size=6))
     assert "six" not in words.methods(fit, networks, facts) and "6-item" in six
+    # What the network or its target lacks is among the findings, not in a parenthesis.
+    lacking = replace(facts, set_size=6, left_out=("The fitted bias was left out.",))
+    said = words.discovery_sentences(fit, networks, lacking, together)
+    assert said[3].startswith("Networks hold two items, not 6.") and said[4] == "The fitted bias was left out."
+    assert not any("hold two items" in one for one in words.discovery_sentences(fit, networks, facts, together))
 
 
 @pytest.mark.slow
@@ -391,13 +396,7 @@ def test_data_without_swaps_have_none_explained(tmp_path):
 def test_a_time_that_was_up_first_is_not_passed(done, status):
     experiment = SimpleNamespace(stage=[SimpleNamespace(objective={"kind": "diffusion"})])
     network = SimpleNamespace(
-        update=done,
-        updates=100,
-        evaluation={},
-        mechanism=Mechanism(),
-        settled=False,
-        experiment=experiment,
-        match=None,
+        update=done, updates=100, evaluation={}, mechanism=Mechanism(), settled=False, experiment=experiment, match=None
     )
     (check,) = [c for c in network_checks([network]) if c.name == "Training reached its end"]
     assert check.status == status and ("time was up first" in check.text) == (status != "passed")

@@ -315,7 +315,7 @@ def test_a_search_that_begins_with_some_of_many_trials_ends_at_the_same_mode(mon
     by_trial = model.likelihood().by_trial(model.unpack(theta))[rows].sum()
     assert np.isclose(part.total(model.unpack(theta))[0].item(), by_trial * 600 / len(rows))
     found = approximate(model)
-    assert abs(found.value - whole.value) < 0.01
+    assert abs(found.value - whole.value) < 0.1
     assert np.abs((found.centre - whole.centre) * np.sqrt(np.diag(whole.precision))).max() < 0.1
     # Groups that share a set size are all needed.
     half = np.arange(600) % 2

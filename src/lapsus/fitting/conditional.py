@@ -22,6 +22,8 @@ from lapsus.fitting.model import MixtureModel, Tier
 
 __all__ = ["Conditional", "Expansion", "expand"]
 
+SHARPNESS = 4.0  # how fast the root of the odds of a guess ends at 0
+
 
 class Expansion:
     """Quadratic expansion of the log likelihood in the shape's coefficients and in eta, at one point.
@@ -164,14 +166,14 @@ class Conditional:
 
     def _root_odds(self, x: Tensor, volume: Tensor) -> tuple[Tensor, Tensor]:
         """x with the guesses' coordinates z = z0 + log(1 + x − z0), z0 the expansion's: the log odds are 2 z plus a
-        constant, so x is linear in the root of the odds; far below, where that ends, z goes on as 4 x."""
+        constant, so x is linear in the root of the odds; far below, where that ends, z goes on as SHARPNESS times x."""
         place = self.model.slices["guess"]
         if place.start == place.stop:
             return x, volume
         root = 1 + x[place] - self.expansion.guess
-        positive = torch.nn.functional.softplus(root, beta=4.0)
+        positive = torch.nn.functional.softplus(root, beta=SHARPNESS)
         z = self.expansion.guess + positive.log()
-        slope = torch.sigmoid(4 * root) / positive
+        slope = torch.sigmoid(SHARPNESS * root) / positive
         return torch.cat([x[: place.start], z, x[place.stop :]]), volume + slope.log().sum(0)
 
     def theta(self, x: Tensor) -> tuple[Tensor, Tensor]:

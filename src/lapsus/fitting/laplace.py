@@ -76,7 +76,7 @@ def approximate(model: MixtureModel, near: Laplace | None = None) -> Laplace:
         centre = conditional.start(found.x)
         precision = conditional.curvature(centre)
         metric = _covariance_root(precision)
-        better = _ascend(lambda x, c=conditional: c.log_joint(x, torch.float64), centre, metric, 0.3, 20)
+        better = _ascend(lambda x, c=conditional: c.log_joint(x, torch.float64), centre, metric, 0.1, 20)
         count += better.nfev
         with torch.no_grad():
             found.x = conditional.theta(torch.tensor(better.x)[:, None])[0][:, 0].numpy()

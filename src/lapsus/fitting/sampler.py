@@ -115,8 +115,9 @@ class _State:
             if adapt:
                 # Towards an acceptance of 0.8; the gain falls so that the last steps hardly move.
                 self.step = min(LONGEST, self.step * math.exp((rate - 0.8) * 1.5 / math.sqrt(iteration + 1)))
-                if iteration == iterations // 2:
-                    self.learn(torch.cat([torch.tensor(d) for d in draws[2:]], 1))
+                if iteration in (iterations // 3, 2 * iterations // 3):
+                    recent = draws[-(iterations // 3) :]
+                    self.learn(torch.cat([torch.tensor(d) for d in recent], 1))
             draws.append(self.position.numpy())
             values.append(self.value.numpy())
             rates.append(rate)

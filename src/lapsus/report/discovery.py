@@ -99,9 +99,10 @@ def _about(trials: Trials, content: DiscoveryContent) -> str:
     subjects = list(dict.fromkeys(map(str, trials.subject)))
     who = f"subject {shortened(subjects[0], 60)}" if len(subjects) == 1 else f"{len(subjects)} subjects"
     count, facts = len(content.networks), content.facts
+    two = " of two items" if facts.set_size > 2 else ""
     return (
         f"{len(trials):,} trials, {who}, {facts.set_size} items; {count} {facts.cueing}-cued"
-        f" network{'s' * (count > 1)}; budget {content.settings['minutes']:g} min."
+        f" network{'s' * (count > 1)}{two}; budget {content.settings['minutes']:g} min."
     )
 
 

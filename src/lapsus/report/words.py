@@ -107,7 +107,13 @@ def discovery_sentences(
     with_swaps = any(QUESTIONS[name].needs_swaps for network in networks for name in network.mechanism.answers)
     if fit["model"] == "none" and with_swaps:
         mechanism.append("The target has no swaps: these are responses that happened to fall nearer to the other item.")
-    return [_data(fit, facts), _swap_function(fit), _network(networks, facts), *together.sentences, *mechanism]
+    shown = [f"Networks hold two items, not {facts.set_size}. {_COMPETITION}"] if facts.set_size > 2 else []
+    lacking = [*shown, *facts.left_out]
+    found = [_data(fit, facts), _swap_function(fit), _network(networks, facts)]
+    return [*found, *lacking, *together.sentences, *mechanism]
+
+
+_COMPETITION = "They model the competition between the cued item and one non-target, not memory for all items."
 
 
 def _data(fit: dict[str, Any], facts: ReportContext) -> str:
@@ -216,8 +222,7 @@ _METHODS = (
 _FROM_SCRATCH = "trained from scratch (a task-optimal preamble with a growing horizon, then no swaps),"
 _STARTED = "started from {start} ({origin}; mean difference of the swap curves {start_distance:.3f}),"
 _MORE_ITEMS = (
-    " The fitted swap function of {}-item trials was applied to a two-item task: the network holds two items, so it"
-    " models the competition between the cued item and one non-target, not memory for all items."
+    f" The fitted swap function of {{}}-item trials was applied to networks that hold two items. {_COMPETITION}"
 )
 _CUEING = {
     "feature": (

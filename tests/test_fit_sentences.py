@@ -1,0 +1,216 @@
+"""Each sentence of a fit that is not always printed: on a fit for which it is true, and on one for which it is false.
+
+The fits are made, not fitted: a model on some trials, and draws of its parameters. Sentences about which model was kept
+are in test_rates.py, those about converging in test_fit.py."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from test_inference import items, observed
+
+from lapsus.fitting import Fit, SubjectFits
+from lapsus.fitting.emissions import EMISSIONS
+from lapsus.fitting.model import MixtureModel
+from lapsus.trials import Trials
+
+
+def made(model="constant", emission="von_mises", sizes=(2,), subjects=1, seed=0, responses=None, **options) -> Fit:
+    """A fit with draws around the truth of its trials."""
+    report, probe = items(240, sizes, seed=seed)
+    trials = observed(report, probe, lambda d: 0 * d - 1.5, guess=0.05)
+    who = np.array([f"s{i % subjects + 1}" for i in range(240)])
+    conditions = {"cue": np.where(np.arange(240) // 2 % 2, "valid", "neutral")}
+    trials = Trials(
+        trials.response if responses is None else responses, report, probe, subject=who, conditions=conditions
+    )
+    mixture = MixtureModel(trials, model, EMISSIONS[emission](), **options)
+    rng = np.random.default_rng(seed)
+    theta = torch.tensor(mixture.initial(-1.5))[:, None] + 0.05 * torch.tensor(
+        rng.standard_normal((mixture.dimension, 64))
+    )
+    with torch.no_grad():
+        found = Fit(mixture, mixture.unpack(theta), 1.0, 0.9, seed, mixture.typical(theta))
+    found.seconds, found.standard = 1.0, None
+    return found
+
+
+def with_rhat(rhat):
+    found = made()
+    found.rhat = rhat
+    return found
+
+
+def with_checks(**changes):
+    """Checks of which all pass, or as `changes` say (a value for each row)."""
+    found = made()
+    table = pd.DataFrame(
+        {
+            "kind": "set size",
+            "which": "2",
+            "measure": ["error", "nearest", "any", "error", "error"],
+            "observed": 0.5,
+            "predicted": 0.4,
+            "sd": 0.01,
+            "z": 0.5,
+            "outside": False,
+            "passed": True,
+        }
+    )
+    found.__dict__["checks"] = table.assign(**changes)
+    return found
+
+
+def with_standard(**options):
+    found = made(**options)
+    found.standard = made(uniform=True).mean_rates
+    return found
+
+
+def with_dropped(count):
+    found = made()
+    found.trials.dropped = {"missing": count} if count else {}
+    return found
+
+
+def with_bias(bias):
+    return made(bias=bias)
+
+
+def separate(rhat=1.0, wrong=False):
+    """Two subjects fitted one by one; wrong: the second answers at random."""
+    first, second = made(), made(seed=1, responses=np.random.default_rng(0).uniform(-3, 3, 240) if wrong else None)
+    second.rhat = rhat
+    return SubjectFits({"s1": first, "s2": second})
+
+
+SUMMARY = {
+    "R-hat at most 1.030": (lambda: with_rhat(1.03), lambda: with_rhat(1.0)),
+    "`draws=4096` brings R-hat nearer": (lambda: with_rhat(1.03), lambda: with_rhat(1.005)),
+    "Not converged": (lambda: with_rhat(1.3), lambda: with_rhat(1.04)),
+    "the model reproduces the responses": (with_checks, lambda: with_checks(passed=[False] + [True] * 4)),
+    "lie outside their own 95 % band": (lambda: with_checks(outside=[True] + [False] * 4), with_checks),
+    "of every subject": (lambda: with_checks(kind="subject"), with_checks),
+    "at every distance of non-targets": (lambda: with_checks(kind="distance"), with_checks),
+    "The model does not reproduce the responses of set size 2": (
+        lambda: with_checks(passed=[False] + [True] * 4),
+        with_checks,
+    ),
+    "trials with a non-target at a distance of": (
+        lambda: with_checks(kind="distance", measure="nearest", passed=False),
+        lambda: with_checks(passed=False),
+    ),
+    "2 more predictive checks of 5 fail": (lambda: with_checks(passed=False), lambda: with_checks()),
+    "does without them": (lambda: with_standard(model="none"), lambda: with_standard(model="report")),
+    "lets some non-targets be reported more often": (
+        lambda: with_standard(model="report"),
+        lambda: with_standard(emission="variable_precision"),
+    ),
+    "gives responses variable-precision scatter": (
+        lambda: with_standard(emission="variable_precision"),
+        lambda: with_standard(model="report"),
+    ),
+    "has no guesses": (lambda: with_standard(uniform=False), lambda: with_standard(model="report")),
+    "no non-target reports": (lambda: made(model="none"), made),
+    "Told apart: non-targets whose": (made, lambda: made(model="none")),
+    "of 240 trials were swaps": (made, lambda: made(model="none")),
+    "a guess in": (made, lambda: made(uniform=False)),
+    "All responses are shifted by": (lambda: with_bias(True), lambda: with_bias(False)),
+    "mean of subjects": (lambda: made(subjects=3, hierarchical=True), lambda: made(subjects=3)),
+    "f has an offset for each set size": (lambda: made(sizes=(2, 3)), made),
+    "f is the same at all set sizes": (lambda: made(sizes=(2, 3), sets="shared"), lambda: made(sizes=(2, 3))),
+    "f averaged over set sizes": (lambda: made(sizes=(2, 3)), lambda: made(sizes=(2, 3), sets="shared")),
+    "A single non-target is reported instead": (made, lambda: made(model="probe")),
+    "is reported more often than one at": (lambda: made(model="probe"), lambda: made(model="probe", even=False)),
+    "Differences between cues": (lambda: made(subjects=2, hierarchical=True, by=("cue",)), made),
+    "in every condition": (lambda: made(subjects=2, hierarchical=True, by=("cue",)), made),
+    "(≈: by Laplace's approximation)": (lambda: compared("bias"), made),
+}
+
+
+def compared(*what):
+    """Two models that were compared, which differ in `what`."""
+    found = made(sizes=(2, 3))
+    own = {
+        "model": "constant",
+        "emission": "von_mises",
+        "sets": "offsets",
+        "bias": False,
+        "elpd": 0.0,
+        "se": 1.0,
+        "elpd_difference": 0.0,
+        "difference_se": 0.0,
+        "pareto_k_above_0.7": 0,
+        "swap": 0.1,
+        "swap_low": 0.05,
+        "swap_high": 0.15,
+        "sampled": True,
+    }
+    other = {"model": "report", "emission": "variable_precision", "sets": "shared", "bias": True}
+    behind = {"elpd_difference": -5.0, "difference_se": 1.0, "sampled": False}
+    found.candidates = pd.DataFrame([own, own | behind | {name: other[name] for name in what}])
+    return found
+
+
+METHODS = {
+    "pooled: differences between subjects were not modelled": (
+        lambda: made(subjects=3),
+        lambda: made(subjects=3, hierarchical=True),
+    ),
+    "2 trials were left out": (lambda: with_dropped(2), lambda: with_dropped(0)),
+    "1 trial was left out": (lambda: with_dropped(1), lambda: with_dropped(2)),
+    "or none (a uniform guess)": (made, lambda: made(uniform=False)),
+    "The cued item was the only one": (lambda: made(model="none"), made),
+    "a Gaussian process on the circle": (lambda: made(model="probe"), made),
+    "one set size was fitted": (made, lambda: made(sizes=(2, 3))),
+    "A constant response bias was included": (lambda: with_bias(True), lambda: with_bias(False)),
+    "The values of cue entered as an effect": (lambda: made(by=("cue",)), made),
+    "partially pooled deviations of each condition in each set size": (
+        lambda: made(sizes=(2, 3), by=("cue",)),
+        lambda: made(by=("cue",)),
+    ),
+    "had partially pooled offsets of subjects": (lambda: made(subjects=3, hierarchical=True), lambda: made(subjects=3)),
+    "subjects in each set size": (
+        lambda: made(sizes=(2, 3), subjects=3, hierarchical=True),
+        lambda: made(subjects=3, hierarchical=True),
+    ),
+    "models were compared": (lambda: compared("bias"), made),
+    "the simplest within one standard error": (lambda: compared("model"), lambda: compared("bias")),
+    "not all combinations were tried": (lambda: compared("model", "emission"), lambda: compared("model")),
+    "swap model and scatter were chosen beforehand": (lambda: compared("bias"), lambda: compared("model")),
+    "f with offsets of set sizes was kept unless": (lambda: compared("sets"), lambda: compared("bias")),
+    "a bias was included if it predicted better": (lambda: compared("bias"), lambda: compared("sets")),
+}
+SEPARATE = {
+    "Every fit converged.": (separate, lambda: separate(rhat=1.3)),
+    "Subject s2: Not converged": (lambda: separate(rhat=1.3), separate),
+    "The model does not reproduce the responses of subject s2": (lambda: separate(wrong=True), lambda: separate()),
+    "the model reproduces the responses of every subject": (lambda: separate(), lambda: separate(wrong=True)),
+}
+
+
+@pytest.mark.parametrize("sentence", SUMMARY)
+def test_of_the_summary(sentence):
+    true, false = (make().summary() for make in SUMMARY[sentence])
+    assert sentence in true and sentence not in false
+
+
+@pytest.mark.parametrize("sentence", METHODS)
+def test_of_the_methods(sentence):
+    true, false = (make().methods() for make in METHODS[sentence])
+    assert sentence in true and sentence not in false
+
+
+@pytest.mark.parametrize("sentence", SEPARATE)
+def test_of_subjects_fitted_one_by_one(sentence):
+    true, false = (make().summary() for make in SEPARATE[sentence])
+    assert sentence in true and sentence not in false
+
+
+@pytest.mark.parametrize("low, clear", [(0.02, True), (-0.02, False)])
+def test_a_difference_is_clear_where_its_interval_leaves_out_zero(low, clear):
+    found = made(subjects=2, hierarchical=True, by=("cue",))
+    row = {"factor": "cue", "condition": "valid", "reference": "neutral", "set_size": "all", "measure": "swap rate"}
+    row |= {"unit": "share of responses", "difference": 0.05, "low": low, "high": 0.08}
+    found.__dict__["contrasts"] = pd.DataFrame([row])
+    assert ("(the interval leaves out 0)" in found.summary()) == clear
