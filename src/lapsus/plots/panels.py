@@ -17,7 +17,7 @@ from lapsus.plots.axes import cloud
 from lapsus.plots.fits import predictive
 from lapsus.plots.numbers import numbers_of
 from lapsus.plots.style import BLUE, GREY, PAGE_POINTS, VERMILION, legend_above, style, wheel_key
-from lapsus.plots.swap_functions import model_comparison, swap_probability
+from lapsus.plots.swap_functions import degree_axis, model_comparison, swap_probability
 from lapsus.trials import Trials
 
 
@@ -70,12 +70,6 @@ def _lighter(colour: re.Match) -> str:
     red, green, blue = (int(part, 16) for part in colour.groups())
     mixed = 0.45 if 0.3 * red + 0.59 * green + 0.11 * blue < 95 and not red == green == blue else 0.0
     return "#" + "".join(f"{round(part + mixed * (255 - part)):02x}" for part in (red, green, blue))
-
-
-def _degrees(ax: Axes, label: str, half: int = 180) -> None:
-    """From 0 to the largest distance there is: 180, or 90 for orientations."""
-    ax.set(xticks=np.linspace(0, half, 5), xlim=(0, 184 * half / 180), xlabel=label)
-    ax.xaxis.set_major_formatter("{x:g}")
 
 
 # --- The data ---
@@ -154,7 +148,7 @@ def match(found: Match, label: str = "") -> Picture:
         ax.plot(x, found.network, color=VERMILION, marker="s", ms=3, label="network")
         if found.data is not None:
             ax.plot(x, found.data, "o", color="k", ms=4, label="data")
-        _degrees(ax, f"{found.feature} distance between the items (°)", round(np.pi * found.degrees))
+        degree_axis(ax, False, f"{found.feature} distance between the items (°)", found.degrees)
         ax.set(ylabel="nearest to the non-target", ylim=(0, None))
         legend_above(ax, label)
     against = "the fitted model and the data" if found.data is not None else "the fitted model"
@@ -183,7 +177,7 @@ def swap_curve(ax: Axes, evaluation: dict, *, exact: bool = False) -> None:
         of_target, of_perfect = {"ls": (0, (1, 1.2)), "lw": 1.6}, {"lw": 0.9}
         ax.fill_between(x, low, high, color=VERMILION, alpha=0.25, lw=0)
         ax.plot(x, rate, color=VERMILION, marker="s", ms=3, label="network")
-        _degrees(ax, "distance between the items (°)")
+        degree_axis(ax, False, "distance between the items (°)", 180 / np.pi)
     ax.plot(x, target, color=BLUE, label="target", **of_target)
     if perfect:
         ax.plot(x, [p["rate"] for p in perfect], color=GREY, label="exact denoiser", **of_perfect)
