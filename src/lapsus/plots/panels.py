@@ -30,7 +30,6 @@ class Picture:
     dark: str
     width: int
     height: int
-    alt: str
     caption: str
     numbers: str
 
@@ -40,7 +39,7 @@ class Picture:
 _ON_PAGE = 1.4
 
 
-def picture(figure: Figure, alt: str, caption: str = "") -> Picture:
+def picture(figure: Figure, caption: str) -> Picture:
     """The figure as SVG; on dark pages its greys are turned over, its colours kept."""
     buffer = io.BytesIO()
     with style(PAGE_POINTS):
@@ -50,7 +49,7 @@ def picture(figure: Figure, alt: str, caption: str = "") -> Picture:
     plt.close(figure)
     svg = buffer.getvalue().decode()
     svg = svg[svg.index("<svg") :]
-    return Picture(_address(svg), _address(_dark(svg)), width, height, alt, caption or alt, numbers)
+    return Picture(_address(svg), _address(_dark(svg)), width, height, caption, numbers)
 
 
 def _address(svg: str) -> str:
@@ -92,11 +91,8 @@ def data_overview(trials: Trials) -> Picture:
             ax.xaxis.set_major_formatter("{x:g}")
         axes[0].set_ylabel("trials")
         axes[1].set_ylabel("trials × non-targets")
-    far = np.mean(np.abs(trials.error) > np.pi / 4)
     return picture(
         figure,
-        f"Two histograms: errors to the target, peaked at zero with {100 * far:.0f} % beyond {half / 4:g}°, and errors"
-        " to non-targets, with a peak at zero where responses report a non-target.",
         "Raw responses: error to the target (left) and to the non-targets (right). A peak at zero on the right is"
         " swaps.",
     )
@@ -117,13 +113,8 @@ def behaviour_fit(fit: Fit, truth: Callable[[np.ndarray], np.ndarray] | None = N
         predictive(axes[1], fit)
         model_comparison(axes[2], fit.comparison, fit.name)
         axes[2].set_xlabel("log predictive density\nbelow the best (nats, ± s.e.)")
-    words = "the fitted swap probability by distance with its 95 % band" + (
-        " and the observer's true one" if truth is not None else ""
-    )
     return picture(
         figure,
-        f"Three panels: {words}; how often responses are nearest to a non-target, data against the fit's prediction;"
-        " and the models compared.",
         "Left: probability of a swap with one non-target, posterior mean and 95 % band"
         + (", and the true one of the synthetic observer (dashed)" if truth is not None else "")
         + ". Middle: the fit's prediction of how often responses are nearest to a non-target. Right: models by"
@@ -151,11 +142,8 @@ def match(found: Match, label: str = "") -> Picture:
         degree_axis(ax, False, f"{found.feature} distance between the items (°)", found.degrees)
         ax.set(ylabel="nearest to the non-target", ylim=(0, None))
         legend_above(ax, label)
-    against = "the fitted model and the data" if found.data is not None else "the fitted model"
     return picture(
         figure,
-        f"Line plot of the share of responses nearest to the non-target by distance: network beside {against}; mean"
-        f" deviation from the fit {found.swap_curve_mad_fit:.3f}.",
         f"Share of responses nearest to the non-target, on {found.scope}. Mean deviation of the network from the"
         f" fitted model: {found.swap_curve_mad_fit:.3f}.",
     )
@@ -195,8 +183,7 @@ def swap_target(evaluation: dict) -> Picture:
         rate, off = "Swap rate by distance", f"{off} on average and {evaluation['swap_curve_max']:.3f} at most"
     return picture(
         figure,
-        f"{rate}: network beside its target and the exact denoiser; {off} from the target.",
-        f"{rate}, with its 95 % interval; {off} from the target.",
+        f"{rate}: network with its 95 % interval beside its target and the exact denoiser; {off} from the target.",
     )
 
 
@@ -222,8 +209,6 @@ def clouds(arrays: dict[str, np.ndarray], near: float) -> Picture:
             wheel_key(ax, (0.86, 0.84, 0.16, 0.16))
     return picture(
         figure,
-        f"Clouds of {count} responses in the plane of the readout, coloured by the colour they mean; the cued item"
-        " is a circle on the ring, the non-target a square.",
         f"{count} responses{' each' * (len(shown) > 1)} in the plane of the readout (○ cued item, □ non-target); points"
         " at the square are swaps.",
     )
@@ -248,7 +233,5 @@ def learning(metrics: list[dict]) -> Picture | None:
             ylim=(min(0, float(np.quantile(excess, 0.02))), float(np.quantile(excess, 0.98)) * 1.1 + 1e-3),
         )
     return picture(
-        figure,
-        f"Excess loss over the exact denoiser against minutes of training; the last value is about {smooth[-1]:.3f}.",
-        "Excess of the denoising loss over that of the exact Bayes denoiser (0 is perfect) as training went on.",
+        figure, "Excess of the denoising loss over that of the exact Bayes denoiser (0 is perfect) as training went on."
     )
