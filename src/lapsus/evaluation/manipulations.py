@@ -15,7 +15,7 @@ import torch
 from scipy import stats
 
 from lapsus import circular, rng
-from lapsus.behaviour.responsibilities import nearest_item
+from lapsus.behaviour.measures import nearest_item
 from lapsus.errors import LapsusError
 from lapsus.evaluation.against_target import check_draws, respond
 from lapsus.protocols import Conditions
