@@ -123,7 +123,7 @@ class Plan:
             description=from_plain(str, table["description"]),
             tries=from_plain(int, table["tries"]),
             measure=Measure.model_validate(table["measure"]),
-            starts=frozenset(from_plain(list[str], table["starts"])),
+            starts=frozenset(from_plain(list[str], table.get("starts", []))),
         )
 
 
@@ -272,5 +272,5 @@ def _digest(text: str) -> str:
 def slug(value: object) -> str:
     """A value of a field in a few characters of a file's name; a number keeps its sign."""
     text = value if isinstance(value, str) else json.dumps(value)
-    name = file_name(text).strip("-." if isinstance(value, str) else ".")
+    name = file_name(text).replace("_", "-").strip("-." if isinstance(value, str) else ".")
     return name if name and len(name) <= 32 and not isinstance(value, (dict, list)) else _digest(text)

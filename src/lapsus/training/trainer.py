@@ -27,15 +27,20 @@ class Trainable(Protocol):
     path: Path
     experiment: Experiment
 
-    def writing(self) -> AbstractContextManager[None]: ...
+    def writing(self) -> AbstractContextManager[None]:
+        """Have the folder alone."""
 
-    def training(self, **options: Any) -> Training: ...
+    def training(self, **options: Any) -> Training:
+        """The training as the newest checkpoint left it."""
 
-    def save(self, training: Training) -> None: ...
+    def save(self, training: Training) -> None:
+        """Write a checkpoint."""
 
-    def cut_metrics(self, update: int) -> None: ...
+    def cut_metrics(self, update: int) -> None:
+        """Forget metrics of updates after this one."""
 
-    def log(self, line: dict) -> None: ...
+    def log(self, line: dict) -> None:
+        """One more line of metrics."""
 
 
 @dataclass(frozen=True)
