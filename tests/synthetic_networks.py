@@ -8,7 +8,7 @@ import torch
 import xarray as xr
 
 from lapsus.behaviour import BNS, ConstantSwap, NoSwap, SmoothSwap
-from lapsus.behaviour.measures import swap_probability
+from lapsus.behaviour.measures import prior_swap_probability
 from lapsus.circular import angle, embed
 from lapsus.evaluation.sample_sizes import QUICK_FIGURES
 from lapsus.evaluation.simulation import _extra, _tensors
@@ -78,7 +78,7 @@ class SyntheticNetworks(Networks):
         if role.endswith("sample-mse"):
             mean = torch.einsum("cn,cnd->cd", weights, embed(given["report"], 2.5)).numpy()
             x = np.repeat(mean, trials, 0) + 0.1 * rng.standard_normal((len(report), 2))
-        probability = swap_probability(model.behaviour, given).numpy()
+        probability = prior_swap_probability(model.behaviour, given).numpy()
         table = model.task.table(given)
         columns = {name: ("trial", np.repeat(table[name].to_numpy(), trials)) for name in table.columns}
         columns |= {

@@ -58,12 +58,12 @@ def test_a_guess_is_no_swap():
     from types import SimpleNamespace
     from unittest import mock
 
-    from lapsus.behaviour.measures import swap_probability
+    from lapsus.behaviour.measures import prior_swap_probability
     from lapsus.evaluation import simulation
 
     conditions = FeatureCued().sample(20, rng.generator("q"))
     behaviour = BNS(ConstantSwap(0.3), uniform=0.2)
-    assert swap_probability(behaviour, conditions).tolist() == pytest.approx([0.8 * 0.3] * 20)
+    assert prior_swap_probability(behaviour, conditions).tolist() == pytest.approx([0.8 * 0.3] * 20)
     model = SimpleNamespace(task=FeatureCued(), behaviour=behaviour)
     with mock.patch.object(simulation, "respond", lambda *a, **k: torch.ones(2, 20, 3)):
         found = simulation.simulate_responses(model, 20, 3)

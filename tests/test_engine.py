@@ -353,7 +353,8 @@ assert len(caught) == 1 and "was not built" in str(caught[0].message), caught
     [
         ({"r0": torch.zeros(2, 3, 4)}, "r0 has shape"),
         ({"noise": torch.zeros(6, 5, 3, 5)}, "noise has shape"),
-        ({"forcing": torch.zeros(3, 2, 3, 4)}, "forcing has shape"),
+        ({"forcing": torch.zeros(3, 2, 3, 4)}, "forcing has 3 steps; at most 2"),
+        ({"forcing": torch.zeros(2, 3, 3, 4)}, "forcing has shape"),
         ({"drives": torch.zeros(2, 4, 30)}, "drives has shape"),
         ({"timeline": Timeline([2] * 6, [0] * 6, [0.1] * 6, 2)}, "drive_index runs from"),
         ({"timeline": Timeline([0] * 6, [3] * 6, [0.1] * 6, 2)}, "time_index runs from"),

@@ -5,13 +5,10 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-import torch
 from matplotlib import pyplot as plt
 from test_inference import items, observed
 from typer.testing import CliRunner
 
-from lapsus.behaviour import BNS, ConstantSwap, NoSwap
-from lapsus.behaviour.responsibilities import item_responsibilities, nearest_item, swap_probability
 from lapsus.circular import wrap
 from lapsus.cli import app
 from lapsus.errors import LapsusError
@@ -335,28 +332,6 @@ def test_expected_counts_are_as_uncertain_as_the_parameters():
     assert [found["low"], found["high"]] == pytest.approx([low, high], abs=3)
     alone = expected_count(np.full(1000, share.mean()))
     assert found["high"] - found["low"] > 3 * (alone["high"] - alone["low"])
-
-
-def test_responsibilities_of_networks_tell_swaps_from_guesses():
-    generator = torch.Generator().manual_seed(0)
-    conditions = {
-        "report": torch.tensor([[0.0, 2.0], [1.0, -1.5]]),
-        "probe": torch.tensor([[0.0, 1.0], [0.0, 1.0]]),
-        "cued": torch.tensor([0, 1]),
-    }
-    swapping = BNS(swap=ConstantSwap(0.3), uniform=0.1)
-    x_T = swapping.sample(conditions, 4000, generator)
-    share = item_responsibilities(swapping, conditions, x_T)
-    assert share.shape == (2, 3, 4000)
-    torch.testing.assert_close(share.sum(1), torch.ones(2, 4000))
-    torch.testing.assert_close(share.mean(2)[0], torch.tensor([0.63, 0.27, 0.1]), atol=0.03, rtol=0)
-    assert swap_probability(swapping, conditions, x_T).mean() == pytest.approx(0.27, abs=0.02)
-    # Guesses near the other item are no swaps where the target has none; the nearest item calls them so.
-    guessing = BNS(swap=NoSwap(), uniform=0.2)
-    x_T = guessing.sample(conditions, 4000, generator)
-    assert swap_probability(guessing, conditions, x_T).max() < 1e-6
-    nearest = nearest_item(conditions, x_T)[0] != conditions["cued"][:, None]
-    assert nearest.double().mean() > 0.05
 
 
 def test_tables_and_pages(by_size, tmp_path):

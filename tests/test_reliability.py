@@ -170,7 +170,7 @@ def test_an_unreadable_checkpoint_is_not_called_damaged(copy, monkeypatch):
     def refuse(path, *_):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("lapsus.files.reading.os.open", refuse)
+    monkeypatch.setattr("lapsus.files.reading.Path.read_bytes", refuse)
     with pytest.raises(LapsusError, match=r"Cannot read .*Permission denied"):
         Run.training(_opened(copy, monkeypatch))
     monkeypatch.undo()
@@ -737,8 +737,8 @@ def test_names_of_subjects_lose_no_fit(tmp_path):
         ("behaviour={kind = 'bns', pi_correct = -1.0, swap = {kind = 'smooth'}}", "cannot be negative"),
         ("network.units=1000000000", "at most"),
         ("network.branching=[100000, 100000]", "weights; at most"),
-        ("task.denoise=1000000000", "at most"),
-        ("task.items=100000", "at most"),
+        ("task.denoise=1000000000", "1 to 10,000 steps"),
+        ("task.items=100000", "from 1 to 64"),
         (f"name={'x' * 5000}", "200"),
         ("stage.0.conditions=1000000000000", "less than or equal"),
     ],

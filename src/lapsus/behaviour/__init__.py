@@ -1,6 +1,5 @@
 """What a subject would answer: generative models of responses, for training and for evaluation."""
 
-from lapsus.behaviour import responsibilities as responsibilities
 from lapsus.behaviour.attention import AttendedSwap
 from lapsus.behaviour.bns import BNS
 from lapsus.behaviour.causal_inference import CausalInference

@@ -8,10 +8,9 @@ import torch
 from torch import Tensor
 
 from lapsus import circular
-from lapsus.behaviour.responsibilities import nearest_item
 from lapsus.protocols import Conditions, HasWeights
 from lapsus.statistics.intervals import median_interval, rate_interval
-from lapsus.statistics.swaps import AWAY, distance_edges, swap_curve as curve_of
+from lapsus.statistics.swaps import AWAY, distance_edges, nearest_item as nearest_of, swap_curve as curve_of
 
 
 class _Reports(Protocol):
@@ -23,7 +22,14 @@ class _Reports(Protocol):
     def weights(self, conditions: Conditions) -> Tensor: ...
 
 
-def swap_probability(behaviour: HasWeights, conditions: Conditions) -> Tensor:
+def nearest_item(conditions: Conditions, x_T: Tensor) -> tuple[Tensor, Tensor]:
+    """The item that is nearest to each response x_T [2, C, K], and how near (radians): both [C, K]. Guesses count as
+    the item that they happen to be near."""
+    item, gap = nearest_of(circular.angle(x_T.permute(2, 1, 0)).numpy(), conditions["report"].numpy())
+    return torch.from_numpy(item.T), torch.from_numpy(gap.T)
+
+
+def prior_swap_probability(behaviour: HasWeights, conditions: Conditions) -> Tensor:
     """Probability that a behaviour reports an item that was not cued, [C]; a guess is no swap."""
     return behaviour.weights(conditions).scatter(1, conditions["cued"].long()[:, None], 0.0).sum(1)
 

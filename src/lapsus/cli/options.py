@@ -7,7 +7,7 @@ name have typer's own annotations.
 
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any
 
 import typer
@@ -41,18 +41,24 @@ def described(command: Callable) -> Callable:
     signature = inspect.signature(command)
     text, parameters = [], dict(signature.parameters)
     for line in inspect.cleandoc(command.__doc__ or "").splitlines():
-        found = _LINE.match(line)
-        if found and found[1] in parameters:
-            parameters[found[1]] = _with_help(parameters[found[1]], *found.groups()[1:])
-        else:
+        parameter = parameter_of(line, parameters)
+        if parameter is None:
             text.append(line)
+        else:
+            parameters[parameter.name] = parameter
     command.__doc__ = "\n".join(text).strip()
     command.__signature__ = signature.replace(parameters=list(parameters.values()))  # type: ignore[attr-defined]
     command.__annotations__ = {name: parameter.annotation for name, parameter in parameters.items()}
     return command
 
 
-def _with_help(parameter: inspect.Parameter, other: str | None, text: str, default: str | None) -> inspect.Parameter:
+def parameter_of(line: str, parameters: Mapping[str, inspect.Parameter]) -> inspect.Parameter | None:
+    """The parameter that a line describes, with its help; None where it describes none of these."""
+    found = _LINE.match(line)
+    if not found or found[1] not in parameters:
+        return None
+    _, other, text, default = found.groups()
+    parameter = parameters[found[1]]
     name = parameter.name.rstrip("_")
     option = "--" + name.replace("_", "-")
     info: Any

@@ -58,30 +58,29 @@ class Timeline:
         if r0.ndim != 3 or r0.shape[0] != network.units:
             raise LapsusError(f"r0 has shape {list(r0.shape)}; it must be [{network.units} units, conditions, trials]")
         units, conditions, trials = r0.shape
-        expected = {"noise": (noise, (self.steps, units, conditions, trials))}
+        _check_shape("noise", noise, self.steps, units, conditions, trials)
+        _check_shape("drives", drives, None, conditions if len(drives) else None, None)
         if forcing is not None:
-            if forcing.ndim != 4 or forcing.shape[0] > self.forced:
-                raise LapsusError(
-                    f"forcing has shape {list(forcing.shape)}; it must be [steps <= {self.forced}, dimension, "
-                    "condition, trial]"
-                )
-            shape = (forcing.shape[0], network.readout.shape[0], conditions, trials)
-            expected["forcing"] = (forcing, shape)
-        for name, (tensor, shape) in expected.items():
-            if tuple(tensor.shape) != shape:
-                raise LapsusError(f"{name} has shape {list(tensor.shape)}; it must be {list(shape)}")
-        if drives.ndim != 3 or (drives.shape[0] and drives.shape[1] != conditions):
-            raise LapsusError(f"drives has shape {list(drives.shape)}; it must be [P, {conditions} conditions, drive]")
-        if max(self.drive_index, default=-1) >= drives.shape[0] or min(self.drive_index, default=-1) < -1:
-            raise LapsusError(
-                f"drive_index runs from {min(self.drive_index)} to {max(self.drive_index)}, but there are "
-                f"{drives.shape[0]} drives (-1 means none)"
-            )
+            _check_shape("forcing", forcing, None, network.readout.shape[0], conditions, trials)
+            if len(forcing) > self.forced:
+                raise LapsusError(f"forcing has {len(forcing)} steps; at most {self.forced} can be clamped")
         rows = {len(table) for table in biases}
         if len(rows) > 1:
             raise LapsusError(f"the bias tables have {sorted(rows)} rows; every layer needs the same number")
-        if rows and (max(self.time_index, default=-1) >= min(rows) or min(self.time_index, default=0) < 0):
-            raise LapsusError(
-                f"time_index runs from {min(self.time_index)} to {max(self.time_index)}, but the bias tables have "
-                f"{min(rows)} rows"
-            )
+        self._check_index("drive_index", -1, len(drives), "drives (-1 means none)")
+        if rows:
+            self._check_index("time_index", 0, min(rows), "rows of the bias tables")
+
+    def _check_index(self, name: str, least: int, count: int, what: str) -> None:
+        """That all entries of an index name one of so many things."""
+        values = getattr(self, name)
+        if min(values, default=least) < least or max(values, default=-1) >= count:
+            raise LapsusError(f"{name} runs from {min(values)} to {max(values)}, but there are {count} {what}")
+
+
+def _check_shape(name: str, tensor: Tensor, *shape: int | None) -> None:
+    """None stands for any size."""
+    sizes = [given if wanted is None else wanted for given, wanted in zip(tensor.shape, shape)]
+    if tensor.ndim != len(shape) or list(tensor.shape) != sizes:
+        any_size = ", ".join("any" if size is None else str(size) for size in shape)
+        raise LapsusError(f"{name} has shape {list(tensor.shape)}; it must be [{any_size}]")

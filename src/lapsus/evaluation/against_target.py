@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from lapsus import rng
-from lapsus.behaviour.responsibilities import nearest_item
+from lapsus.behaviour.measures import nearest_item
 from lapsus.diffusion import reverse_sample
 from lapsus.energy import energy_excess, energy_score, has_closed_form, sampled_energy_excess, self_distance
 from lapsus.engine import normal

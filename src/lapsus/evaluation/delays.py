@@ -7,7 +7,7 @@ import numpy as np
 import torch
 
 from lapsus import rng
-from lapsus.behaviour.responsibilities import nearest_item
+from lapsus.behaviour.measures import nearest_item
 from lapsus.evaluation.against_target import evaluate, respond
 from lapsus.training.model import Model
 

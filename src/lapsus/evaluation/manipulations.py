@@ -7,6 +7,7 @@ the first, more noise in one epoch. Each is given by its name and its levels (`V
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ import torch
 from scipy import stats
 
 from lapsus import circular, rng
-from lapsus.behaviour.responsibilities import nearest_item
+from lapsus.behaviour.measures import nearest_item
 from lapsus.errors import LapsusError
 from lapsus.evaluation.against_target import check_draws, respond
 from lapsus.protocols import Conditions
@@ -58,41 +59,32 @@ class _Trial:
         start = sum(epochs[name] for name in names[: names.index(epoch)])
         return slice(start, start + epochs[epoch])
 
-    def set_timeline(self, **changed: Any) -> None:
+    def with_timeline(self, inputs: Inputs | None = None, **changed: Any) -> "_Trial":
         """Other drives or noise in some steps; the model is a copy, so that only this trial changes."""
-        self.model = self.model.with_task(self.model.task)
-        self.model.timeline = replace(self.model.timeline, **changed)
+        model = self.model.with_task(self.model.task)
+        model.timeline = replace(model.timeline, **changed)
+        return _Trial(model, self.conditions, self.inputs if inputs is None else inputs)
 
 
-def _duration(epoch: str) -> Callable[[_Trial, float], _Trial]:
-    def change(trial: _Trial, level: float) -> _Trial:
-        if level != int(level) or level < 0:
-            raise LapsusError(f"{epoch} is a whole number of steps, not {level:g}.")
-        return _Trial.of(trial.model.at(**{epoch: int(level)}), trial.conditions)
-
-    return change
+def _duration(trial: _Trial, level: float, epoch: str) -> _Trial:
+    if level != int(level) or level < 0:
+        raise LapsusError(f"{epoch} is a whole number of steps, not {level:g}.")
+    return _Trial.of(trial.model.at(**{epoch: int(level)}), trial.conditions)
 
 
-def _strength(epoch: str) -> Callable[[_Trial, float], _Trial]:
-    def change(trial: _Trial, level: float) -> _Trial:
-        index = trial.model.timeline.drive_index[trial.place(epoch).start]
-        drives = trial.inputs[0].clone()
-        drives[index] *= level
-        return replace(trial, inputs=(drives, trial.inputs[1]))
-
-    return change
+def _strength(trial: _Trial, level: float, epoch: str) -> _Trial:
+    index = trial.model.timeline.drive_index[trial.place(epoch).start]
+    drives, biases = trial.inputs
+    drives = drives.clone()
+    drives[index] *= level
+    return replace(trial, inputs=(drives, biases))
 
 
-def _noise(epoch: str) -> Callable[[_Trial, float], _Trial]:
-    def change(trial: _Trial, level: float) -> _Trial:
-        name = list(trial.model.task.epochs)[-1] if epoch == "response" else epoch
-        sigma, place = list(trial.model.timeline.sigma), trial.place(name)
-        sigma[place] = [level * value for value in sigma[place]]
-        changed = replace(trial)
-        changed.set_timeline(sigma=sigma)
-        return changed
-
-    return change
+def _noise(trial: _Trial, level: float, epoch: str) -> _Trial:
+    name = list(trial.model.task.epochs)[-1] if epoch == "response" else epoch
+    sigma, place = list(trial.model.timeline.sigma), trial.place(name)
+    sigma[place] = [level * value for value in sigma[place]]
+    return trial.with_timeline(sigma=sigma)
 
 
 def _second_cue(trial: _Trial, level: float) -> _Trial:
@@ -108,9 +100,7 @@ def _second_cue(trial: _Trial, level: float) -> _Trial:
     other = trial.conditions | {"cued": 1 - trial.conditions["cued"]}
     contradicting = trial.model.inputs(other)[0][index[cue.start]]
     index[start : start + duration] = [len(drives)] * duration
-    changed = replace(trial, inputs=(torch.cat([drives, contradicting[None]]), biases))
-    changed.set_timeline(drive_index=index)
-    return changed
+    return trial.with_timeline((torch.cat([drives, contradicting[None]]), biases), drive_index=index)
 
 
 def _probe_distance(trial: _Trial, level: float) -> _Trial:
@@ -128,15 +118,15 @@ def _probe_distance(trial: _Trial, level: float) -> _Trial:
 
 # Name → what it is, its unit, and how a trial changes with its level.
 VARIABLES: dict[str, tuple[str, str, Callable[[_Trial, float], _Trial]]] = {
-    "delay": ("first delay", "steps", _duration("delay")),
-    "stimulus": ("duration of the stimuli", "steps", _duration("stimulus")),
-    "cue": ("duration of the cue", "steps", _duration("cue")),
-    "stimulus_strength": ("strength of the stimuli", "×", _strength("stimulus")),
-    "cue_strength": ("strength of the cue", "×", _strength("cue")),
+    "delay": ("first delay", "steps", partial(_duration, epoch="delay")),
+    "stimulus": ("duration of the stimuli", "steps", partial(_duration, epoch="stimulus")),
+    "cue": ("duration of the cue", "steps", partial(_duration, epoch="cue")),
+    "stimulus_strength": ("strength of the stimuli", "×", partial(_strength, epoch="stimulus")),
+    "cue_strength": ("strength of the cue", "×", partial(_strength, epoch="cue")),
     "second_cue": ("second cue to the other item, after cue offset", "steps", _second_cue),
     "probe_distance": ("distance of the probe features", "°", _probe_distance),
     **{
-        f"noise_{epoch}": (f"process noise in the {epoch} epoch", "×", _noise(epoch))
+        f"noise_{epoch}": (f"process noise in the {epoch} epoch", "×", partial(_noise, epoch=epoch))
         for epoch in ("prestimulus", "stimulus", "delay", "cue", "response")
     },
 }
@@ -213,32 +203,31 @@ class Separation:
     trials: int | None
 
 
-def separate(predictions: pd.DataFrame, by: str = "objective") -> list[Separation]:
-    """Each manipulation of `predict`, the one that separates the two kinds best first."""
-    kinds = sorted(predictions[by].unique())
+def separate(predictions: pd.DataFrame) -> list[Separation]:
+    """Each manipulation of `predict`, the one that separates networks of the two objectives best first."""
+    kinds = sorted(predictions["objective"].unique())
     if len(kinds) != 2:
         raise LapsusError(f"Two kinds of networks can be told apart, not {len(kinds)} ({', '.join(map(str, kinds))}).")
     baseline = predictions[predictions["manipulation"] == "baseline"].set_index("network")["swaps"]
     changed = predictions[predictions["manipulation"] != "baseline"].copy()
     changed["baseline"] = changed["network"].map(baseline)
     changed["effect"] = changed["swaps"] - changed["baseline"]
-    found = [
-        _separation(str(name), float(level), rows, by, kinds)
-        for (name, level), rows in changed.groupby(["manipulation", "level"])
+    separations = [
+        _separation(str(name), float(level), rows) for (name, level), rows in changed.groupby(["manipulation", "level"])
     ]
-    return sorted(found, key=lambda one: (one.trials is None, one.trials or 0, -abs(one.difference)))
+    return sorted(separations, key=lambda one: (one.trials is None, one.trials or 0, -abs(one.difference)))
 
 
-def _separation(name: str, level: float, rows: pd.DataFrame, by: str, kinds: list[str]) -> Separation:
-    by_kind = {kind: rows.loc[rows[by] == kind, "effect"] for kind in kinds}
-    effects = {kind: float(values.mean()) for kind, values in by_kind.items()}
-    freedom = sum(len(values) - 1 for values in by_kind.values())
-    within = sum(float(((values - values.mean()) ** 2).sum()) for values in by_kind.values())
+def _separation(name: str, level: float, rows: pd.DataFrame) -> Separation:
+    by_kind = rows.groupby("objective")["effect"]
+    effects = {str(kind): float(mean) for kind, mean in by_kind.mean().items()}
+    first, second = effects.values()
+    freedom = len(rows) - len(effects)
+    within = float(((rows["effect"] - by_kind.transform("mean")) ** 2).sum())
     spread = math.sqrt(within / freedom) if freedom else math.nan
-    difference = effects[kinds[1]] - effects[kinds[0]]
-    variance = float((rows["swaps"] * (1 - rows["swaps"]) + rows["baseline"] * (1 - rows["baseline"])).mean())
+    binomial = sum(rows[column] * (1 - rows[column]) for column in ("swaps", "baseline"))
     needed = float(stats.norm.ppf(0.975) + stats.norm.ppf(0.8))
     # What is left of the difference for two subjects that are a typical pair of networks apart.
-    certain = abs(difference) - (0.0 if math.isnan(spread) else 2 * spread)
-    trials = math.ceil(needed**2 * variance / certain**2) if certain > 0 else None
-    return Separation(name, level, effects, spread, difference, trials)
+    certain = abs(second - first) - (0.0 if math.isnan(spread) else 2 * spread)
+    trials = math.ceil(needed**2 * float(binomial.mean()) / certain**2) if certain > 0 else None
+    return Separation(name, level, effects, spread, second - first, trials)

@@ -9,7 +9,7 @@ import torch
 import xarray as xr
 
 from lapsus import circular, rng
-from lapsus.behaviour.measures import swap_probability
+from lapsus.behaviour.measures import prior_swap_probability
 from lapsus.errors import LapsusError
 from lapsus.evaluation.against_target import check_draws, respond
 from lapsus.protocols import HasWeights
@@ -139,7 +139,7 @@ def simulate_responses(
     x_T = respond(model, given, trials, seed, noise_scale=noise_scale).permute(1, 2, 0).flatten(0, 1).numpy()
     if not isinstance(model.behaviour, HasWeights):
         raise LapsusError("the target has no swap probability: it does not report one of several items")
-    probability = swap_probability(model.behaviour, given).numpy()
+    probability = prior_swap_probability(model.behaviour, given).numpy()
     table = model.task.table(given)
     columns = {name: ("trial", np.repeat(table[name].to_numpy(), trials)) for name in table.columns}
     columns |= {

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import re
 import shutil
 import stat
 from collections.abc import Callable, Iterator
@@ -206,14 +207,13 @@ def _take_place(staged: Path, folder: Path) -> None:
 
 
 def file_name(text: object) -> str:
-    """A name from a table as part of a file's name: letters, digits, - _ . alone, and not too long for any disk; what
-    is nothing but dots, which would lead up, becomes _."""
-    safe = "".join(c if c.isalnum() or c in "-_." else "_" for c in str(text))
-    safe = safe if safe.strip(".") else "_" * len(safe)
-    if len(safe.encode()) <= 80:
-        return safe
+    """A name from a table or a file as part of a file's name: letters, digits and - _ . + @ alone, and not too long for
+    any disk; what is nothing but dots, which would lead up, becomes a dash."""
+    name = re.sub(r"[^\w.+@-]+|^\.+$", "-", str(text))
+    if len(name.encode()) <= 80:
+        return name
     digest = hashlib.blake2b(str(text).encode("utf-8", "replace"), digest_size=4).hexdigest()
-    return safe.encode()[:71].decode(errors="ignore") + "-" + digest
+    return name.encode()[:71].decode(errors="ignore") + "-" + digest
 
 
 @contextmanager

@@ -60,7 +60,7 @@ def from_plain(kind: Any, value: Any) -> Any:
     if origin in (list, tuple):
         items = _expect(value, list)
         if origin is list or Ellipsis in arguments:
-            arguments = arguments[:1] * len(items)
+            arguments = (arguments[:1] or (Any,)) * len(items)
         return origin(from_plain(item, part) for item, part in zip(arguments, items, strict=True))
     return _expect(value, origin)
 

@@ -118,7 +118,7 @@ def read_json(path: str | Path, kind: Any = dict, most: int = 1 << 28) -> Any:
     text = read_text(path, most)
     try:
         return from_plain(kind, json.loads(text))
-    except (ValueError, TypeError, LookupError, RecursionError) as error:
+    except (ValueError, TypeError, LookupError, ArithmeticError, RecursionError) as error:
         raise Damaged(f"{short(path)} is damaged: {reason_of(error)}.") from error
 
 

@@ -1,8 +1,8 @@
 """Was a trial a swap, correct, or a guess? By probability, from a mixture fitted to the trials themselves.
 
 A response near an item may report it or be a guess that landed there, and a response far from every item is a guess
-whichever item is nearest. The mixture is that of the behaviour models (lapsus.behaviour.responsibilities gives the same
-for a known target): a density about each item and a uniform one. A network that is not matched to its target is judged
+whichever item is nearest. The mixture is that of the behaviour models: a density about each item and a uniform one. A
+network that is not matched to its target is judged
 by what it does, not by what it should do, so that rates and scatter come from its own responses.
 """
 

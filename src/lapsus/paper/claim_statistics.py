@@ -98,7 +98,7 @@ def both_modes(networks: Networks, role: str) -> Interval:
 
 def one_mode(networks: Networks) -> Interval:
     """Spread of the place between the modes within conditions, relative to the target's, by resampling conditions."""
-    table = unimodal.averaging_by_condition(networks)
+    table = unimodal.table(networks)
     p, variance = table["probability"].to_numpy(), table["sd"].to_numpy() ** 2
     spread = lambda rows: np.sqrt(variance[rows].mean(-1) / (p * (1 - p))[rows].mean(-1))
     return _of_units(networks, len(p), spread)
@@ -106,7 +106,7 @@ def one_mode(networks: Networks) -> Interval:
 
 def averaging_slope(networks: Networks) -> Interval:
     """Slope of the mean place between the modes over the target's swap probability, by resampling conditions."""
-    table = unimodal.averaging_by_condition(networks)
+    table = unimodal.table(networks)
     p, mean = table["probability"].to_numpy(), table["mean"].to_numpy()
     if np.ptp(p) < 1e-6:
         raise LapsusError("the target's swap probability is the same in all conditions")

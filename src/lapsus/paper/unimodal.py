@@ -21,7 +21,7 @@ DISTANCES = (np.pi, 3 * np.pi / 4, np.pi / 2, np.pi / 4)
 
 
 @lru_cache(maxsize=2)
-def averaging_by_condition(networks: Networks) -> pd.DataFrame:
+def table(networks: Networks) -> pd.DataFrame:
     """One row per condition: target swap probability, mean and s.d. over trials of the place between the two modes."""
     target, sizes = networks.model(ROLE).behaviour, networks.sizes
     if not isinstance(target, BNS):

@@ -14,7 +14,7 @@ import torch
 from tqdm import tqdm
 
 from lapsus.behaviour import BNS
-from lapsus.behaviour.measures import swap_probability
+from lapsus.behaviour.measures import prior_swap_probability
 from lapsus.errors import LapsusError
 from lapsus.evaluation.against_target import evaluate
 from lapsus.evaluation.manipulations import predict
@@ -412,7 +412,7 @@ def _where_matched(fitted: BNS, found: Match) -> float:
         return np.pi / 4
     gaps = torch.tensor(found.distance)
     pair = {"report": torch.tensor([[0.0, 2.0]]).expand(len(gaps), 2), "probe": torch.stack([0 * gaps, gaps], 1)}
-    swaps = swap_probability(fitted, pair | {"cued": torch.zeros(len(gaps), dtype=torch.long)}).numpy()
+    swaps = prior_swap_probability(fitted, pair | {"cued": torch.zeros(len(gaps), dtype=torch.long)}).numpy()
     off = np.abs(found.network - found.fit)
     alike = off <= max(found.tolerance, float(np.nanmin(off)))
     best = np.flatnonzero(alike & (swaps > swaps[alike].max() - 1e-4))[0]

@@ -8,7 +8,7 @@ import numpy as np
 
 from lapsus import rng
 from lapsus.behaviour import BNS
-from lapsus.behaviour.measures import swap_probability
+from lapsus.behaviour.measures import prior_swap_probability
 from lapsus.errors import LapsusError
 from lapsus.evaluation.against_target import scatter
 from lapsus.evaluation.sample_sizes import FULL, SampleSizes
@@ -114,10 +114,10 @@ def starts(
         neutral = {name: config for name, config in configs.items() if _neutral(config, cueing, objective)}
         candidates = {name: config for name, config in neutral.items() if _delays_vary(config)} or neutral
     conditions = build("task", task).sample(2000, rng.generator("nearest start"))
-    wanted = swap_probability(fitted, conditions)
+    wanted = prior_swap_probability(fitted, conditions)
     found = []
     for name, config in candidates.items():
-        gap = float((swap_probability(build("behaviour", config["behaviour"]), conditions) - wanted).abs().mean())
+        gap = float((prior_swap_probability(build("behaviour", config["behaviour"]), conditions) - wanted).abs().mean())
         found.append(Start(name, name.rstrip("/").rsplit("/", 1)[-1], config, gap))
     return sorted(found, key=lambda start: start.name)
 

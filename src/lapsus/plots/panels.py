@@ -18,7 +18,7 @@ from lapsus.plots.axes import cloud
 from lapsus.plots.fits import predictive
 from lapsus.plots.numbers import numbers_of
 from lapsus.plots.style import BLUE, GREY, PAGE_POINTS, VERMILION, legend_above, style, wheel_key
-from lapsus.plots.swap_functions import model_comparison, swap_probability
+from lapsus.plots.swap_functions import degree_axis, model_comparison, swap_probability
 from lapsus.trials import Trials
 
 
@@ -31,7 +31,6 @@ class Picture:
     dark: str
     width: int
     height: int
-    alt: str
     caption: str
     numbers: str
 
@@ -41,7 +40,7 @@ class Picture:
 _ON_PAGE = 1.4
 
 
-def picture(figure: Figure, alt: str, caption: str = "") -> Picture:
+def picture(figure: Figure, caption: str) -> Picture:
     """The figure as SVG; on dark pages its greys are turned over, its colours kept."""
     buffer = io.BytesIO()
     with style(PAGE_POINTS):
@@ -51,7 +50,7 @@ def picture(figure: Figure, alt: str, caption: str = "") -> Picture:
     plt.close(figure)
     svg = buffer.getvalue().decode()
     svg = svg[svg.index("<svg") :]
-    return Picture(_address(svg), _address(_dark(svg)), width, height, alt, caption or alt, numbers)
+    return Picture(_address(svg), _address(_dark(svg)), width, height, caption, numbers)
 
 
 def _address(svg: str) -> str:
@@ -71,12 +70,6 @@ def _lighter(colour: re.Match) -> str:
     red, green, blue = (int(part, 16) for part in colour.groups())
     mixed = 0.45 if 0.3 * red + 0.59 * green + 0.11 * blue < 95 and not red == green == blue else 0.0
     return "#" + "".join(f"{round(part + mixed * (255 - part)):02x}" for part in (red, green, blue))
-
-
-def _degrees(ax: Axes, label: str, half: int = 180) -> None:
-    """From 0 to the largest distance there is: 180, or 90 for orientations."""
-    ax.set(xticks=np.linspace(0, half, 5), xlim=(0, 184 * half / 180), xlabel=label)
-    ax.xaxis.set_major_formatter("{x:g}")
 
 
 # --- The data ---
@@ -99,11 +92,8 @@ def data_overview(trials: Trials) -> Picture:
             ax.xaxis.set_major_formatter("{x:g}")
         axes[0].set_ylabel("trials")
         axes[1].set_ylabel("trials × non-targets")
-    far = np.mean(np.abs(trials.error) > np.pi / 4)
     return picture(
         figure,
-        f"Two histograms: errors to the target, peaked at zero with {100 * far:.0f} % beyond {half / 4:g}°, and errors"
-        " to non-targets, with a peak at zero where responses report a non-target.",
         "Raw responses: error to the target (left) and to the non-targets (right). A peak at zero on the right is"
         " swaps.",
     )
@@ -143,7 +133,7 @@ def behaviour_fit(fit: Fit, truth: Callable[[np.ndarray], np.ndarray] | None = N
         for ax, draw in zip(axes[0], panels.values(), strict=True):
             draw(ax)
     words = "; ".join(panels)
-    return picture(figure, f"Panels of the fit: {words}.", f"From left to right: {words}.")
+    return picture(figure, f"From left to right: {words}.")
 
 
 # --- Network against data ---
@@ -163,14 +153,11 @@ def match(found: Match, label: str = "") -> Picture:
         ax.plot(x, found.network, color=VERMILION, marker="s", ms=3, label="network")
         if found.data is not None:
             ax.plot(x, found.data, "o", color="k", ms=4, label="data")
-        _degrees(ax, f"{found.feature} distance between the items (°)", round(np.pi * found.degrees))
+        degree_axis(ax, False, f"{found.feature} distance between the items (°)", found.degrees)
         ax.set(ylabel="nearest to the non-target", ylim=(0, None))
         legend_above(ax, label)
-    against = "the fitted model and the data" if found.data is not None else "the fitted model"
     return picture(
         figure,
-        f"Line plot of the share of responses nearest to the non-target by distance: network beside {against}; mean"
-        f" deviation from the fit {found.swap_curve_mad_fit:.3f}.",
         f"Share of responses nearest to the non-target, on {found.scope}. Mean deviation of the network from the"
         f" fitted model: {found.swap_curve_mad_fit:.3f}.",
     )
@@ -192,7 +179,7 @@ def swap_curve(ax: Axes, evaluation: dict, *, exact: bool = False) -> None:
         of_target, of_perfect = {"ls": (0, (1, 1.2)), "lw": 1.6}, {"lw": 0.9}
         ax.fill_between(x, low, high, color=VERMILION, alpha=0.25, lw=0)
         ax.plot(x, rate, color=VERMILION, marker="s", ms=3, label="network")
-        _degrees(ax, "distance between the items (°)")
+        degree_axis(ax, False, "distance between the items (°)", 180 / np.pi)
     ax.plot(x, target, color=BLUE, label="target", **of_target)
     if perfect:
         ax.plot(x, [p["rate"] for p in perfect], color=GREY, label="exact denoiser", **of_perfect)
@@ -210,8 +197,7 @@ def swap_target(evaluation: dict) -> Picture:
         rate, off = "Swap rate by distance", f"{off} on average and {evaluation['swap_curve_max']:.3f} at most"
     return picture(
         figure,
-        f"{rate}: network beside its target and the exact denoiser; {off} from the target.",
-        f"{rate}, with its 95 % interval; {off} from the target.",
+        f"{rate}: network with its 95 % interval beside its target and the exact denoiser; {off} from the target.",
     )
 
 
@@ -237,8 +223,6 @@ def clouds(arrays: dict[str, np.ndarray], near: float) -> Picture:
             wheel_key(ax, (0.86, 0.84, 0.16, 0.16))
     return picture(
         figure,
-        f"Clouds of {count} responses in the plane of the readout, coloured by the colour they mean; the cued item"
-        " is a circle on the ring, the non-target a square.",
         f"{count} responses{' each' * (len(shown) > 1)} in the plane of the readout (○ cued item, □ non-target); points"
         " at the square are swaps.",
     )
@@ -263,7 +247,5 @@ def learning(metrics: list[dict]) -> Picture | None:
             ylim=(min(0, float(np.quantile(excess, 0.02))), float(np.quantile(excess, 0.98)) * 1.1 + 1e-3),
         )
     return picture(
-        figure,
-        f"Excess loss over the exact denoiser against minutes of training; the last value is about {smooth[-1]:.3f}.",
-        "Excess of the denoising loss over that of the exact Bayes denoiser (0 is perfect) as training went on.",
+        figure, "Excess of the denoising loss over that of the exact Bayes denoiser (0 is perfect) as training went on."
     )

@@ -69,13 +69,12 @@ def ensemble_mean(values: np.ndarray, errors: np.ndarray | None = None, level: f
     # Never narrower than the errors within units allow (Hartung and Knapp's factor at least one where there are any).
     scale = squares / (k - 1) if not within.any() else max(1.0, squares / (k - 1))
     variance = scale / float((1 / total).sum())
-    half = float(stats.t.ppf(0.5 + level / 2, k - 1)) * np.sqrt(variance)
-    further = float(stats.t.ppf(0.5 + level / 2, k - 1)) * np.sqrt(variance + tau2)
-    between = float(np.sqrt(tau2))
-    return Ensemble(mean, mean - half, mean + half, between, mean - further, mean + further, k)
+    t = float(stats.t.ppf(0.5 + level / 2, k - 1))
+    half, further = t * np.sqrt(variance), t * np.sqrt(variance + tau2)
+    return Ensemble(mean, mean - half, mean + half, float(np.sqrt(tau2)), mean - further, mean + further, k)
 
 
-def differences_within(first: np.ndarray, second: np.ndarray, level: float = 0.95) -> tuple[np.ndarray, ...]:
+def differences_within(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, ...]:
     """Means of first - second [unit, statistic] over units that both have, with Student's interval, and how many units
     these are: mean, low, high, units, each [statistic]. NaN where there are none, or for an interval fewer than two."""
     apart = np.asarray(first, float) - np.asarray(second, float)
@@ -84,7 +83,7 @@ def differences_within(first: np.ndarray, second: np.ndarray, level: float = 0.9
     with np.errstate(invalid="ignore", divide="ignore"):
         mean = np.where(known, apart, 0.0).sum(0) / units
         variance = np.where(known, (apart - mean) ** 2, 0.0).sum(0) / np.maximum(units - 1, 0)
-        half = stats.t.ppf(0.5 + level / 2, units - 1) * np.sqrt(variance / units)
+        half = stats.t.ppf(0.975, units - 1) * np.sqrt(variance / units)
     return mean, mean - half, mean + half, units
 
 

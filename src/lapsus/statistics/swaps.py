@@ -1,7 +1,16 @@
 """The swap curve: how often an item that was not cued is reported, by its distance from the cued one.
 
-Everything that counts swaps counts them here. An item is reported if it is the nearest to the response; where a fitted
-mixture gives probabilities instead, those take the place of 0 and 1.
+Everything that counts swaps counts them here. What a swap is depends on what is known:
+
+nearest item      here: the item nearest to the response is the one reported. What anybody can count; evaluation,
+                  matches, manipulations and claims use it. A guess near an item counts as its report.
+by likelihood     behaviour/measures.py: a mixture fitted to the same responses, so that guesses are not swaps; the
+                  column `likelihood` of an evaluation.
+target            behaviour/measures.py, prior_swap_probability: what a network was asked for.
+fitted to data    fitting: the probability of each trial under the fitted model (Fit.swap_probability).
+single trials     mechanism/outcomes.py: trials of a network or a recording that are swaps with near certainty.
+
+Where there are probabilities, they take the place of 0 and 1.
 """
 
 from dataclasses import dataclass

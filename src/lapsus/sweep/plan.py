@@ -7,7 +7,6 @@ from (start_from) become members too, before those; what varies in the network v
 import hashlib
 import json
 import os
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -15,7 +14,7 @@ from itertools import product
 from pathlib import Path
 
 from lapsus.errors import LapsusError
-from lapsus.files import from_plain, holds, short
+from lapsus.files import file_name, from_plain, holds, short
 from lapsus.sweep.sweep_file import Listed, Measure, SweepFile
 from lapsus.training.experiment import Experiment, experiment_table, read_experiment, set_field, shipped_experiments
 from lapsus.zoo.shipped import shipped_name, shipped_names
@@ -124,7 +123,7 @@ class Plan:
             description=from_plain(str, table["description"]),
             tries=from_plain(int, table["tries"]),
             measure=Measure.model_validate(table["measure"]),
-            starts=frozenset(from_plain(list[str], table["starts"])),
+            starts=frozenset(from_plain(list[str], table.get("starts", []))),
         )
 
 
@@ -146,7 +145,7 @@ class _Planner:
             raise LapsusError(
                 f"A sweep does not vary {key}: the key seeds says how many of each, names come by themselves."
             )
-        label = name or _folder_name(str(raw.get("name", source))) + _varied_name(varied)
+        label = name or file_name(raw.get("name", source)) + _varied_name(varied)
         label += "" if subject is None else f"_subject-{slug(subject)}"
         if len(label) > _LONGEST:
             label = f"{label[:80]}_{_digest(label)}"
@@ -197,10 +196,6 @@ class _Planner:
         member = Member(setting, seed)
         if member.name in self.members:
             return
-        if Path(setting).name != setting:
-            raise LapsusError(
-                f"{short(member.name, 80)} cannot be the name of a folder; give the experiment another name."
-            )
         if (start := self.settings[setting].start) is not None and not self._ships(start, seed):
             self.add(start, seed)
         self.members[member.name] = member
@@ -274,15 +269,8 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:8]
 
 
-def _folder_name(name: str) -> str:
-    """An experiment's name in characters that every file system, link and table takes; what looks like a path is left
-    to be refused."""
-    plain = re.sub(r"[^A-Za-z0-9_.+@/\\-]+", "-", name)
-    return plain if plain.strip("-") else _digest(name)
-
-
 def slug(value: object) -> str:
-    """The value in characters that every file system takes; a number keeps its sign."""
+    """A value of a field in a few characters of a file's name; a number keeps its sign."""
     text = value if isinstance(value, str) else json.dumps(value)
-    slug = re.sub(r"[^A-Za-z0-9.+]+", "-", text).strip("-." if isinstance(value, str) else ".")
-    return slug if slug and len(slug) <= 32 and not isinstance(value, (dict, list)) else _digest(text)
+    name = file_name(text).replace("_", "-").strip("-." if isinstance(value, str) else ".")
+    return name if name and len(name) <= 32 and not isinstance(value, (dict, list)) else _digest(text)

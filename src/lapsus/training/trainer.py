@@ -27,15 +27,20 @@ class Trainable(Protocol):
     path: Path
     experiment: Experiment
 
-    def writing(self) -> AbstractContextManager[None]: ...
+    def writing(self) -> AbstractContextManager[None]:
+        """Have the folder alone."""
 
-    def training(self, **options: Any) -> Training: ...
+    def training(self, **options: Any) -> Training:
+        """The training as the newest checkpoint left it."""
 
-    def save(self, training: Training) -> None: ...
+    def save(self, training: Training) -> None:
+        """Write a checkpoint."""
 
-    def cut_metrics(self, update: int) -> None: ...
+    def cut_metrics(self, update: int) -> None:
+        """Forget metrics of updates after this one."""
 
-    def log(self, line: dict) -> None: ...
+    def log(self, line: dict) -> None:
+        """One more line of metrics."""
 
 
 @dataclass(frozen=True)
@@ -104,67 +109,61 @@ def train(
     check_options(steps=steps, minutes=minutes, engine=engine, threads=threads, micro_batch=micro_batch)
     with run.writing():
         training = run.training(engine=engine, threads=threads, micro_batch=micro_batch)
-        return _train(run, training, steps, minutes, progress, checkpoint_seconds, say, stop)
-
-
-def _train(
-    run: Trainable,
-    training: Training,
-    steps: int | None,
-    minutes: float | None,
-    progress: bool | None,
-    checkpoint_seconds: float,
-    say: Callable[[str], None] | None,
-    stop: Callable[[], bool] | None,
-) -> Outcome:
-    total = run.experiment.updates
-    until = total if steps is None else min(total, training.update + steps)
-    run.cut_metrics(training.update)
-    last = training.update  # of the checkpoint that is on disk for certain
-    if last == 0:
-        run.save(training)
-    here = saved = mark = time.monotonic()
-    started = here - training.seconds  # as if it had never stopped
-    reason, trials_since = "done" if until == total else "steps", 0
-    show = sys.stderr.isatty() if progress is None else progress
-    bar = tqdm(total=until, initial=training.update, unit="update", disable=not show, dynamic_ncols=True, smoothing=0.1)
-    shown: dict[str, str] = {}
-    with _polite_interrupt() as asked, bar:
-        try:
-            for state in training.run(until, excess_every=_METRICS_EVERY):
-                trials_since += state.trials
-                now = time.monotonic()
-                training.seconds = now - started
-                if state.excess is not None or state.update % _METRICS_EVERY == 0 or state.update == until:
-                    rate = trials_since / max(now - mark, 1e-9)
-                    mark, trials_since = now, 0
-                    _log(run, state, rate, training.seconds)
-                    shown |= {"loss": f"{state.loss:.4g}", "trials/s": f"{rate:.0f}"}
-                    if state.excess is not None:
-                        shown["excess"] = f"{state.excess:.3f}"
-                    stage = run.experiment.stage[state.stage]
-                    bar.set_description(
-                        stage.name or f"stage {state.stage + 1}/{len(run.experiment.stage)}", refresh=False
-                    )
-                    bar.set_postfix(shown, refresh=False)
-                bar.update()
-                if asked.is_set() or (stop is not None and state.update % _METRICS_EVERY == 0 and stop()):
-                    reason = "interrupted"
-                    break
-                if minutes is not None and now - here > 60 * minutes and state.update < until:
-                    reason = "minutes"
-                    break
-                if now - saved > checkpoint_seconds:
-                    run.save(training)
-                    saved, last = now, state.update
-                    if say and not show:
-                        say(f"update {state.update:,} of {until:,}: " + ", ".join(f"{k} {v}" for k, v in shown.items()))
-        except NonFinite as error:
-            raise LapsusError(f"{error} The last good checkpoint, at update {last}, is kept in {run.path}.") from error
-    training.seconds = time.monotonic() - started
-    if last != training.update:
-        run.save(training)
-    return Outcome(reason, training.update, total, training.seconds)
+        total = run.experiment.updates
+        until = total if steps is None else min(total, training.update + steps)
+        run.cut_metrics(training.update)
+        last = training.update  # of the checkpoint that is on disk for certain
+        if last == 0:
+            run.save(training)
+        here = saved = mark = time.monotonic()
+        started = here - training.seconds  # as if it had never stopped
+        reason, trials_since = "done" if until == total else "steps", 0
+        show = sys.stderr.isatty() if progress is None else progress
+        bar = tqdm(
+            total=until, initial=training.update, unit="update", disable=not show, dynamic_ncols=True, smoothing=0.1
+        )
+        shown: dict[str, str] = {}
+        with _polite_interrupt() as asked, bar:
+            try:
+                for state in training.run(until, excess_every=_METRICS_EVERY):
+                    trials_since += state.trials
+                    now = time.monotonic()
+                    training.seconds = now - started
+                    if state.excess is not None or state.update % _METRICS_EVERY == 0 or state.update == until:
+                        rate = trials_since / max(now - mark, 1e-9)
+                        mark, trials_since = now, 0
+                        _log(run, state, rate, training.seconds)
+                        shown |= {"loss": f"{state.loss:.4g}", "trials/s": f"{rate:.0f}"}
+                        if state.excess is not None:
+                            shown["excess"] = f"{state.excess:.3f}"
+                        stage = run.experiment.stage[state.stage]
+                        bar.set_description(
+                            stage.name or f"stage {state.stage + 1}/{len(run.experiment.stage)}", refresh=False
+                        )
+                        bar.set_postfix(shown, refresh=False)
+                    bar.update()
+                    if asked.is_set() or (stop is not None and state.update % _METRICS_EVERY == 0 and stop()):
+                        reason = "interrupted"
+                        break
+                    if minutes is not None and now - here > 60 * minutes and state.update < until:
+                        reason = "minutes"
+                        break
+                    if now - saved > checkpoint_seconds:
+                        run.save(training)
+                        saved, last = now, state.update
+                        if say and not show:
+                            say(
+                                f"update {state.update:,} of {until:,}: "
+                                + ", ".join(f"{k} {v}" for k, v in shown.items())
+                            )
+            except NonFinite as error:
+                raise LapsusError(
+                    f"{error} The last good checkpoint, at update {last}, is kept in {run.path}."
+                ) from error
+        training.seconds = time.monotonic() - started
+        if last != training.update:
+            run.save(training)
+        return Outcome(reason, training.update, total, training.seconds)
 
 
 def _log(run: Trainable, state: Progress, trials_per_second: float, seconds: float) -> None:
