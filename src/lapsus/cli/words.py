@@ -7,6 +7,9 @@ __all__ = ["as_typed", "on_terminal"]
 
 # Parameters that messages of the API name, each an option of the command that passes it on.
 OPTIONS = (
+    "against",
+    "align",
+    "bin",
     "by",
     "columns",
     "cueing",
