@@ -12,7 +12,7 @@ __all__ = ["analysable", "complete", "describe"]
 # Share of trials that a time bin must have to be looked at; trials without one of these bins are left out.
 MOST_TRIALS = 0.9
 # Numbers that are analysed at most, and time bins: with several copies in double precision, about 1 GB.
-MOST_NUMBERS, MOST_BINS = 15_000_000, 100
+MOST_NUMBERS, MOST_BINS = 10_000_000, 100
 # Swaps that most questions need.
 FEW_SWAPS = 20
 

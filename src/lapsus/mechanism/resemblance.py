@@ -11,13 +11,14 @@ nine in ten come back as their own kind, the answer is "cannot tell".
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 
 import numpy as np
 import xarray as xr
 from scipy import stats
 
+from lapsus.circular import distance
 from lapsus.errors import LapsusError
 from lapsus.evaluation.simulation import simulate
 from lapsus.mechanism.activity import Items, cue_onset, two_items
@@ -25,7 +26,7 @@ from lapsus.mechanism.asking import swaps_most_at
 from lapsus.mechanism.colour_code import prediction_model
 from lapsus.mechanism.decoding import decoding
 from lapsus.mechanism.error_type import error_equations
-from lapsus.mechanism.outcomes import outcomes
+from lapsus.mechanism.outcomes import Outcomes, outcomes
 from lapsus.mechanism.replay import conditions_at_one_pair
 from lapsus.mechanism.synthetic import MECHANISMS, synthetic_population
 from lapsus.recordings.spikes import as_neurons
@@ -35,7 +36,22 @@ from lapsus.training.model import Model
 from lapsus.zoo import load
 from lapsus.zoo.shipped import COLLECTIONS, halfway, shipped
 
-__all__ = ["FEATURES", "Noise", "Resemblance", "Windows", "features", "kinds_of", "like", "resemblance", "windows"]
+__all__ = [
+    "FEATURES",
+    "Noise",
+    "Pool",
+    "Resemblance",
+    "Windows",
+    "features",
+    "kinds_of",
+    "like",
+    "matched_noise",
+    "noise_of",
+    "probabilities",
+    "resemblance",
+    "single_trials",
+    "windows",
+]
 
 WINDOWS = ("before stimuli", "delay 1", "cue", "early delay 2", "late delay 2")
 FEATURES = (
@@ -66,18 +82,9 @@ class Windows:
     seconds: np.ndarray
     items: Items
 
-    @property
-    def swap(self) -> np.ndarray:
-        """Trials that are surely swaps."""
-        return self._outcome.swap
-
-    @property
-    def correct(self) -> np.ndarray:
-        """Trials that are surely correct."""
-        return self._outcome.correct
-
-    @property
-    def _outcome(self):  # type: ignore[no-untyped-def]
+    @cached_property
+    def outcome(self) -> Outcomes:
+        """Which trials are surely swaps, and which surely correct."""
         return outcomes(self.items.response, self.items.report, self.items.cued)
 
 
@@ -178,21 +185,21 @@ def features(found: Windows, seed: int = 0) -> np.ndarray:
         },
     )
     read = decoding(reduced, every=1, seed=seed)
-    swap, correct = np.flatnonzero(found.swap), np.flatnonzero(found.correct)
+    swap, correct = np.flatnonzero(found.outcome.swap), np.flatnonzero(found.outcome.correct)
     fold = np.empty(len(m), dtype=int)
     rng = np.random.default_rng(seed)
-    for rows in (swap, np.flatnonzero(~found.swap)):
+    for rows in (swap, np.flatnonzero(~found.outcome.swap)):
         fold[rows] = rng.permutation(np.arange(len(rows)) % 5)
     report, cued = found.items.report, found.items.cued
-    (stored,) = error_equations(m[:, 1:2], (report,), found.correct, fold)
-    loaded = error_equations(m[:, 2:], (report, cued), found.correct, fold)
+    (stored,) = error_equations(m[:, 1:2], (report,), found.outcome.correct, fold)
+    loaded = error_equations(m[:, 2:], (report, cued), found.outcome.correct, fold)
     way = [float((one.solve(swap) - one.solve(correct)).sum()) for one in (stored, *loaded)]
     return np.array([*read.auc, read.inclined, *way])
 
 
 def noise_of(found: Windows) -> Noise:
     """Reliability and noise correlations in delay 1 and at the end of delay 2, and rates."""
-    correct = np.flatnonzero(found.correct)
+    correct = np.flatnonzero(found.outcome.correct)
     reliable, correlated = [], []
     for window, given in ((1, (found.items.report,)), (4, (found.items.report, found.items.cued))):
         x = found.counts[:, window].astype(float)
@@ -302,7 +309,7 @@ def like(
     return Windows(counts, seconds, own)
 
 
-def _matched(pool: Pool, made: Callable[..., Windows], noise: Noise) -> tuple[float, float]:
+def matched_noise(pool: Pool, made: Callable[..., Windows], noise: Noise) -> tuple[float, float]:
     """Depth of modulation and shared gain at which simulated recordings have the reliability and the noise correlations
     of the recording, as nearly as the network allows."""
     low, high, shared = 0.02, 3.0, 0.0
@@ -341,8 +348,10 @@ def resemblance(
     against: names as `kinds_of` takes them, or kind → sources of simulated trials. recordings: simulated of each kind.
     """
     found = recorded_windows(recording)
-    kinds = against if isinstance(against, Mapping) else kinds_of(against, found.items.probe is not None)
-    swaps, correct, units = int(found.swap.sum()), int(found.correct.sum()), found.counts.shape[2]
+    probe = found.items.probe
+    feature_cued = probe is not None and bool(distance(probe, probe[:1]).max() > 1e-3)
+    kinds = against if isinstance(against, Mapping) else kinds_of(against, feature_cued)
+    swaps, correct, units = int(found.outcome.swap.sum()), int(found.outcome.correct.sum()), found.counts.shape[2]
     if swaps < FEWEST_SWAPS or correct < FEWEST_CORRECT:
         why = f"it takes {FEWEST_SWAPS} swaps and {FEWEST_CORRECT} correct trials, and there are {swaps} and {correct}"
         return Resemblance("cannot tell", {}, {}, swaps, correct, units, None, {}, {}, why)
@@ -352,7 +361,7 @@ def resemblance(
     for kind, sources in kinds.items():
         progress(f"networks of {kind}")
         own = [Pool.of(source, trials, seed + 7 * k) for k, source in enumerate(sources)]
-        pools[kind] = [(pool, *_matched(pool, partial(made, swaps=swaps, correct=correct), noise)) for pool in own]
+        pools[kind] = [(pool, *matched_noise(pool, partial(made, swaps=swaps, correct=correct), noise)) for pool in own]
     progress("recordings of each kind")
     simulated = _simulated(pools, made, swaps, correct, recordings, seed)
     recovered = _recovered(simulated)
@@ -389,12 +398,12 @@ def _simulated(
     return found
 
 
-def _probabilities(simulated: Mapping[str, np.ndarray], value: np.ndarray) -> np.ndarray:
+def probabilities(simulated: Mapping[str, np.ndarray], value: np.ndarray) -> np.ndarray:
     """Probability of each kind [kind] for features [feature]: Gaussians with a common covariance, kinds equally
     likely."""
     means = np.stack([own.mean(0) for own in simulated.values()])
-    distance = _distance(simulated, value - means)
-    weight = np.exp(-(distance - distance.min()) / 2)
+    away = _distance(simulated, value - means)
+    weight = np.exp(-(away - away.min()) / 2)
     return weight / weight.sum()
 
 
@@ -412,8 +421,7 @@ def _recovered(simulated: dict[str, np.ndarray]) -> dict[str, float]:
     shares = {}
     for k, (kind, own) in enumerate(simulated.items()):
         right = [
-            _probabilities(simulated | {kind: np.delete(own, row, 0)}, own[row]).argmax() == k
-            for row in range(len(own))
+            probabilities(simulated | {kind: np.delete(own, row, 0)}, own[row]).argmax() == k for row in range(len(own))
         ]
         shares[kind] = float(np.mean(right))
     return shares
@@ -424,9 +432,9 @@ def _scores(simulated: dict[str, np.ndarray], value: np.ndarray, seed: int) -> d
     drawn = []
     for _ in range(200):
         resampled = {kind: own[rng.integers(len(own), size=len(own))] for kind, own in simulated.items()}
-        drawn.append(_probabilities(resampled, value))
+        drawn.append(probabilities(resampled, value))
     low, high = limits(np.array(drawn))
-    score = _probabilities(simulated, value)
+    score = probabilities(simulated, value)
     return {kind: (float(score[k]), float(low[k]), float(high[k])) for k, kind in enumerate(simulated)}
 
 

@@ -1,5 +1,7 @@
 """Spike counts in time bins about the events of each trial, as the dataset that every analysis takes."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import pandas as pd
 import xarray as xr
@@ -99,9 +101,13 @@ def _bins(session: Session, width: float, align: str) -> tuple[np.ndarray, np.nd
     return time, np.array(names)[which], starts, recorded
 
 
-def _counts(spikes: list[np.ndarray], starts: np.ndarray, width: float) -> np.ndarray:
+def _counts(spikes: Sequence[np.ndarray], starts: np.ndarray, width: float) -> np.ndarray:
     """Counts [trial, time, unit], one unit after the other, in bytes where they fit."""
-    begin, end = starts.ravel(), starts.ravel() + width
+    # A bin ends where the next one begins, but for rounding and where the bins change to another event.
+    ends = starts + width
+    following = starts[:, 1:]
+    ends[:, :-1] = np.where(np.abs(following - ends[:, :-1]) < 1e-6 * width, following, ends[:, :-1])
+    begin, end = starts.ravel(), ends.ravel()
     counts = np.empty((*starts.shape, len(spikes)), np.uint8)
     for unit, times in enumerate(spikes):
         found = (np.searchsorted(times, end) - np.searchsorted(times, begin)).reshape(starts.shape)

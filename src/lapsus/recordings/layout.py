@@ -71,6 +71,7 @@ PRESETS = {
         report=["report_1", "report_2"],
         response="response",
         cued="cued",
+        probe=["probe_1", "probe_2"],
     ),
     # Watters et al. 2026: two monkeys, objects on a ring.
     "dandi-000620": Layout(
@@ -151,7 +152,8 @@ def standard_trials(table: pd.DataFrame, layout: Layout, source: str) -> tuple[p
         order = np.argsort(np.array(names), axis=1, kind="stable")
     found = {"cued": 1 + (order == cued[kept, None].astype(int) - 1).argmax(1), "response": wrap(response[kept])}
     columns = {"report": report}
-    if layout.probe:
+    # Our own files have places only where the task has.
+    if layout.probe and (layout is not PRESETS["lapsus"] or set(layout.probe) <= set(table)):
         probes = _items(table, layout.probe, layout, source)
         columns["probe"] = np.stack([probes[row] for row in np.flatnonzero(kept)])
     for name, values in columns.items():

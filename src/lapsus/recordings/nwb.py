@@ -3,6 +3,7 @@
 import io
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pandas as pd
 from lapsus.errors import LapsusError
 from lapsus.files import begins, short, write_bytes
 from lapsus.recordings.layout import Layout
-from lapsus.recordings.session import Session
+from lapsus.recordings.session import Session, SpikeTrains
 
 __all__ = ["is_nwb", "read_nwb", "write_nwb"]
 
@@ -48,7 +49,7 @@ def read_nwb(
             with pynwb.NWBHDF5IO(part, "r", load_namespaces=True) as file:
                 content = file.read()
                 if content.units is not None and spikes is None:
-                    spikes, units = _units(content.units)
+                    spikes, units = _units(content.units, part)
                 if content.trials is not None and trials is None:
                     trials = content.trials.to_dataframe().reset_index(drop=True)
         except Exception as error:  # pynwb, hdmf and h5py raise whatever a broken file makes them stumble over
@@ -65,11 +66,12 @@ def read_nwb(
     return Session.of(spikes, trials, columns, units=units, where=where, name=short(path))
 
 
-def _units(table: Any) -> tuple[list[np.ndarray] | None, pd.DataFrame]:
-    """Spike times and the columns that have one value per unit."""
+def _units(table: Any, path: str) -> tuple[SpikeTrains | None, pd.DataFrame]:
+    """Spike times, which stay in the file, and the columns that have one value per unit."""
     if "spike_times" not in table.colnames:
         return None, pd.DataFrame()
-    spikes = [np.asarray(table["spike_times"][row], dtype=float) for row in range(len(table))]
+    ends = np.asarray(table["spike_times"].data[:], dtype=int)
+    spikes = SpikeTrains(partial(_spike_times, path, np.append(0, ends)), range(len(ends)))
     plain = {}
     for name in table.colnames:
         values = table[name]
@@ -78,6 +80,13 @@ def _units(table: Any) -> tuple[list[np.ndarray] | None, pd.DataFrame]:
     if "electrodes" in table.colnames and "location" not in plain and len(table):
         plain["location"] = [_location(table["electrodes"][row]) for row in range(len(table))]
     return spikes, pd.DataFrame(plain, index=range(len(table)))
+
+
+def _spike_times(path: str, edges: np.ndarray, row: int) -> np.ndarray:
+    import h5py
+
+    with h5py.File(path, "r") as file:
+        return file["units/spike_times"][edges[row] : edges[row + 1]]
 
 
 def _location(electrodes: pd.DataFrame) -> str:

@@ -1,6 +1,6 @@
 """One session: when each unit fired, and what happened in each trial."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -12,12 +12,26 @@ from lapsus.recordings.layout import Layout, layout_of, standard_trials
 from lapsus.trials.columns import select_rows
 from lapsus.trials.options import TableOptions
 
-__all__ = ["Session"]
+__all__ = ["Session", "SpikeTrains"]
 
 # Stretches of a session in each of which a unit that is present fires.
 STRETCHES = 10
 # Coarser grids than this on which all spikes may lie, in seconds.
 GRIDS = (0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001)
+
+
+@dataclass(frozen=True)
+class SpikeTrains(Sequence[np.ndarray]):
+    """Spike times in seconds of some units, in order, read when they are asked for."""
+
+    read: Callable[[int], Any]
+    rows: Sequence[int]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, unit: Any) -> Any:
+        return np.sort(np.asarray(self.read(self.rows[unit]), dtype=float).ravel())
 
 
 @dataclass(frozen=True)
@@ -27,7 +41,7 @@ class Session:
     notes: sentences about what was left out."""
 
     name: str
-    spikes: Sequence[np.ndarray]
+    spikes: SpikeTrains
     units: pd.DataFrame
     trials: pd.DataFrame
     notes: tuple[str, ...] = field(default=())
@@ -49,10 +63,10 @@ class Session:
         IntervalSet with metadata. columns: which of its columns hold what (`layout_of`). where: trials that count.
         """
         layout = layout_of(columns)
-        spikes, known = _spike_trains(spikes)
+        trains, known = _spike_trains(spikes)
         units = known if units is None else units.reset_index(drop=True)
-        if len(units) != len(spikes):
-            raise LapsusError(f"{name}: there are {len(spikes)} units and {len(units)} rows about them.")
+        if len(units) != len(trains):
+            raise LapsusError(f"{name}: there are {len(trains)} units and {len(units)} rows about them.")
         table = trials.as_dataframe() if hasattr(trials, "as_dataframe") else trials
         table = table.rename(columns={"start": "start_time", "end": "stop_time"}) if table is not trials else table
         table = table.reset_index(drop=True)
@@ -62,8 +76,8 @@ class Session:
         if len(table) == 0:
             raise LapsusError(f"{name}: there are no trials.")
         standard, notes = standard_trials(table, layout, name)
-        spikes, units, more = _with_spikes(spikes, units, standard, name)
-        return cls(name, spikes, units, standard, (*notes, *more))
+        trains, units, more = _with_spikes(trains, units, standard, name)
+        return cls(name, trains, units, standard, (*notes, *more))
 
     def select(
         self, where: str | Sequence[str] | None = None, min_rate: float = 0.0, min_presence: float = 0.0
@@ -74,52 +88,56 @@ class Session:
         units = units[(units["rate"] >= min_rate) & (units["presence"] >= min_presence)]
         if len(units) == 0:
             raise LapsusError(f"{self.name}: no unit has the rate and presence that are asked for; lower them.")
-        return replace(self, spikes=[self.spikes[row] for row in units.index], units=units.reset_index(drop=True))
+        trains = replace(self.spikes, rows=[self.spikes.rows[row] for row in units.index])
+        return replace(self, spikes=trains, units=units.reset_index(drop=True))
 
     @property
     def resolution(self) -> float:
         """Seconds between the finest times at which spikes can lie; 0 where that is finer than 1 ms."""
-        some = np.concatenate([times[:200] for times in self.spikes[:200]])
+        some = np.concatenate([self.spikes[unit][:1000] for unit in range(min(len(self.spikes), 20))])
         for grid in GRIDS:
             if np.abs(some / grid - np.round(some / grid)).max() < 1e-4:
                 return grid
         return 0.0
 
 
-def _spike_trains(spikes: Any) -> tuple[list[np.ndarray], pd.DataFrame]:
+def _spike_trains(spikes: Any) -> tuple[SpikeTrains, pd.DataFrame]:
     """Spike times by unit, and what is known about the units (pynapple's metadata)."""
     units = pd.DataFrame(index=range(len(spikes)))
     if hasattr(spikes, "metadata"):
         units = pd.DataFrame(spikes.metadata).reset_index(drop=True).drop(columns="rate", errors="ignore")
+    if isinstance(spikes, SpikeTrains):
+        return spikes, units
     trains = list(spikes.values()) if hasattr(spikes, "values") else list(spikes)
-    return [np.asarray(getattr(train, "t", train), dtype=float).ravel() for train in trains], units
+    return SpikeTrains(lambda row: getattr(trains[row], "t", trains[row]), range(len(trains))), units
 
 
 def _with_spikes(
-    spikes: list[np.ndarray], units: pd.DataFrame, trials: pd.DataFrame, name: str
-) -> tuple[list[np.ndarray], pd.DataFrame, list[str]]:
-    """Units that fire during the session, their spikes in order, with `rate` and `presence`."""
-    if not spikes:
+    spikes: SpikeTrains, units: pd.DataFrame, trials: pd.DataFrame, name: str
+) -> tuple[SpikeTrains, pd.DataFrame, list[str]]:
+    """Units that fire during the session, with `rate` and `presence`."""
+    if not len(spikes):
         raise LapsusError(f"{name}: there are no units.")
     events = [column for column in trials if str(column).startswith("at_")]
     begin, end = float(trials[events[0]].min()), float(trials[events[-1]].max())
     edges = np.linspace(begin, end, STRETCHES + 1)
-    counts = []
+    fired, last = np.zeros((len(spikes), STRETCHES), dtype=int), -np.inf
     for row, times in enumerate(spikes):
         if not np.isfinite(times).all():
             raise LapsusError(f"{name}: unit {row} has spike times that are not finite numbers; correct them.")
-        counts.append(np.histogram(times, edges)[0])
-    fired = np.array(counts)
-    if not any(len(times) for times in spikes):
+        fired[row] = np.histogram(times, edges)[0]
+        last = max(last, times[-1] if len(times) else -np.inf)
+    if not np.isfinite(last):
         raise LapsusError(f"{name}: all {len(spikes)} units are without spikes.")
     if not fired.any():
-        last = max(float(times.max()) for times in spikes if len(times))
         raise LapsusError(
             f"{name}: no spike lies within the trials, which last from {begin:,.1f} to {end:,.1f} s; the last spike is"
             f" at {last:,.1f}. Both must be seconds on one clock."
         )
     units = units.assign(rate=fired.sum(1) / (end - begin), presence=(fired > 0).mean(1))
-    silent = fired.sum(1) == 0
-    notes = [f"{silent.sum()} units without spikes in the trials are left out"] if silent.any() else []
-    kept = np.flatnonzero(~silent)
-    return [np.sort(spikes[row]) for row in kept], units.iloc[kept].reset_index(drop=True), notes
+    kept = np.flatnonzero(fired.sum(1))
+    notes = []
+    if len(kept) < len(spikes):
+        notes.append(f"{len(spikes) - len(kept)} units without spikes in the trials are left out")
+    trains = replace(spikes, rows=[spikes.rows[row] for row in kept])
+    return trains, units.iloc[kept].reset_index(drop=True), notes
