@@ -13,7 +13,7 @@ from scipy.io import loadmat
 from lapsus.circular import distance, wrap
 from lapsus.errors import LapsusError
 from lapsus.mechanism.activity import two_items
-from lapsus.mechanism.decoding import _folds, decoding
+from lapsus.mechanism.decoding import decoding, folds_by_condition
 from lapsus.mechanism.plane_alignment import condition_alignment
 from lapsus.mechanism.recorded import analysable, complete, describe
 from lapsus.mechanism.resemblance import Noise, Pool, kinds_of, like, matched_noise, noise_of, resemblance
@@ -185,10 +185,10 @@ def test_a_large_recording_is_analysed_as_components(monkeypatch):
     monkeypatch.setattr("lapsus.mechanism.recorded.MOST_BINS", 30)
     counts = count_spikes(session())
     small = analysable(counts)
-    assert small.sizes["unit"] == 2 and small.sizes["time"] < 40 and "principal components" in small.attrs["notes"]
+    assert small.sizes["unit"] == 3 and small.sizes["time"] == 30 and "principal components" in small.attrs["notes"]
     # The components are those of all counts in the same bins, in units of Poisson noise.
     assert set(small["epoch"].to_numpy()) == set(counts["epoch"].to_numpy())
-    variance = small["activity"].to_numpy().reshape(-1, 2)
+    variance = small["activity"].to_numpy().reshape(-1, 3)
     assert abs(np.corrcoef(variance.T)[0, 1]) < 1e-3
 
 
@@ -403,7 +403,7 @@ def test_the_control_holds_the_report_fixed():
 def test_folds_hold_whole_conditions():
     items = SimpleNamespace(report=np.repeat([[0.1, 1], [0.2, 1], [0.3, 1], [0.4, 1]], 30, 0), cued=np.zeros(120, int))
     swap = np.arange(120) % 10 == 0
-    fold = _folds(items, swap, 2, np.random.default_rng(0))
+    fold = folds_by_condition(items, swap, 2, np.random.default_rng(0))
     assert [len(np.unique(fold[30 * k : 30 * k + 30])) for k in range(4)] == [1, 1, 1, 1]
     assert np.bincount(fold).tolist() == [60, 60]
 

@@ -1,12 +1,13 @@
 """How many swaps does it take to tell kinds of mechanisms apart in a recording?
 
     python swaps_needed.py [--recordings 24] [--tests 16] [--keep]
+    python swaps_needed.py --figure
 
 Kinds: late in the response (networks of the collection `persistent`), at the cue in memory (`open`), and populations
 built to err by prior inclination and by misbinding. Kinds are learnt from some systems and tested on others: persistent
 networks of another seed, written networks (studies/recovery) for the two types that were built in, and other trials of
 the open network where the collection has one alone. Every recording has Poisson spikes, 10 spikes/s on average, and
-colours that explain a tenth of the variance of the counts. With --keep the rows are written to swaps_needed.csv.
+colours that explain a tenth of the variance of the counts. With --keep the rows are put into swaps_needed.csv.
 """
 
 import argparse
@@ -18,6 +19,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from matplotlib import pyplot as plt
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "recovery"))
@@ -25,6 +27,7 @@ sys.path.insert(0, str(HERE.parent / "recovery"))
 from written_networks import written_network
 
 from lapsus import load
+from lapsus.files import write_figure
 from lapsus.mechanism.resemblance import (
     Noise,
     Pool,
@@ -35,6 +38,7 @@ from lapsus.mechanism.resemblance import (
     probabilities,
     single_trials,
 )
+from lapsus.plots.style import style
 from lapsus.zoo.shipped import shipped_names
 
 TABLE = HERE / "swaps_needed.csv"
@@ -56,7 +60,7 @@ def systems() -> dict[str, tuple[list, list]]:
     return {
         "persistent": (late[:2], late[2:]),
         "open": (early[:1], early[1:] or early),
-        **{kind: (built[kind], written[kind]) for kind in built},
+        **{kind: (built[kind][:2], written[kind]) for kind in built},
     }
 
 
@@ -73,6 +77,31 @@ def recordings(sources: list, count: int, units: int, swaps: int, correct: int, 
     return np.stack(rows)
 
 
+def keep(rows: pd.DataFrame) -> None:
+    """Put rows into the table, in place of those of the same recordings."""
+    columns = ["units", "correct", "swaps", "kind"]
+    kept = pd.concat([pd.read_csv(TABLE), rows]) if TABLE.exists() else rows
+    kept = kept.drop_duplicates(columns, keep="last").sort_values(columns)
+    kept.to_csv(TABLE, index=False, float_format="%.4g")
+
+
+def figure() -> None:
+    """Share of recordings that are assigned to their own kind, against the number of swaps."""
+    table = pd.read_csv(TABLE)
+    with style():
+        fig, ax = plt.subplots(figsize=(3.4, 2.4), layout="constrained")
+        for (units, correct), own in table.groupby(["units", "correct"]):
+            mean = own.groupby("swaps")["right"].mean()
+            ax.plot(mean.index, 100 * mean, "o-", label=f"{units} neurons, {correct} correct trials")
+        ax.axhline(90, color="0.5", lw=0.6, ls=(0, (3, 2)))
+        ax.set(xlabel="swaps", ylabel="assigned to their own kind (%)", ylim=(0, 103), xscale="log")
+        swaps = sorted(table["swaps"].unique())
+        ax.set_xticks(swaps, [str(count) for count in swaps], minor=False)
+        ax.minorticks_off()
+        ax.legend(fontsize=6)
+        write_figure(HERE / "swaps_needed.png", fig, dpi=200)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--recordings", type=int, default=24, help="to learn each kind from")
@@ -80,8 +109,12 @@ def main() -> None:
     parser.add_argument("--units", type=int, nargs="+", default=UNITS)
     parser.add_argument("--swaps", type=int, nargs="+", default=SWAPS)
     parser.add_argument("--correct", type=int, nargs="+", default=CORRECT)
-    parser.add_argument("--keep", action="store_true", help="write swaps_needed.csv")
+    parser.add_argument("--keep", action="store_true", help="put the rows into swaps_needed.csv")
+    parser.add_argument("--figure", action="store_true", help="draw swaps_needed.csv and nothing else")
     given = parser.parse_args()
+    if given.figure:
+        figure()
+        return
     warnings.simplefilter("ignore")  # written networks run on the torch reference
     pools = {
         kind: [[Pool.of(source, TRIALS, seed) for source in part] for seed, part in ((1, learnt), (2, tested))]
@@ -100,7 +133,7 @@ def main() -> None:
             rows.append(facts | {"right": float((scores.argmax(1) == k).mean()), "score": float(scores[:, k].mean())})
             print(rows[-1] | {"named": named}, flush=True)
         if given.keep:
-            pd.DataFrame(rows).to_csv(TABLE, index=False, float_format="%.4g")
+            keep(pd.DataFrame(rows))
     table = pd.DataFrame(rows)
     print(table.pivot_table(index=["units", "correct"], columns="swaps", values="right").round(2))
 

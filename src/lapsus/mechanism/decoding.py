@@ -30,7 +30,15 @@ from lapsus.mechanism.outcomes import Outcomes, outcomes
 from lapsus.mechanism.registry import Column, Mechanism, Panel, Question
 from lapsus.plots.style import BLUE, GREY
 
-__all__ = ["QUESTION", "Decoding", "decoding", "decoding_panel"]
+__all__ = [
+    "QUESTION",
+    "Decoding",
+    "decoding",
+    "decoding_panel",
+    "folds_by_condition",
+    "held_out_scores",
+    "inclined_area",
+]
 
 # Area from which on a decoder is said to tell two types of trials apart.
 TELLS = 0.6
@@ -104,7 +112,7 @@ def decoding(
             f"only {outcome.swap.sum()} swap trials" if outcome.swap.any() else f"{NO_SWAPS} among {len(sure):,}"
         )
     rng = np.random.default_rng(seed)
-    fold = _folds(items, outcome.swap, folds, rng)
+    fold = folds_by_condition(items, outcome.swap, folds, rng)
     shuffled = outcome.swap.copy()
     for k in range(folds):
         own = np.flatnonzero(sure & (fold == k))
@@ -114,8 +122,8 @@ def decoding(
     m = memory(dataset.isel(time=steps))
     before, after = m[:, time[steps] < onset], m[:, time[steps] >= onset]
     labellings = (outcome.swap, shuffled)
-    early = _scores(before, (items.report,), sure, outcome.correct, fold, labellings)
-    late = _scores(after, (items.report, items.cued), sure, outcome.correct, fold, labellings)
+    early = held_out_scores(before, (items.report,), sure, outcome.correct, fold, labellings)
+    late = held_out_scores(after, (items.report, items.cued), sure, outcome.correct, fold, labellings)
     areas, nulls = (
         np.array([roc_area(one[sure], labels[sure]) for one in part])
         for part, labels in zip(np.concatenate([early, late], 1), labellings)
@@ -123,16 +131,16 @@ def decoding(
     same_report = np.empty(0)
     if hold_report:
         as_reported = (items.report, items.recalled)
-        late = _scores(after, as_reported, sure, outcome.correct, fold, (outcome.swap,))
+        late = held_out_scores(after, as_reported, sure, outcome.correct, fold, (outcome.swap,))
         scores = np.concatenate([early[0], late[0]])
         same_report = np.array([_area_within(one, outcome.swap, _reports(items), sure) for one in scores])
     counts = int(outcome.swap.sum()), int(outcome.correct.sum()), outcome.unclear
     offset = _cue_offset(dataset)
-    inclined = _inclined(memory(dataset.isel(time=np.flatnonzero(time < onset)[-5:])), items, outcome, fold)
+    inclined = inclined_area(memory(dataset.isel(time=np.flatnonzero(time < onset)[-5:])), items, outcome, fold)
     return Decoding(time[steps].astype(float), areas, nulls, float(onset), *counts, offset, inclined, same_report)
 
 
-def _folds(items: Items, swap: np.ndarray, folds: int, rng: np.random.Generator) -> np.ndarray:
+def folds_by_condition(items: Items, swap: np.ndarray, folds: int, rng: np.random.Generator) -> np.ndarray:
     """Fold of each trial; trials of one condition have the same, unless too few conditions have swaps."""
     shown = pd.DataFrame(np.column_stack([items.report.round(5), items.cued]))
     condition = shown.groupby([0, 1, 2], sort=False).ngroup().to_numpy()
@@ -145,7 +153,7 @@ def _folds(items: Items, swap: np.ndarray, folds: int, rng: np.random.Generator)
     return fold[condition]
 
 
-def _scores(
+def held_out_scores(
     m: np.ndarray,
     given: tuple[np.ndarray, ...],
     sure: np.ndarray,
@@ -189,7 +197,7 @@ def _cue_offset(dataset: xr.Dataset) -> float:
     return float(time[cue[-1] + 1]) if cue[-1] + 1 < len(time) else float("nan")
 
 
-def _inclined(m: np.ndarray, items: Items, outcome: Outcomes, fold: np.ndarray) -> float:
+def inclined_area(m: np.ndarray, items: Items, outcome: Outcomes, fold: np.ndarray) -> float:
     """Held-out area of the coming swap in memory before the cue, m [trial, time, unit], signed by the coming cue."""
     if m.shape[1] == 0:
         return float("nan")

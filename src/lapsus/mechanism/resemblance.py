@@ -21,10 +21,11 @@ from scipy import stats
 from lapsus.circular import distance
 from lapsus.errors import LapsusError
 from lapsus.evaluation.simulation import simulate
-from lapsus.mechanism.activity import Items, cue_onset, two_items
+from lapsus.mechanism.activity import Items, two_items
 from lapsus.mechanism.asking import swaps_most_at
 from lapsus.mechanism.colour_code import prediction_model
-from lapsus.mechanism.decoding import decoding
+from lapsus.mechanism.decoding import folds_by_condition, held_out_scores, inclined_area
+from lapsus.mechanism.discriminants import roc_area
 from lapsus.mechanism.error_type import error_equations
 from lapsus.mechanism.outcomes import Outcomes, outcomes
 from lapsus.mechanism.replay import conditions_at_one_pair
@@ -138,14 +139,14 @@ class Resemblance:
 # --- Windows and what is measured in them ---
 
 
-def windows(dataset: xr.Dataset, step: float | None = None) -> tuple[list[np.ndarray], np.ndarray]:
-    """Time bins of each window, and lengths in seconds where a bin lasts `step` seconds.
+def windows(epoch: np.ndarray) -> list[np.ndarray]:
+    """Time bins of each window, from the epoch of each bin.
 
     Delay 1 and the cue count from their middle on; the time after the cue has an early and a late third.
     """
-    epoch = dataset["epoch"].to_numpy()
     cue = np.flatnonzero(epoch == "cue")
-    cue_onset(dataset)
+    if len(cue) == 0:
+        raise LapsusError("The recording has no time bins in the cue, so that it cannot be compared with networks.")
     after = np.arange(cue[-1] + 1, len(epoch))
     held = np.flatnonzero(np.isin(epoch[: cue[0]], ("stimulus", "delay")))
     before = np.flatnonzero(epoch == "prestimulus")
@@ -153,18 +154,18 @@ def windows(dataset: xr.Dataset, step: float | None = None) -> tuple[list[np.nda
     found = [before, held[len(held) // 2 :], cue[len(cue) // 2 :], after[:third], after[-third:]]
     for name, bins in zip(WINDOWS, found):
         if len(bins) == 0:
-            raise LapsusError(f"the recording has no time bins {'in ' * (name != WINDOWS[0])}{name}")
-    width = step if step is not None else float(dataset.attrs.get("bin", np.nan))
-    if not np.isfinite(width):
-        width = float(np.median(np.diff(dataset["time"].to_numpy())))
-    return found, width * np.array([len(bins) for bins in found])
+            raise LapsusError(f"The recording has no time bins in one of the windows that are compared: {name}.")
+    return found
 
 
 def recorded_windows(dataset: xr.Dataset) -> Windows:
     """Of a recording of spike counts."""
-    bins, seconds = windows(dataset)
+    if "bin" not in dataset.attrs:
+        raise LapsusError("Networks are compared with spike counts, as they are read from NWB files.")
+    bins = windows(dataset["epoch"].to_numpy())
     activity = dataset["activity"].transpose("trial", "time", "unit").to_numpy()
     counts = np.stack([activity[:, own].sum(1, dtype=np.float32) for own in bins], 1)
+    seconds = float(dataset.attrs["bin"]) * np.array([len(own) for own in bins])
     return Windows(counts, seconds, two_items(dataset))
 
 
@@ -175,26 +176,19 @@ def features(found: Windows, seed: int = 0) -> np.ndarray:
     flat = z.reshape(-1, z.shape[2])
     vectors = np.linalg.eigh(flat.T @ flat)[1][:, ::-1][:, :COMPONENTS]
     m = (z @ vectors).astype(np.float64)
-    table = {"cued": 1 + found.items.cued, "response": found.items.response}
-    table |= {f"report_{k + 1}": found.items.report[:, k] for k in (0, 1)}
-    reduced = xr.Dataset(
-        {"activity": (("trial", "time", "unit"), m)} | {name: ("trial", values) for name, values in table.items()},
-        coords={
-            "time": np.arange(-3.0, 2.0),
-            "epoch": ("time", ["prestimulus", "delay", "cue", "response", "response"]),
-        },
-    )
-    read = decoding(reduced, every=1, seed=seed)
-    swap, correct = np.flatnonzero(found.outcome.swap), np.flatnonzero(found.outcome.correct)
-    fold = np.empty(len(m), dtype=int)
-    rng = np.random.default_rng(seed)
-    for rows in (swap, np.flatnonzero(~found.outcome.swap)):
-        fold[rows] = rng.permutation(np.arange(len(rows)) % 5)
-    report, cued = found.items.report, found.items.cued
-    (stored,) = error_equations(m[:, 1:2], (report,), found.outcome.correct, fold)
-    loaded = error_equations(m[:, 2:], (report, cued), found.outcome.correct, fold)
-    way = [float((one.solve(swap) - one.solve(correct)).sum()) for one in (stored, *loaded)]
-    return np.array([*read.auc, read.inclined, *way])
+    items, swap, correct = found.items, found.outcome.swap, found.outcome.correct
+    fold = folds_by_condition(items, swap, 5, np.random.default_rng(seed))
+    before, after = (items.report,), (items.report, items.cued)
+    sure = swap | correct
+    scores = [
+        *held_out_scores(m[:, :2], before, sure, correct, fold, (swap,))[0],
+        *held_out_scores(m[:, 2:], after, sure, correct, fold, (swap,))[0],
+    ]
+    areas = [roc_area(one[sure], swap[sure]) for one in scores]
+    inclined = inclined_area(m[:, 1:2], items, found.outcome, fold)
+    equations = [*error_equations(m[:, 1:2], before, correct, fold), *error_equations(m[:, 2:], after, correct, fold)]
+    way = [one.solve(np.flatnonzero(swap)) - one.solve(np.flatnonzero(correct)) for one in equations]
+    return np.array([*areas, inclined, *(weights.sum() for weights in way)])
 
 
 def noise_of(found: Windows) -> Noise:
@@ -281,7 +275,7 @@ class Pool:
     def of(cls, source: Source, trials: int, seed: int) -> "Pool":
         """Simulate."""
         dataset = source(trials, seed)
-        bins, _ = windows(dataset, 1.0)
+        bins = windows(dataset["epoch"].to_numpy())
         activity = dataset["activity"].transpose("trial", "time", "unit").to_numpy()
         items = two_items(dataset)
         outcome = outcomes(items.response, items.report, items.cued)
