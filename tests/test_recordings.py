@@ -274,6 +274,7 @@ def test_any_other_columns_are_a_small_toml(tmp_path):
 nwb = pytest.fixture(lambda: pytest.importorskip("pynwb", reason="NWB files need pynwb (the extra `nwb`)"))
 
 
+@pytest.mark.slow
 def test_a_session_survives_its_file(nwb, tmp_path):
     trials = made_trials()
     spikes = made_spikes(trials)
@@ -284,6 +285,7 @@ def test_a_session_survives_its_file(nwb, tmp_path):
     assert fewer.sizes["trial"] == (trials["cued"] == 1).sum()
 
 
+@pytest.mark.slow
 def test_a_file_with_the_columns_of_dandi_000620_is_read_with_the_preset_alone(nwb, tmp_path):
     """Units in another file than the trials, with the area by electrode."""
     trials = made_trials()
@@ -337,6 +339,7 @@ MALFORMED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change, options, message", MALFORMED.values(), ids=MALFORMED)
 def test_a_malformed_session_is_a_sentence(nwb, tmp_path, change, options, message):
     trials = made_trials()
@@ -346,6 +349,7 @@ def test_a_malformed_session_is_a_sentence(nwb, tmp_path, change, options, messa
         read_sessions(tmp_path / "a.nwb", **options)
 
 
+@pytest.mark.slow
 def test_files_that_are_not_nwb_are_a_sentence(nwb, tmp_path):
     import h5py
 
@@ -389,6 +393,7 @@ def counted(mechanism, trials=900, units=40, seed=0, swap=0.1, noise=0.0):
     return recording.assign_coords(time=0.05 * made["time"])
 
 
+@pytest.mark.slow
 def test_the_control_holds_the_report_fixed():
     """Memory that is that of the reported item alone tells swaps by the report; among equal reports it does not."""
     found = decoding(counted("misinterpretation", trials=1500), every=17, hold_report=True)
@@ -412,12 +417,12 @@ def test_folds_hold_whole_conditions():
 def test_a_recording_is_assigned_to_the_kind_that_it_was_made_from():
     kinds = ("misbinding", "misinterpretation")
     for kind in kinds:
-        found = resemblance(counted(kind, seed=11), kinds, recordings=12, trials=800)
+        found = resemblance(counted(kind, seed=11), kinds, recordings=8, trials=600)
         assert found.kind == kind and found.scores[kind][0] > 0.9, found
         assert found.units == 40 and 60 < found.swaps < 120
         assert min(found.recovered.values()) >= 0.9
         assert found.sentence().startswith(f"Comparison: the recording resembles {kind}")
-    again = resemblance(counted(kinds[-1], seed=11), kinds, recordings=12, trials=800)
+    again = resemblance(counted(kinds[-1], seed=11), kinds, recordings=8, trials=600)
     assert again == found
 
 
@@ -425,7 +430,7 @@ def test_a_recording_is_assigned_to_the_kind_that_it_was_made_from():
 def test_kinds_that_cannot_be_told_apart_are_not_told_apart():
     """Two kinds by name that are one; and too few swaps."""
     twice = {name: kinds_of(["misbinding", "late switch"])["misbinding"] for name in ("one", "other")}
-    found = resemblance(counted("misbinding", seed=5), twice, recordings=12, trials=800)
+    found = resemblance(counted("misbinding", seed=5), twice, recordings=8, trials=600)
     assert found.kind == "cannot tell" and np.mean(list(found.recovered.values())) < 0.9
     few = resemblance(counted("misbinding", seed=5, swap=0.005), "misbinding,late switch")
     assert few.kind == "cannot tell" and "it takes 10 swaps" in few.sentence()

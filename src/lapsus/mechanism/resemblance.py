@@ -69,7 +69,7 @@ RECOVERED, SURE = 0.9, 0.9
 UNLIKE = 1e-4
 FEWEST_SWAPS, FEWEST_CORRECT = 10, 100
 # Levels that are tried to match reliability and noise correlations, by halving.
-HALVINGS = 6
+HALVINGS = 5
 
 # Makes single trials of one network: (trials, seed) → dataset.
 Source = Callable[[int, int], xr.Dataset]
@@ -224,7 +224,7 @@ def kinds_of(names: str | Sequence[str], feature_cued: bool = False) -> dict[str
     for name in names.split(",") if isinstance(names, str) else names:
         name = name.strip()
         if name in MECHANISMS:
-            found[name] = [partial(_population, name, number) for number in range(4)]
+            found[name] = [partial(_population, name, number) for number in range(2)]
             continue
         models: list[Model] = []
         if name in COLLECTIONS:

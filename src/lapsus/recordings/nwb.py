@@ -46,7 +46,7 @@ def read_nwb(
         if not is_nwb(part):
             raise LapsusError(f"{short(part)} is not an NWB file: it does not begin as HDF5 does.")
         try:
-            with pynwb.NWBHDF5IO(part, "r", load_namespaces=True) as file:
+            with pynwb.NWBHDF5IO(part, mode="r", load_namespaces=True) as file:
                 content = file.read()
                 if content.units is not None and spikes is None:
                     spikes, units = _units(content.units, part)
@@ -102,12 +102,13 @@ def write_nwb(
     import h5py
 
     began = datetime(2000, 1, 1, tzinfo=UTC)  # simulated: there is no day on which it was recorded
-    file = pynwb.NWBFile(description, identifier=description, session_start_time=began)
+    file = pynwb.NWBFile(session_description=description, identifier=description, session_start_time=began)
     # Column by column: adding trials row by row takes a hundred times as long.
-    columns = [
-        pynwb.core.VectorData(str(name), f"{name} of the trial", data=list(values)) for name, values in trials.items()
-    ]
-    file.trials = pynwb.epoch.TimeIntervals("trials", description="trials", columns=columns)
+    columns = []
+    for name, values in trials.items():
+        data = values.tolist() if len(values) else np.empty(0)
+        columns.append(pynwb.core.VectorData(name=str(name), description=f"{name} of the trial", data=data))
+    file.trials = pynwb.epoch.TimeIntervals(name="trials", description="trials", columns=columns)
     for times in spikes:
         file.add_unit(spike_times=times)
     buffer = io.BytesIO()
