@@ -3,7 +3,7 @@
 import json as json_module
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -71,7 +71,7 @@ def command(
     delays: list[int | None] = [*delays_of(delay)] or [None]
     if delays != [None] and any(name.endswith(RECORDINGS) for name in names):
         raise LapsusError("--delay is for networks; a recording has the delays that it was made with.")
-    reading = {"bin": bin, "smooth": smooth, "align": align, "columns": columns, "where": where or ()}
+    reading: dict[str, Any] = {"bin": bin, "smooth": smooth, "align": align, "columns": columns, "where": where or ()}
     reading |= {"units": units or (), "min_rate": min_rate, "min_presence": min_presence}
     check_asked(names, delays, output, trust, reading)
     folder = None if output is None else make_folder(output)

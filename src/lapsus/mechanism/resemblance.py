@@ -362,7 +362,8 @@ def resemblance(
     value = features(found, seed)
     scores = _scores(simulated, value, seed)
     best = max(scores, key=lambda kind: scores[kind][0])
-    kind, why, needed = best, "", swaps
+    kind, why = best, ""
+    needed: int | None = swaps
     if np.mean(list(recovered.values())) < RECOVERED:
         needed = _needed(pools, made, swaps, correct, recordings, seed)
         share = 100 * float(np.mean(list(recovered.values())))

@@ -188,14 +188,13 @@ def _cell(value: Any, source: str, column: str) -> Any:
 
 def _items(table: pd.DataFrame, columns: str | list[str], layout: Layout, source: str) -> list[np.ndarray]:
     """The angles [item] of each trial in radians, from one column with a list or from one column per item."""
-    several = not isinstance(columns, str)
-    names = columns if several else [columns]
+    names = [columns] if isinstance(columns, str) else columns
     parts = [_column(table, name, source) for name in names]
     found = []
     for cells in zip(*parts):
         values = [_cell(value, source, name) for value, name in zip(cells, names)]
         try:
-            angles = np.asarray(values if several else values[0], dtype=float)
+            angles = np.asarray(values[0] if isinstance(columns, str) else values, dtype=float)
         except (TypeError, ValueError):
             raise LapsusError(
                 f"{source}: column {_name(columns)} holds {cells[0]!r:.60}; it must hold angles."

@@ -72,7 +72,7 @@ def _units(table: Any, path: str) -> tuple[SpikeTrains | None, pd.DataFrame]:
         return None, pd.DataFrame()
     ends = np.asarray(table["spike_times"].data[:], dtype=int)
     spikes = SpikeTrains(partial(_spike_times, path, np.append(0, ends)), range(len(ends)))
-    plain = {}
+    plain: dict[str, Any] = {}
     for name in table.colnames:
         values = table[name]
         if hasattr(values, "data") and not hasattr(values, "target") and np.ndim(values.data) == 1:

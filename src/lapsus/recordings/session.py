@@ -135,7 +135,7 @@ def _with_spikes(
             f" at {last:,.1f}. Both must be seconds on one clock."
         )
     units = units.assign(rate=fired.sum(1) / (end - begin), presence=(fired > 0).mean(1))
-    kept = np.flatnonzero(fired.sum(1))
+    kept = np.flatnonzero(fired.sum(1)).tolist()
     notes = []
     if len(kept) < len(spikes):
         notes.append(f"{len(spikes) - len(kept)} units without spikes in the trials are left out")
