@@ -7,7 +7,8 @@ Kinds: late in the response (networks of the collection `persistent`), at the cu
 built to err by prior inclination and by misbinding. Kinds are learnt from some systems and tested on others: persistent
 networks of another seed, written networks (studies/recovery) for the two types that were built in, and other trials of
 the open network where the collection has one alone. Every recording has Poisson spikes, 10 spikes/s on average, and
-colours that explain a tenth of the variance of the counts. With --keep the rows are put into swaps_needed.csv.
+colours that explain a share of the variance of the counts (--reliability). With --keep the rows are put into
+swaps_needed.csv.
 """
 
 import argparse
@@ -46,6 +47,7 @@ KINDS = ("persistent", "open", "prior inclination", "misbinding")
 UNITS, SWAPS, CORRECT = (30, 100, 300), (10, 20, 40, 80), (400,)
 SECONDS = np.array([0.15, 0.5, 0.15, 0.65, 0.65])
 RATE, RELIABILITY, CORRELATION = 10.0, 0.1, 0.03
+COLUMNS = ["reliability", "units", "correct", "swaps", "kind"]
 TRIALS = 2048
 
 
@@ -64,11 +66,13 @@ def systems() -> dict[str, tuple[list, list]]:
     }
 
 
-def recordings(sources: list, count: int, units: int, swaps: int, correct: int, seed: int) -> np.ndarray:
+def recordings(
+    sources: list, count: int, units: int, swaps: int, correct: int, reliability: float, seed: int
+) -> np.ndarray:
     """Features [recording, feature] of simulated recordings, the sources in turn."""
     rates = np.random.default_rng(seed).lognormal(np.log(RATE), 0.5, units)
     made = partial(like, swaps=swaps, correct=correct, seconds=SECONDS, rates=rates)
-    noise = Noise(RELIABILITY, CORRELATION, rates)
+    noise = Noise(reliability, CORRELATION, rates)
     levels = [matched_noise(pool, made, noise) for pool in sources]
     rows = []
     for k in range(count):
@@ -79,9 +83,8 @@ def recordings(sources: list, count: int, units: int, swaps: int, correct: int, 
 
 def keep(rows: pd.DataFrame) -> None:
     """Put rows into the table, in place of those of the same recordings."""
-    columns = ["units", "correct", "swaps", "kind"]
     kept = pd.concat([pd.read_csv(TABLE), rows]) if TABLE.exists() else rows
-    kept = kept.drop_duplicates(columns, keep="last").sort_values(columns)
+    kept = kept.drop_duplicates(COLUMNS, keep="last").sort_values(COLUMNS)
     kept.to_csv(TABLE, index=False, float_format="%.4g")
 
 
@@ -90,9 +93,10 @@ def figure() -> None:
     table = pd.read_csv(TABLE)
     with style():
         fig, ax = plt.subplots(figsize=(3.4, 2.4), layout="constrained")
-        for (units, correct), own in table.groupby(["units", "correct"]):
+        for (reliability, units, correct), own in table.groupby(COLUMNS[:3]):
             mean = own.groupby("swaps")["right"].mean()
-            ax.plot(mean.index, 100 * mean, "o-", label=f"{units} neurons, {correct} correct trials")
+            label = f"{units} neurons, {correct} correct trials, {100 * reliability:.0f} %"
+            ax.plot(mean.index, 100 * mean, "o-", ms=3, label=label)
         ax.axhline(90, color="0.5", lw=0.6, ls=(0, (3, 2)))
         ax.set(xlabel="swaps", ylabel="assigned to their own kind (%)", ylim=(0, 103), xscale="log")
         swaps = sorted(table["swaps"].unique())
@@ -109,6 +113,7 @@ def main() -> None:
     parser.add_argument("--units", type=int, nargs="+", default=UNITS)
     parser.add_argument("--swaps", type=int, nargs="+", default=SWAPS)
     parser.add_argument("--correct", type=int, nargs="+", default=CORRECT)
+    parser.add_argument("--reliability", type=float, default=RELIABILITY)
     parser.add_argument("--keep", action="store_true", help="put the rows into swaps_needed.csv")
     parser.add_argument("--figure", action="store_true", help="draw swaps_needed.csv and nothing else")
     given = parser.parse_args()
@@ -122,20 +127,19 @@ def main() -> None:
     }
     rows = []
     for units, correct, swaps in itertools.product(given.units, given.correct, given.swaps):
-        learnt = {
-            kind: recordings(own, given.recordings, units, swaps, correct, 1000) for kind, (own, _) in pools.items()
-        }
+        size = (units, swaps, correct, given.reliability)
+        learnt = {kind: recordings(own, given.recordings, *size, 1000) for kind, (own, _) in pools.items()}
         for k, (kind, (_, own)) in enumerate(pools.items()):
-            found = recordings(own, given.tests, units, swaps, correct, 5000)
+            found = recordings(own, given.tests, *size, 5000)
             scores = np.stack([probabilities(learnt, value) for value in found])
             named = pd.Series([KINDS[best] for best in scores.argmax(1)]).value_counts().to_dict()
-            facts = {"units": units, "correct": correct, "swaps": swaps, "kind": kind, "tested": len(found)}
+            facts = dict(zip(COLUMNS, (given.reliability, units, correct, swaps, kind))) | {"tested": len(found)}
             rows.append(facts | {"right": float((scores.argmax(1) == k).mean()), "score": float(scores[:, k].mean())})
             print(rows[-1] | {"named": named}, flush=True)
         if given.keep:
             keep(pd.DataFrame(rows))
     table = pd.DataFrame(rows)
-    print(table.pivot_table(index=["units", "correct"], columns="swaps", values="right").round(2))
+    print(table.pivot_table(index=COLUMNS[:3], columns="swaps", values="right").round(2))
 
 
 if __name__ == "__main__":

@@ -62,7 +62,7 @@ FEATURES = (
     *(f"way to the error, {name}" for name in WINDOWS[2:]),
 )
 # Principal components of the counts that are analysed; simulated recordings of each kind; trials of each network.
-COMPONENTS, RECORDINGS, TRIALS = 20, 40, 4096
+COMPONENTS, RECORDINGS, TRIALS = 20, 40, 2048
 # Share of simulated recordings that must come back as their own kind, and the least score of the kind that is named.
 RECOVERED, SURE = 0.9, 0.9
 # Probability below which a recording is too far from every kind to be one of them.
@@ -283,6 +283,17 @@ class Pool:
         return cls(means, items, outcome.swap, outcome.correct)
 
 
+def _pool(source: Source, trials: int, swaps: int, correct: int, seed: int) -> Pool:
+    """Trials of a network, more of them where it swaps too rarely for recordings with so many swaps."""
+    for more in (1, 4, 16):
+        pool = Pool.of(source, more * trials, seed)
+        if pool.swap.sum() >= swaps and pool.correct.sum() >= correct:
+            return pool
+    raise LapsusError(
+        f"A network that is compared makes {pool.swap.sum()} swaps in {more * trials:,} trials; {swaps} are needed."
+    )
+
+
 def like(
     pool: Pool, swaps: int, correct: int, seconds: np.ndarray, rates: np.ndarray, depth: float, shared: float, seed: int
 ) -> Windows:
@@ -354,7 +365,7 @@ def resemblance(
     pools = {}
     for kind, sources in kinds.items():
         progress(f"networks of {kind}")
-        own = [Pool.of(source, trials, seed + 7 * k) for k, source in enumerate(sources)]
+        own = [_pool(source, trials, swaps, correct, seed + 7 * k) for k, source in enumerate(sources)]
         pools[kind] = [(pool, *matched_noise(pool, partial(made, swaps=swaps, correct=correct), noise)) for pool in own]
     progress("recordings of each kind")
     simulated = _simulated(pools, made, swaps, correct, recordings, seed)
