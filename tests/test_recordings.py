@@ -193,7 +193,8 @@ def test_a_large_recording_is_analysed_as_components(monkeypatch):
 
 
 def test_a_recording_is_described_in_the_words_of_physiology():
-    said, facts = describe(count_spikes(session()))
+    counts = count_spikes(session())
+    said, facts = describe(counts, analysable(counts))
     assert facts["units"] == 6 and facts["trials"] == 60 and facts["swaps"] == 12
     assert "6 neurons" in said[0] and "spikes/s" in said[0] and "50 ms" in said[0]
     assert facts["spikes_per_second"] == pytest.approx(20, rel=0.05)

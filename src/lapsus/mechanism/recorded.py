@@ -4,7 +4,7 @@ import numpy as np
 import xarray as xr
 
 from lapsus.errors import LapsusError
-from lapsus.mechanism.activity import two_items
+from lapsus.mechanism.activity import items
 from lapsus.mechanism.outcomes import outcomes
 
 __all__ = ["analysable", "complete", "describe"]
@@ -85,10 +85,11 @@ def _groups_of_bins(epoch: np.ndarray, size: int) -> list[np.ndarray]:
     return [run[k : k + size] for run in runs for k in range(0, len(run), size)]
 
 
-def describe(dataset: xr.Dataset) -> tuple[list[str], dict]:
-    """What a recording has, as sentences and as numbers: neurons, spikes/s, trials, swaps."""
-    items = two_items(dataset)
-    swaps = int(outcomes(items.response, items.report, items.cued).swap.sum())
+def describe(dataset: xr.Dataset, analysed: xr.Dataset) -> tuple[list[str], dict]:
+    """What a recording has, as sentences and as numbers: neurons, spikes/s, trials, swaps; and notes about what of it
+    is `analysed`."""
+    shown = items(dataset)
+    swaps = int(outcomes(shown.response, shown.report, shown.cued).swap.sum())
     facts: dict = {"units": dataset.sizes["unit"], "trials": dataset.sizes["trial"], "swaps": swaps}
     text = f"Recording: {facts['units']:,} neurons"
     if "rate" in dataset.coords:
@@ -100,6 +101,6 @@ def describe(dataset: xr.Dataset) -> tuple[list[str], dict]:
     said = [f"{text}."]
     if swaps < FEW_SWAPS:
         said.append(f"Fewer than {FEW_SWAPS} swaps: most questions about them cannot be answered.")
-    notes = _notes(dataset)
+    notes = _notes(analysed)
     facts["notes"] = notes
     return said + [f"{note}." for note in notes], facts

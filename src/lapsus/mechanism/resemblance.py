@@ -343,15 +343,16 @@ def resemblance(
     recording: xr.Dataset,
     against: "str | Sequence[str] | Mapping[str, Sequence[Source]]",
     *,
-    recordings: int = RECORDINGS,
+    recordings: int | None = None,
     trials: int = TRIALS,
     seed: int = 0,
     progress: Callable[[str], None] = lambda name: None,
 ) -> Resemblance:
     """Which of the kinds a recording of spike counts resembles.
 
-    against: names as `kinds_of` takes them, or kind → sources of simulated trials. recordings: simulated of each kind.
+    against: names as `kinds_of` takes them, or kind → sources of simulated trials. recordings: simulated of each kind (40).
     """
+    recordings = RECORDINGS if recordings is None else recordings
     found = recorded_windows(recording)
     probe = found.items.probe
     feature_cued = probe is not None and bool(distance(probe, probe[:1]).max() > 1e-3)

@@ -27,7 +27,7 @@ from lapsus.files import (
 from lapsus.mechanism.activity import check_activity
 from lapsus.mechanism.asking import analyse, over_sessions
 from lapsus.mechanism.drawing import figure_of
-from lapsus.mechanism.recorded import complete, describe
+from lapsus.mechanism.recorded import analysable, complete, describe
 from lapsus.mechanism.registry import QUESTIONS, Mechanism
 from lapsus.mechanism.resemblance import resemblance
 from lapsus.recordings import pseudo_population, read_sessions
@@ -116,8 +116,9 @@ def answers_of(
         found = analyse(model, seed=seed, threads=threads, sizes=sizes, progress=progress)
     else:
         sessions, opened = opened, pseudo_population(opened, seed)
-        found = analyse(opened, seed=seed, sizes=sizes, progress=progress)
-        said, more = describe(opened)
+        analysed = analysable(opened)
+        found = analyse(analysed, seed=seed, sizes=sizes, progress=progress)
+        said, more = describe(opened, analysed)
         if len(sessions) > 1:
             more["over_sessions"] = over_sessions(sessions, found, sizes, seed, progress)
         if against is not None:
