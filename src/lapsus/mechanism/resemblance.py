@@ -350,7 +350,8 @@ def resemblance(
 ) -> Resemblance:
     """Which of the kinds a recording of spike counts resembles.
 
-    against: names as `kinds_of` takes them, or kind → sources of simulated trials. recordings: simulated of each kind (40).
+    against: names as `kinds_of` takes them, or kind → sources of simulated trials. recordings: simulated of each kind
+    (40).
     """
     recordings = RECORDINGS if recordings is None else recordings
     found = recorded_windows(recording)
