@@ -145,22 +145,30 @@ def standard_trials(table: pd.DataFrame, layout: Layout, source: str) -> tuple[p
             notes.append(f"{missing.sum():,} trials {reason} are left out")
         kept &= ~missing
     _check_order({name: times[kept] for name, times in events.items()}, np.flatnonzero(kept), source)
-    report = np.stack([reports[row] for row in np.flatnonzero(kept)])
+    report = _pairs(reports, kept, layout.report, source)
     order = np.tile([0, 1], (len(report), 1))
     if layout.identity:
-        names = [_cell(value, source, layout.identity) for value in table.loc[kept, layout.identity]]
-        order = np.argsort(np.array(names), axis=1, kind="stable")
+        names = [_cell(value, source, layout.identity) for value in _column(table, layout.identity, source)]
+        order = np.argsort(_pairs(names, kept, layout.identity, source), axis=1, kind="stable")
     found = {"cued": 1 + (order == cued[kept, None].astype(int) - 1).argmax(1), "response": wrap(response[kept])}
     columns = {"report": report}
     # Our own files have places only where the task has.
     if layout.probe and (layout is not PRESETS["lapsus"] or set(layout.probe) <= set(table)):
         probes = _items(table, layout.probe, layout, source)
-        columns["probe"] = np.stack([probes[row] for row in np.flatnonzero(kept)])
+        columns["probe"] = _pairs(probes, kept, layout.probe, source)
     for name, values in columns.items():
         ordered = wrap(np.take_along_axis(values, order, 1))
         found |= {f"{name}_1": ordered[:, 0], f"{name}_2": ordered[:, 1]}
     found |= {f"at_{name}": times[kept] for name, times in events.items()}
     return pd.DataFrame(found), notes
+
+
+def _pairs(values: list, kept: np.ndarray, columns: str | list[str], source: str) -> np.ndarray:
+    """The two values of each trial that is kept, [trial, 2]."""
+    pairs = [values[row] for row in np.flatnonzero(kept)]
+    if any(np.shape(pair) != (2,) for pair in pairs):
+        raise LapsusError(f"{source}: column {_name(columns)} must have one value for each of the two items.")
+    return np.array(pairs)
 
 
 def _name(columns: str | list[str]) -> str:
