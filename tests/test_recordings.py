@@ -13,6 +13,7 @@ from scipy.io import loadmat
 from lapsus.circular import distance, wrap
 from lapsus.errors import LapsusError
 from lapsus.mechanism.activity import two_items
+from lapsus.mechanism.asking import analyse, over_sessions
 from lapsus.mechanism.decoding import decoding, folds_by_condition
 from lapsus.mechanism.plane_alignment import condition_alignment
 from lapsus.mechanism.recorded import analysable, complete, describe
@@ -20,7 +21,7 @@ from lapsus.mechanism.resemblance import Noise, Pool, kinds_of, like, matched_no
 from lapsus.mechanism.synthetic import synthetic_population
 from lapsus.recordings import Layout, Session, count_spikes, layout_of, pseudo_population, read_sessions
 from lapsus.recordings.nwb import read_nwb, write_nwb
-from lapsus.recordings.spikes import as_neurons
+from lapsus.recordings.spikes import as_neurons, spike_session
 
 
 def made_trials(count=60, seed=0, jitter=0.0):
@@ -466,3 +467,17 @@ def test_a_network_written_as_nwb_is_analysed_and_compared(nwb, tmp_path, monkey
     assert first["kind"] in ("late switch", "none of these", "cannot tell")
     assert first["clock"] == "s" and first["decoding"]["same_report"]
     assert "takes" in first["left_out"]["commitment"]
+
+
+@pytest.mark.slow
+def test_intervals_over_sessions_are_those_of_a_jackknife():
+    parts = []
+    for seed in range(3):
+        made = synthetic_population("misbinding", trials=300, swap_probability=0.2, units=8, seed=seed)
+        parts.append(count_spikes(Session.of(*spike_session(made, gain=30)), "100ms"))
+    ask = lambda sessions: analyse(pseudo_population(sessions), only=("decoding",))
+    value, low, high = over_sessions(parts, ask(parts))["decoding_before_cue"]
+    without = [ask([*parts[:k], *parts[k + 1 :]]).decoding.before_cue for k in range(3)]
+    error = np.sqrt(2 / 3 * np.sum((np.array(without) - np.mean(without)) ** 2))
+    assert value == ask(parts).decoding.before_cue > 0.6
+    assert (high - low) / 2 == pytest.approx(4.3027 * error, rel=1e-3) and error > 0
