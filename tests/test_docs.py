@@ -33,6 +33,9 @@ RUN = {"lapsus zoo": "long", "lapsus doctor experiment.csv": "slow"}
 # (page, first line of a Python block) → why it is not run.
 NOT_RUN = {
     ("fit.md", "fit = lapsus.fit(trials)  # compares models, keeps one"): "tests of the fit take each of these",
+    ("recordings.md", "from lapsus.recordings import Session, count_spikes, read_recording"): (
+        "test_recordings.py makes such files"
+    ),
     ("report.md", "import lapsus"): "ten minutes of training; tests discover with small sizes",
     ("your-own-task.md", "@dataclass(frozen=True)"): "tutorials/own-task.md runs this class",
 }

@@ -338,9 +338,9 @@ def test_a_sweep_has_as_many_workers_as_the_container_allows(tmp_path, monkeypat
 
 
 def test_a_recording_in_another_form_is_told_what_it_must_be(tmp_path):
-    for name in ("made.nwb", "made.npy", "made.csv"):
+    for name in ("made.npy", "made.csv"):
         (tmp_path / name).write_text("")
-        assert "A recording must be a netCDF file" in lapsus("analyse", name, cwd=tmp_path, code=2)
+        assert "A recording must be an NWB file" in lapsus("analyse", name, cwd=tmp_path, code=2)
 
 
 def test_a_sweep_trains_no_start_that_ships(tmp_path):

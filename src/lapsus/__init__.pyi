@@ -13,6 +13,7 @@ from . import (
     networks as networks,
     pipeline as pipeline,
     plots as plots,
+    recordings as recordings,
     report as report,
     rng as rng,
     statistics as statistics,

@@ -3,7 +3,7 @@
 import json as json_module
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -16,8 +16,9 @@ def command(
     source: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Networks (run folders, or names of shipped ones), or a recording (netCDF in the activity form).",
-            metavar="[NETWORK|ACTIVITY.nc]...",
+            help="Networks (run folders, or names of shipped ones), or recordings: NWB files (A.nwb,B.nwb pools two"
+            " sessions, TRIALS.nwb+UNITS.nwb is one), or netCDF in the activity form.",
+            metavar="[NETWORK|SESSION.nwb|ACTIVITY.nc]...",
         ),
     ] = None,
     swapping: Annotated[
@@ -34,6 +35,26 @@ def command(
     seed: Annotated[int, typer.Option(help="Seed of conditions and noise.", min=0)] = 0,
     threads: Annotated[int | None, typer.Option(help="Threads of the kernel.", show_default="all cores", min=1)] = None,
     trust: Trust = False,
+    against: Annotated[
+        str | None,
+        typer.Option(
+            help="Compare a recording with kinds of networks: collections, networks or folders, as open,persistent."
+        ),
+    ] = None,
+    bin: Annotated[str, typer.Option(help="NWB: length of a time bin.")] = "50ms",
+    smooth: Annotated[str, typer.Option(help="NWB: s.d. of a Gaussian over time.")] = "0ms",
+    align: Annotated[
+        str, typer.Option(help="NWB: event that bins are aligned to; stimulus,cue has delays on two clocks.")
+    ] = "cue",
+    columns: Annotated[
+        str | None, typer.Option(help="NWB: which columns of the trials hold what: dandi-000620, or a TOML file.")
+    ] = None,
+    where: Annotated[list[str] | None, typer.Option(help="NWB: trials that count, as correct=True.")] = None,
+    units: Annotated[list[str] | None, typer.Option(help="NWB: units that count, as location=FEF.")] = None,
+    min_rate: Annotated[float, typer.Option(help="NWB: least rate of a unit, spikes/s.", min=0)] = 0.0,
+    min_presence: Annotated[
+        float, typer.Option(help="NWB: least share of the session in which a unit fires.", min=0, max=1)
+    ] = 0.0,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object (several sources: a list).")] = False,
 ) -> None:
     """How swaps are made: when they are decided, what carries them, along which axis, which kind, by what dynamics."""
@@ -42,21 +63,32 @@ def command(
     from lapsus.errors import LapsusError
     from lapsus.files import make_folder, write_text
     from lapsus.mechanism.asking import swapping_networks
-    from lapsus.report.analyses import TABLE, answers_of, check_asked
+    from lapsus.report.analyses import RECORDINGS, TABLE, answers_of, check_asked
 
     names = [*(source or ()), *(swapping_networks() if swapping else ())]
     if not names:
         raise LapsusError("Name a network or a recording, or ask for all that swap with --swapping.")
     delays: list[int | None] = [*delays_of(delay)] or [None]
-    if delays != [None] and any(name.endswith(".nc") for name in names):
+    if delays != [None] and any(name.endswith(RECORDINGS) for name in names):
         raise LapsusError("--delay is for networks; a recording has the delays that it was made with.")
-    check_asked(names, delays, output, trust)
+    reading: dict[str, Any] = {"bin": bin, "smooth": smooth, "align": align, "columns": columns, "where": where or ()}
+    reading |= {"units": units or (), "min_rate": min_rate, "min_presence": min_presence}
+    check_asked(names, delays, output, trust, reading)
     folder = None if output is None else make_folder(output)
     results, rows = [], []
     for name, steps in [(name, steps) for name in names for steps in delays]:
         said = partial(on_terminal, name)
         result = answers_of(
-            name, folder, delay=steps, seed=seed, threads=threads, trust=trust, again=again, progress=said
+            name,
+            folder,
+            delay=steps,
+            seed=seed,
+            threads=threads,
+            trust=trust,
+            again=again,
+            reading=reading,
+            against=against,
+            progress=said,
         )
         results.append(result)
         rows.append({"network": name} | ({} if steps is None else {"delay": steps}) | result["row"])

@@ -5,6 +5,9 @@ import sys
 
 # Parameters that messages of the API name, each an option of the command that passes it on.
 OPTIONS = (
+    "against",
+    "align",
+    "bin",
     "by",
     "columns",
     "cueing",

@@ -10,6 +10,7 @@ dynamics       fixed and slow points, time constants, divergence
 planes         alignment of the two items' planes over time               (Fig 3, Table 1)
 single_trials  whether alignment before the cue predicts swaps
 
+resemblance asks which kind of network a recording looks like; recorded makes a recording fit for the questions.
 registry holds what a question is. Beside the questions are plain functions, arrays in and numbers out: activity,
 outcomes, modes, colour_code, discriminants, rings, ring_normals, plane_alignment, slow_points, procrustes,
 dynamical_distance; and trials to ask with: designs, replay, synthetic.
@@ -35,7 +36,9 @@ from lapsus.mechanism import (
     planes as planes,
     procrustes as procrustes,
     pushes as pushes,
+    recorded as recorded,
     replay as replay,
+    resemblance as resemblance,
     responses as responses,
     ring_normals as ring_normals,
     rings as rings,

@@ -5,17 +5,21 @@ from pathlib import Path
 
 import numpy as np
 import xarray as xr
+from scipy import stats
 
 from lapsus.errors import LapsusError
 from lapsus.evaluation.sample_sizes import FULL, SampleSizes
 from lapsus.mechanism.clock import clock_of
+from lapsus.mechanism.recorded import analysable
 from lapsus.mechanism.registry import QUESTIONS, AskedNetwork, Mechanism, Question, Recording, by_default
+from lapsus.recordings import pseudo_population
+from lapsus.statistics.intervals import Interval
 from lapsus.tasks import IndexCued
 from lapsus.training.model import Model
 from lapsus.zoo import Run, Shipped, load
 from lapsus.zoo.shipped import shipped
 
-__all__ = ["analyse", "swapping_networks", "swaps_most_at"]
+__all__ = ["analyse", "over_sessions", "swapping_networks", "swaps_most_at"]
 
 
 def swaps_most_at(model: Model) -> float:
@@ -49,7 +53,7 @@ def analyse(
     if isinstance(source, xr.Dataset):
         if probe_distance is not None:
             raise LapsusError("`probe_distance` is for networks; a recording has the places that it was made with.")
-        recording, clock = Recording(source, sizes, seed), clock_of(source)
+        recording, clock = Recording(analysable(source), sizes, seed), clock_of(source)
         read: Callable[[Question], object] = lambda question: _read(question, recording)
         return Mechanism(clock=clock, **_answers(read, tuple(QUESTIONS) if only is None else only, progress))
     model = load(source)
@@ -86,6 +90,31 @@ def _answers(
             except LapsusError as reason:
                 left_out[name] = str(reason).rstrip(".")
     return answers | {"left_out": left_out}
+
+
+def over_sessions(
+    sessions: Sequence[xr.Dataset],
+    found: Mechanism,
+    sizes: SampleSizes = FULL,
+    seed: int = 0,
+    progress: Callable[[str], None] = lambda name: None,
+) -> dict[str, Interval]:
+    """Each number of an answer's row with its 95 % interval over sessions: what it would be without each of them in
+    turn (jackknife)."""
+    row, count = found.row(), len(sessions)
+    without: list[dict] = []
+    for k in range(count):
+        progress(f"without session {k + 1}")
+        rest = pseudo_population([*sessions[:k], *sessions[k + 1 :]], seed)
+        without.append(analyse(rest, only=tuple(found.answers), sizes=sizes, seed=seed).row())
+    reach = float(stats.t.ppf(0.975, count - 1))
+    intervals = {}
+    for name, value in row.items():
+        values = np.array([one.get(name) for one in without], dtype=object)
+        if isinstance(value, float) and all(isinstance(one, float) for one in values):
+            error = np.sqrt((count - 1) * np.var(values.astype(float)))
+            intervals[name] = (value, value - reach * error, value + reach * error)
+    return intervals
 
 
 def swapping_networks() -> list[str]:

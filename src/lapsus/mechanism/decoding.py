@@ -5,12 +5,17 @@ that what is left is what differs between trials that were shown the same: where
 than others, a code of the display would else pass for a sign of the coming swap. The decoder is a linear discriminant
 of what is left, in units of the noise, and of the places of a trial along the lines to the types of error. An answer
 that it contradicts is not given (`lapsus.mechanism.registry.Mechanism.contradicted`).
+
+In a recording, a planned eye movement looks like a reported colour. As a control the report is held fixed: from the cue
+on, activity is compared with that of correct trials that report the same item, as if it had been the cued one, and only
+swap and correct trials that report the same item at about the same angle are compared.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
+import pandas as pd
 import xarray as xr
 from matplotlib.axes import Axes
 from numpy.typing import ArrayLike
@@ -25,7 +30,15 @@ from lapsus.mechanism.outcomes import Outcomes, outcomes
 from lapsus.mechanism.registry import Column, Mechanism, Panel, Question
 from lapsus.plots.style import BLUE, GREY
 
-__all__ = ["QUESTION", "Decoding", "decoding", "decoding_panel"]
+__all__ = [
+    "QUESTION",
+    "Decoding",
+    "decoding",
+    "decoding_panel",
+    "folds_by_condition",
+    "held_out_scores",
+    "inclined_area",
+]
 
 # Area from which on a decoder is said to tell two types of trials apart.
 TELLS = 0.6
@@ -36,7 +49,8 @@ class Decoding:
     """Held-out decoding of the coming swap: times and auc [time]; null [time], fitted to labels shuffled among trials;
     onset, offset: of the cue, on the clock of `times`; swaps, correct, unclear: trials used and left out. inclined: the
     area before the cue of activity that is turned over where item 2 will be cued: an inclination to one item makes a
-    swap only where the other one is cued, and a decoder that does not know the cue cannot read it."""
+    swap only where the other one is cued, and a decoder that does not know the cue cannot read it. same_report [time]:
+    the area among trials with the same report, of a recording."""
 
     times: np.ndarray
     auc: np.ndarray
@@ -47,6 +61,7 @@ class Decoding:
     unclear: int
     offset: float = float("nan")
     inclined: float = float("nan")
+    same_report: np.ndarray = field(default_factory=lambda: np.empty(0))
 
     @property
     def error(self) -> float:
@@ -82,8 +97,13 @@ class Decoding:
         return {"decoding_before_cue": self.before_cue, "decoding_auc": self.at_response}
 
 
-def decoding(dataset: xr.Dataset, *, folds: int = 5, every: int = 2, seed: int = 0) -> Decoding:
-    """Decode the coming swap at every `every`-th time from memory activity; each fold is scored by the others."""
+def decoding(
+    dataset: xr.Dataset, *, folds: int = 5, every: int = 2, seed: int = 0, hold_report: bool = False
+) -> Decoding:
+    """Decode the coming swap at every `every`-th time from memory activity; each fold is scored by the others.
+
+    Folds hold whole conditions (displays with their cue). hold_report: also among trials with the same report.
+    """
     items = two_items(dataset)
     outcome = outcomes(items.response, items.report, items.cued)
     sure = outcome.swap | outcome.correct
@@ -92,9 +112,7 @@ def decoding(dataset: xr.Dataset, *, folds: int = 5, every: int = 2, seed: int =
             f"only {outcome.swap.sum()} swap trials" if outcome.swap.any() else f"{NO_SWAPS} among {len(sure):,}"
         )
     rng = np.random.default_rng(seed)
-    fold = np.empty(len(sure), dtype=int)
-    for rows in (np.flatnonzero(outcome.swap), np.flatnonzero(~outcome.swap)):
-        fold[rows] = rng.permutation(np.arange(len(rows)) % folds)
+    fold = folds_by_condition(items, outcome.swap, folds, rng)
     shuffled = outcome.swap.copy()
     for k in range(folds):
         own = np.flatnonzero(sure & (fold == k))
@@ -102,24 +120,75 @@ def decoding(dataset: xr.Dataset, *, folds: int = 5, every: int = 2, seed: int =
     time, onset = dataset["time"].to_numpy(), cue_onset(dataset)
     steps = np.unique(np.append(np.arange(0, len(time), every), len(time) - 1))
     m = memory(dataset.isel(time=steps))
-    scores = np.zeros((2, len(steps), len(sure)))
-    for now, given in ((time[steps] < onset, (items.report,)), (time[steps] >= onset, (items.report, items.cued))):
-        for j in range(folds):
-            train, test = sure & (fold != j), fold == j
-            for at, features in zip(np.flatnonzero(now), _features(m[:, now], given, train & outcome.correct)):
-                for row, labels in enumerate((outcome.swap, shuffled)):
-                    one, other = features[train & labels], features[train & ~labels]
-                    w = discriminant(features[train], labels[train])
-                    spread = max(float((features[train] @ w).std()), 1e-12)
-                    scores[row, at, test] = (features[test] - (one.mean(0) + other.mean(0)) / 2) @ w / spread
+    before, after = m[:, time[steps] < onset], m[:, time[steps] >= onset]
+    labellings = (outcome.swap, shuffled)
+    early = held_out_scores(before, (items.report,), sure, outcome.correct, fold, labellings)
+    late = held_out_scores(after, (items.report, items.cued), sure, outcome.correct, fold, labellings)
     areas, nulls = (
         np.array([roc_area(one[sure], labels[sure]) for one in part])
-        for part, labels in zip(scores, (outcome.swap, shuffled))
+        for part, labels in zip(np.concatenate([early, late], 1), labellings)
     )
+    same_report = np.empty(0)
+    if hold_report:
+        as_reported = (items.report, items.recalled)
+        late = held_out_scores(after, as_reported, sure, outcome.correct, fold, (outcome.swap,))
+        scores = np.concatenate([early[0], late[0]])
+        same_report = np.array([_area_within(one, outcome.swap, _reports(items), sure) for one in scores])
     counts = int(outcome.swap.sum()), int(outcome.correct.sum()), outcome.unclear
     offset = _cue_offset(dataset)
-    inclined = _inclined(memory(dataset.isel(time=np.flatnonzero(time < onset)[-5:])), items, outcome, fold)
-    return Decoding(time[steps].astype(float), areas, nulls, float(onset), *counts, offset, inclined)
+    inclined = inclined_area(memory(dataset.isel(time=np.flatnonzero(time < onset)[-5:])), items, outcome, fold)
+    return Decoding(time[steps].astype(float), areas, nulls, float(onset), *counts, offset, inclined, same_report)
+
+
+def folds_by_condition(items: Items, swap: np.ndarray, folds: int, rng: np.random.Generator) -> np.ndarray:
+    """Fold of each trial; trials of one condition have the same, unless too few conditions have swaps."""
+    shown = pd.DataFrame(np.column_stack([items.report.round(5), items.cued]))
+    condition = shown.groupby([0, 1, 2], sort=False).ngroup().to_numpy()
+    swapped = np.unique(condition[swap])
+    if len(swapped) < 2 * folds:
+        condition, swapped = np.arange(len(swap)), np.flatnonzero(swap)
+    fold = np.empty(condition.max() + 1, dtype=int)
+    for rows in (swapped, np.setdiff1d(np.arange(len(fold)), swapped)):
+        fold[rows] = rng.permutation(np.arange(len(rows)) % folds)
+    return fold[condition]
+
+
+def held_out_scores(
+    m: np.ndarray,
+    given: tuple[np.ndarray, ...],
+    sure: np.ndarray,
+    correct: np.ndarray,
+    fold: np.ndarray,
+    labellings: Sequence[np.ndarray],
+) -> np.ndarray:
+    """Held-out scores [labelling, time, trial] of memory m [trial, time, unit], each fold scored by the others."""
+    scores = np.zeros((len(labellings), m.shape[1], len(sure)))
+    for j in range(fold.max() + 1 if m.shape[1] else 0):
+        train, test = sure & (fold != j), fold == j
+        for at, features in enumerate(_features(m, given, train & correct)):
+            for row, labels in enumerate(labellings):
+                one, other = features[train & labels], features[train & ~labels]
+                w = discriminant(features[train], labels[train])
+                spread = max(float((features[train] @ w).std()), 1e-12)
+                scores[row, at, test] = (features[test] - (one.mean(0) + other.mean(0)) / 2) @ w / spread
+    return scores
+
+
+def _reports(items: Items) -> np.ndarray:
+    """A number for each item that can be reported at each of eight angles, [trial]."""
+    return 8 * items.recalled + np.floor((items.response + np.pi) / (2 * np.pi) * 8).astype(int).clip(0, 7)
+
+
+def _area_within(scores: np.ndarray, swap: np.ndarray, stratum: np.ndarray, sure: np.ndarray) -> float:
+    """Area among pairs of a swap and a correct trial in the same stratum; NaN where there is no such pair."""
+    area, pairs = 0.0, 0
+    for label in np.unique(stratum[sure & swap]):
+        own = sure & (stratum == label)
+        count = int((own & swap).sum()) * int((own & ~swap).sum())
+        if count:
+            area += count * roc_area(scores[own], swap[own])
+            pairs += count
+    return area / pairs if pairs else float("nan")
 
 
 def _cue_offset(dataset: xr.Dataset) -> float:
@@ -128,7 +197,7 @@ def _cue_offset(dataset: xr.Dataset) -> float:
     return float(time[cue[-1] + 1]) if cue[-1] + 1 < len(time) else float("nan")
 
 
-def _inclined(m: np.ndarray, items: Items, outcome: Outcomes, fold: np.ndarray) -> float:
+def inclined_area(m: np.ndarray, items: Items, outcome: Outcomes, fold: np.ndarray) -> float:
     """Held-out area of the coming swap in memory before the cue, m [trial, time, unit], signed by the coming cue."""
     if m.shape[1] == 0:
         return float("nan")
@@ -167,10 +236,16 @@ def _features(m: np.ndarray, given: tuple[np.ndarray, ...], known: np.ndarray) -
 
 
 def _sentence(read: Decoding, _: Mechanism) -> str:
-    return (
+    text = (
         f"Decoder: the coming swap is decoded from held-out trials with an area of {read.before_cue:.2f} before the cue"
         f" and {read.at_response:.2f} at the response (0.5 is chance; {read.swaps:,} swaps)."
     )
+    if len(read.same_report):
+        at_cue = float(np.interp(read.onset, read.times, read.same_report))
+        text += (
+            f" Among trials with the same report, it is {at_cue:.2f} at the cue and {read.same_report[-1]:.2f} then."
+        )
+    return text
 
 
 def _check(read: Decoding, found: Mechanism) -> tuple[str, bool, str]:
@@ -189,6 +264,8 @@ def decoding_panel(ax: Axes, read: Decoding, clock: Clock = Clock()) -> Axes:  #
     ax.axhline(0.5, color=GREY, lw=0.6, ls=(0, (3, 2)))
     ax.plot(times, read.null, color=GREY, lw=0.7, label="labels shuffled")
     ax.plot(times, read.auc, color=BLUE, label="coming swap")
+    if len(read.same_report):
+        ax.plot(times, read.same_report, color=BLUE, lw=0.8, ls=(0, (3, 1)), label="same report")
     legend(ax)
     return time_axis(ax, clock, "read from memory\n(area, held out)", read.onset, top=1.05, bottom=0.3)
 
@@ -200,7 +277,7 @@ QUESTION = Question(
     in_recording="The same decoder is made of a recording.",
     answer=Decoding,
     ask=lambda network: decoding(network.single_trials),
-    read=lambda recording: decoding(recording.dataset, every=recording.every, seed=recording.seed),
+    read=lambda recording: decoding(recording.dataset, every=recording.every, seed=recording.seed, hold_report=True),
     sentence=_sentence,
     panels=lambda read, found: [Panel(lambda ax: decoding_panel(ax, read, found.clock))],
     caption="How well a decoder of held-out trials reads the coming swap from memory (0.5 is chance).",

@@ -24,6 +24,7 @@ __all__ = [
     "adjusted_alignment",
     "bin_means",
     "bootstrap_alignment",
+    "condition_alignment",
     "panichello_alignment",
     "places",
     "plane_alignment",
@@ -169,6 +170,13 @@ def panichello_alignment(dataset: xr.Dataset) -> xr.DataArray:
     """Panichello & Buschman's variant: four colour bins an item, components fitted to the eight mean vectors; [group,
     time]."""
     return plane_alignment(dataset, bins=4, pool="bins")
+
+
+def condition_alignment(rates: np.ndarray) -> float:
+    """The same of mean rates [condition, unit], the colours of the one item before those of the other."""
+    means = np.asarray(rates, dtype=float)[None, :, None]
+    points = np.einsum("rbtu,rtux->rbtx", means, _components(_bin_covariance(means)))
+    return float(_cosine(points, len(rates) // 2)[0, 0])
 
 
 def _as_array(values: np.ndarray, dataset: xr.Dataset, dimension: str, labels: Sequence | np.ndarray) -> xr.DataArray:

@@ -1,7 +1,7 @@
 """Answers of a network or a recording in words and as a row of a table, kept in a file: what was answered is not asked
 again."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from time import process_time
 from typing import Any
@@ -9,6 +9,7 @@ from typing import Any
 import xarray as xr
 
 from lapsus import __version__
+from lapsus.errors import LapsusError
 from lapsus.evaluation.sample_sizes import FULL, SampleSizes
 from lapsus.files import (
     Damaged,
@@ -24,18 +25,29 @@ from lapsus.files import (
     write_json,
 )
 from lapsus.mechanism.activity import check_activity
-from lapsus.mechanism.asking import analyse
+from lapsus.mechanism.asking import analyse, over_sessions
 from lapsus.mechanism.drawing import figure_of
+from lapsus.mechanism.recorded import analysable, complete, describe
 from lapsus.mechanism.registry import QUESTIONS, Mechanism
+from lapsus.mechanism.resemblance import resemblance
+from lapsus.recordings import pseudo_population, read_sessions
 from lapsus.training.model import Model, weights_digest
 from lapsus.zoo import load
 
 # The table of all answers in a folder, and how it and the answers themselves begin.
 TABLE = "mechanism.csv"
+# Endings of recordings.
+RECORDINGS = (".nc", ".nwb")
 _TABLE_BEGINS, _ANSWERS_BEGIN = b"network,", b'{\n "source"'
 
 
-def check_asked(sources: Sequence[str], delays: Sequence[int | None], folder: Path | None, trust: bool = False) -> None:
+def check_asked(
+    sources: Sequence[str],
+    delays: Sequence[int | None],
+    folder: Path | None,
+    trust: bool = False,
+    reading: Mapping[str, Any] | None = None,
+) -> None:
     """Before the first source is asked: an error where another one cannot be opened, or where what is not ours is in
     the place of the answers."""
     if folder is not None:
@@ -44,11 +56,11 @@ def check_asked(sources: Sequence[str], delays: Sequence[int | None], folder: Pa
             for delay in delays:
                 _check_place(_place(source, folder, delay))
     for source in sources[1:]:  # the first is opened at once
-        _opened(source, trust)
+        _opened(source, trust, reading)
 
 
 def _place(source: str, folder: Path, delay: int | None) -> Path:
-    stem = Path(source).stem if source.endswith(".nc") else Path(source).name
+    stem = Path(source).stem if source.endswith(RECORDINGS) else Path(source).name
     return folder / f"{stem}{'' if delay is None else f'-delay-{delay}'}.json"
 
 
@@ -72,11 +84,13 @@ def answers_of(
     trust: bool = False,
     again: bool = False,
     sizes: SampleSizes = FULL,
+    reading: Mapping[str, Any] | None = None,
+    against: str | None = None,
     progress: Callable[[str], None] = lambda part: None,
 ) -> dict[str, Any]:
-    """Answers of a network (a run folder, a shipped name) or a recording (.nc) as plain numbers, with what they say
-    (`said`), their row of the table (`row`, with the processor seconds) and what was asked (`source`, `delay` in
-    steps).
+    """Answers of a network (a run folder, a shipped name) or a recording (.nc, .nwb) as plain numbers, with what they
+    say (`said`), their row of the table (`row`, with the processor seconds) and what was asked (`source`, `delay` in
+    steps). reading: how NWB files are read (`read_sessions`). against: kinds that a recording is compared with.
 
     In `folder` they are kept as NAME.json with their pictures, and taken from there where they are about the same
     weights, unless they are asked for `again`. progress: called with the name of each part as it begins.
@@ -85,34 +99,49 @@ def answers_of(
     path = None if folder is None else _place(source, folder, delay)
     if path is not None:
         _check_place(path)
-    opened = _opened(source, trust)
+    opened = _opened(source, trust, reading)
     made_of = _identity(opened, delay, seed)
     kept = None if path is None or again else _kept(path, made_of)
     if kept is not None:
         return kept | asked
     begun = process_time()
+    more: dict[str, Any] = {}
+    said: list[str] = []
     if isinstance(opened, Model):
+        if against is not None:
+            raise LapsusError("`against` is for recordings; networks are compared by `lapsus predict`.")
         model = opened if delay is None else opened.at(delay=delay)
         found = analyse(model, seed=seed, threads=threads, sizes=sizes, progress=progress)
     else:
-        found = analyse(opened, seed=seed, sizes=sizes)
+        sessions, opened = opened, pseudo_population(opened, seed)
+        analysed = analysable(opened)
+        found = analyse(analysed, seed=seed, sizes=sizes, progress=progress)
+        said, more = describe(opened, analysed)
+        if len(sessions) > 1:
+            more["over_sessions"] = over_sessions(sessions, found, sizes, seed, progress)
+        if against is not None:
+            compared = resemblance(complete(opened), against, seed=seed, progress=progress)
+            more |= to_plain(compared)
+            said.append(compared.sentence())
     row = to_plain(found.row() | {"seconds": process_time() - begun})
-    result = found.to_dict() | {"said": found.sentences(), "row": row, "made_of": made_of}
+    result = found.to_dict() | more | {"said": [*said, *found.sentences()], "row": row, "made_of": made_of}
     if path is not None:
         _draw(found, path)  # first: with the answers there, nothing is made again
         write_json(path, asked | result)
     return result | asked
 
 
-def _opened(source: str, trust: bool) -> Model | xr.Dataset:
+def _opened(source: str, trust: bool, reading: Mapping[str, Any] | None = None) -> Model | list[xr.Dataset]:
+    if source.endswith(".nwb"):
+        return read_sessions(source, **(reading or {}))
     if not source.endswith(".nc"):
         return load(source, trust)
     dataset = read_netcdf(Path(source))
     check_activity(dataset)
-    return dataset
+    return [dataset]
 
 
-def _identity(opened: Model | xr.Dataset, delay: int | None, seed: int) -> dict[str, Any] | None:
+def _identity(opened: Model | list[xr.Dataset], delay: int | None, seed: int) -> dict[str, Any] | None:
     """Of a network: answers that were computed from the same need not be computed again; recordings are quick."""
     if not isinstance(opened, Model):
         return None

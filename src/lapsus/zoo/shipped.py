@@ -77,7 +77,7 @@ def shipped(collection: str | None = None) -> dict[str, dict]:
 
 
 # Endings of files that hold recordings elsewhere.
-_RECORDINGS = {".nwb", ".npy", ".npz", ".csv", ".tsv", ".mat", ".h5", ".hdf5", ".parquet", ".pkl"}
+_RECORDINGS = {".npy", ".npz", ".csv", ".tsv", ".mat", ".h5", ".hdf5", ".parquet", ".pkl"}
 
 
 class Shipped:
@@ -90,8 +90,8 @@ class Shipped:
             hint = f"Did you mean {close[0]}?" if close else "`lapsus zoo` lists those that ship."
             if Path(name).suffix in _RECORDINGS and os.path.isfile(name):
                 hint = (
-                    "A recording must be a netCDF file (.nc) with activity[trial, time, unit] and the columns of"
-                    " a trial table on its trials: docs/tutorials/recording.md makes one."
+                    "A recording must be an NWB file (.nwb), or netCDF (.nc) with activity[trial, time, unit] and the"
+                    " columns of a trial table on its trials: docs/tutorials/recording.md makes one."
                 )
             raise LapsusError(f"{name} is neither a run folder nor a network that ships with lapsus. {hint}")
         self.name, self.facts = name, json.loads(path.read_text())

@@ -1,0 +1,468 @@
+"""Which kind of mechanism does a recording resemble? Networks of each kind, turned into recordings like this one.
+
+A simulated recording has the units, trials, swaps and window lengths of the real one: random mixtures of a network's
+units as neurons, with the recording's firing rates, Poisson spikes, a depth of modulation at which colours explain as
+much of the counts as in the recording, and a gain common to all neurons that varies between trials so that noise
+correlations agree. The same numbers are computed of both: in five windows of the trial, how well the coming swap is
+decoded, and how far swap trials have gone towards each error. Kinds are compared by a Gaussian discriminant of these
+numbers. Its recovery of simulated recordings, each left out in turn, says what the answer is worth: where fewer than
+nine in ten come back as their own kind, the answer is "cannot tell".
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from pathlib import Path
+
+import numpy as np
+import xarray as xr
+from scipy import stats
+
+from lapsus.circular import distance
+from lapsus.errors import LapsusError
+from lapsus.evaluation.simulation import simulate
+from lapsus.mechanism.activity import Items, two_items
+from lapsus.mechanism.asking import swaps_most_at
+from lapsus.mechanism.colour_code import prediction_model
+from lapsus.mechanism.decoding import folds_by_condition, held_out_scores, inclined_area
+from lapsus.mechanism.discriminants import roc_area
+from lapsus.mechanism.error_type import error_equations
+from lapsus.mechanism.outcomes import Outcomes, outcomes
+from lapsus.mechanism.replay import conditions_at_one_pair
+from lapsus.mechanism.synthetic import MECHANISMS, synthetic_population
+from lapsus.recordings.spikes import as_neurons
+from lapsus.statistics.intervals import limits
+from lapsus.tasks import FeatureCued, IndexCued
+from lapsus.training.model import Model
+from lapsus.zoo import load
+from lapsus.zoo.shipped import COLLECTIONS, halfway, shipped
+
+__all__ = [
+    "FEATURES",
+    "Noise",
+    "Pool",
+    "Resemblance",
+    "Windows",
+    "features",
+    "kinds_of",
+    "like",
+    "matched_noise",
+    "noise_of",
+    "probabilities",
+    "resemblance",
+    "single_trials",
+    "windows",
+]
+
+WINDOWS = ("before stimuli", "delay 1", "cue", "early delay 2", "late delay 2")
+FEATURES = (
+    *(f"decoder, {name}" for name in WINDOWS),
+    "inclination",
+    "misbinding",
+    *(f"way to the error, {name}" for name in WINDOWS[2:]),
+)
+# Principal components of the counts that are analysed; simulated recordings of each kind; trials of each network.
+COMPONENTS, RECORDINGS, TRIALS = 20, 40, 2048
+# Share of simulated recordings that must come back as their own kind, and the least score of the kind that is named.
+RECOVERED, SURE = 0.9, 0.9
+# Probability below which a recording is too far from every kind to be one of them.
+UNLIKE = 1e-4
+FEWEST_SWAPS, FEWEST_CORRECT = 10, 100
+# Levels that are tried to match reliability and noise correlations, by halving.
+HALVINGS = 5
+
+# Makes single trials of one network: (trials, seed) → dataset.
+Source = Callable[[int, int], xr.Dataset]
+
+
+@dataclass(frozen=True)
+class Windows:
+    """Spike counts [trial, window, unit] in five windows of the trial, their lengths in seconds, and the trials."""
+
+    counts: np.ndarray
+    seconds: np.ndarray
+    items: Items
+
+    @cached_property
+    def outcome(self) -> Outcomes:
+        """Which trials are surely swaps, and which surely correct."""
+        return outcomes(self.items.response, self.items.report, self.items.cued)
+
+
+@dataclass(frozen=True)
+class Noise:
+    """What is matched: share of the counts' variance that colours explain in held-out trials, and mean correlation of
+    what they leave; rates [unit] in spikes/s."""
+
+    reliability: float
+    correlation: float
+    rates: np.ndarray
+
+
+@dataclass(frozen=True)
+class Resemblance:
+    """kind: the one that the recording resembles, "none of these" or "cannot tell" (why says which). scores: kind →
+    (probability, low, high), kinds taken as equally likely, with the 95 % interval over resampled simulated
+    recordings. recovered: kind → share of simulated recordings like this one that come back as their own kind. needed:
+    swaps with which nine in ten do, as many trials correct as here; None where none of those tried is enough. features:
+    name → value in the recording; expected: kind → name → mean."""
+
+    kind: str
+    scores: dict[str, tuple[float, float, float]]
+    recovered: dict[str, float]
+    swaps: int
+    correct: int
+    units: int
+    needed: int | None
+    features: dict[str, float]
+    expected: dict[str, dict[str, float]]
+    why: str = ""
+
+    def sentence(self) -> str:
+        """The answer in words."""
+        given = f"{self.swaps:,} swaps, {self.units:,} neurons"
+        scores = ", ".join(
+            f"{kind} {score:.2f} [{low:.2f}, {high:.2f}]" for kind, (score, low, high) in self.scores.items()
+        )
+        if self.kind in self.scores:
+            rate = 100 * self.recovered[self.kind]
+            return (
+                f"Comparison: the recording resembles {self.kind} ({given}; scores: {scores}). Of recordings like this"
+                f" one simulated from {self.kind}, {rate:.0f} % are recognised."
+            )
+        text = f"Comparison: {self.kind} ({given}{f'; scores: {scores}' if scores else ''}): {self.why}."
+        if self.needed is not None and self.needed > self.swaps:
+            text += f" About {self.needed:,} swaps would be enough."
+        return text
+
+
+# --- Windows and what is measured in them ---
+
+
+def windows(epoch: np.ndarray) -> list[np.ndarray]:
+    """Time bins of each window, from the epoch of each bin.
+
+    Delay 1 and the cue count from their middle on; the time after the cue has an early and a late third.
+    """
+    cue = np.flatnonzero(epoch == "cue")
+    if len(cue) == 0:
+        raise LapsusError("The recording has no time bins in the cue, so that it cannot be compared with networks.")
+    after = np.arange(cue[-1] + 1, len(epoch))
+    held = np.flatnonzero(np.isin(epoch[: cue[0]], ("stimulus", "delay")))
+    before = np.flatnonzero(epoch == "prestimulus")
+    third = max(len(after) // 3, 1)
+    found = [before, held[len(held) // 2 :], cue[len(cue) // 2 :], after[:third], after[-third:]]
+    for name, bins in zip(WINDOWS, found):
+        if len(bins) == 0:
+            raise LapsusError(f"The recording has no time bins in one of the windows that are compared: {name}.")
+    return found
+
+
+def recorded_windows(dataset: xr.Dataset) -> Windows:
+    """Of a recording of spike counts."""
+    if "bin" not in dataset.attrs:
+        raise LapsusError("Networks are compared with spike counts, as they are read from NWB files.")
+    bins = windows(dataset["epoch"].to_numpy())
+    activity = dataset["activity"].transpose("trial", "time", "unit").to_numpy()
+    counts = np.stack([activity[:, own].sum(1, dtype=np.float32) for own in bins], 1)
+    seconds = float(dataset.attrs["bin"]) * np.array([len(own) for own in bins])
+    return Windows(counts, seconds, two_items(dataset))
+
+
+def features(found: Windows, seed: int = 0) -> np.ndarray:
+    """The numbers that kinds are compared by, [feature], of the leading principal components of the counts."""
+    counts = found.counts / np.sqrt(found.seconds)[:, None]
+    z = (counts - counts.mean((0, 1))) / np.sqrt(np.maximum(counts.mean((0, 1)), 1e-3))
+    flat = z.reshape(-1, z.shape[2])
+    vectors = np.linalg.eigh(flat.T @ flat)[1][:, ::-1][:, :COMPONENTS]
+    m = (z @ vectors).astype(np.float64)
+    items, swap, correct = found.items, found.outcome.swap, found.outcome.correct
+    fold = folds_by_condition(items, swap, 5, np.random.default_rng(seed))
+    before, after = (items.report,), (items.report, items.cued)
+    sure = swap | correct
+    scores = [
+        *held_out_scores(m[:, :2], before, sure, correct, fold, (swap,))[0],
+        *held_out_scores(m[:, 2:], after, sure, correct, fold, (swap,))[0],
+    ]
+    areas = [roc_area(one[sure], swap[sure]) for one in scores]
+    inclined = inclined_area(m[:, 1:2], items, found.outcome, fold)
+    equations = [*error_equations(m[:, 1:2], before, correct, fold), *error_equations(m[:, 2:], after, correct, fold)]
+    way = [one.solve(np.flatnonzero(swap)) - one.solve(np.flatnonzero(correct)) for one in equations]
+    return np.array([*areas, inclined, *(weights.sum() for weights in way)])
+
+
+def noise_of(found: Windows) -> Noise:
+    """Reliability and noise correlations in delay 1 and at the end of delay 2, and rates."""
+    correct = np.flatnonzero(found.outcome.correct)
+    reliable, correlated = [], []
+    for window, given in ((1, (found.items.report,)), (4, (found.items.report, found.items.cued))):
+        x = found.counts[:, window].astype(float)
+        x = (x - x[correct].mean(0)) / np.sqrt(np.maximum(x[correct].mean(0), 1e-3))
+        rest = np.empty((len(correct), x.shape[1]))
+        for k in (0, 1):
+            train, test = correct[1 - k :: 2], correct[k::2]
+            model = prediction_model(x[train], *(part[train] for part in given), alpha=5.0)
+            rest[k::2] = x[test] - model.nominal(*(part[test] for part in given))
+        reliable.append(1 - (rest**2).sum() / ((x[correct] - x[correct].mean(0)) ** 2).sum())
+        # The mean of all pairs, from the variance of the sum of standardised units.
+        unit = rest / np.maximum(rest.std(0), 1e-9)
+        units = unit.shape[1]
+        correlated.append((unit.sum(1).var() - units) / max(units * (units - 1), 1))
+    rates = found.counts.sum(1).mean(0) / found.seconds.sum()
+    return Noise(float(np.mean(reliable)), float(np.mean(correlated)), rates)
+
+
+# --- Recordings of networks ---
+
+
+def kinds_of(names: str | Sequence[str], feature_cued: bool = False) -> dict[str, list[Source]]:
+    """Sources of simulated trials by kind: names of collections, networks, run folders or folders of them (a
+    discovery), and types of error that are built in (a population made to err so). feature_cued: which networks of a
+    collection are meant."""
+    task = FeatureCued if feature_cued else IndexCued
+    found: dict[str, list[Source]] = {}
+    for name in names.split(",") if isinstance(names, str) else names:
+        name = name.strip()
+        if name in MECHANISMS:
+            found[name] = [partial(_population, name, number) for number in range(2)]
+            continue
+        models: list[Model] = []
+        if name in COLLECTIONS:
+            models = [load(network) for network, facts in shipped(name).items() if _swaps(network, facts)]
+            models = [model for model in models if isinstance(model.task, task)]
+        elif Path(name).is_dir() and not (Path(name) / "config.toml").exists():
+            models = [load(path.parent) for path in sorted(Path(name).rglob("config.toml"))]
+        else:
+            models = [load(name)]
+        if not models:
+            raise LapsusError(f"There is no network of {name} that swaps and has the task of the recording.")
+        found[name] = [partial(single_trials, model) for model in models]
+    if len(found) < 2:
+        raise LapsusError("A recording is compared with two kinds or more; name them as `against=open,persistent`.")
+    return found
+
+
+def _swaps(name: str, facts: dict) -> bool:
+    """Whether a shipped network was trained to swap by samples, not by its mean."""
+    swap = (facts["config"].get("behaviour", {}).get("swap") or {}).get("kind", "none")
+    return (
+        swap != "none"
+        and facts["config"]["stage"][-1]["objective"]["kind"] in ("diffusion", "energy")
+        and not halfway(name)
+    )
+
+
+def single_trials(model: Model, trials: int, seed: int) -> xr.Dataset:
+    """Trials of a network at one pair of places, each with its own colours and cue."""
+    conditions = conditions_at_one_pair(model, trials, swaps_most_at(model), seed)
+    return simulate(model, conditions, 1, seed, threads=1)
+
+
+def _population(mechanism: str, number: int, trials: int, seed: int) -> xr.Dataset:
+    return synthetic_population(mechanism, trials=trials, swap_probability=0.2, seed=100 * seed + number)
+
+
+@dataclass(frozen=True)
+class Pool:
+    """Trials of one network in the five windows of a recording, mean activity [trial, window, unit], and who is who."""
+
+    activity: np.ndarray
+    items: Items
+    swap: np.ndarray
+    correct: np.ndarray
+
+    @classmethod
+    def of(cls, source: Source, trials: int, seed: int) -> "Pool":
+        """Simulate."""
+        dataset = source(trials, seed)
+        bins = windows(dataset["epoch"].to_numpy())
+        activity = dataset["activity"].transpose("trial", "time", "unit").to_numpy()
+        items = two_items(dataset)
+        outcome = outcomes(items.response, items.report, items.cued)
+        means = np.stack([activity[:, own].mean(1) for own in bins], 1)
+        return cls(means, items, outcome.swap, outcome.correct)
+
+
+def _pool(source: Source, trials: int, swaps: int, correct: int, seed: int) -> Pool:
+    """Trials of a network, more of them where it swaps too rarely for recordings with so many swaps."""
+    for more in (1, 4, 16):
+        pool = Pool.of(source, more * trials, seed)
+        if pool.swap.sum() >= swaps and pool.correct.sum() >= correct:
+            return pool
+    raise LapsusError(
+        f"A network that is compared makes {pool.swap.sum()} swaps in {more * trials:,} trials; {swaps} are needed."
+    )
+
+
+def like(
+    pool: Pool, swaps: int, correct: int, seconds: np.ndarray, rates: np.ndarray, depth: float, shared: float, seed: int
+) -> Windows:
+    """A recording from a network's trials: so many swaps and correct trials, neurons with these rates (spikes/s),
+    modulated by `depth`, with a gain common to all whose logarithm has the s.d. `shared` between trials."""
+    rng = np.random.default_rng(seed)
+    rows = [
+        rng.permutation(np.flatnonzero(own))[:count] for own, count in ((pool.swap, swaps), (pool.correct, correct))
+    ]
+    chosen = rng.permutation(np.concatenate(rows))
+    relative = as_neurons(pool.activity[chosen], len(rates), depth, seed)
+    relative /= relative.mean((0, 1))
+    gain = np.exp(shared * rng.standard_normal((len(chosen), len(seconds), 1)) - shared**2 / 2)
+    counts = rng.poisson(relative * gain * rng.permutation(rates) * seconds[:, None]).astype(np.float32)
+    items = pool.items
+    probe = None if items.probe is None else items.probe[chosen]
+    own = Items(items.report[chosen], probe, items.cued[chosen], items.response[chosen], items.recalled[chosen])
+    return Windows(counts, seconds, own)
+
+
+def matched_noise(pool: Pool, made: Callable[..., Windows], noise: Noise) -> tuple[float, float]:
+    """Depth of modulation and shared gain at which simulated recordings have the reliability and the noise correlations
+    of the recording, as nearly as the network allows."""
+    low, high, shared = 0.02, 3.0, 0.0
+    depth = high
+    for k in range(HALVINGS):
+        depth = float(np.sqrt(low * high))
+        if noise_of(made(pool, depth=depth, shared=shared, seed=k)).reliability > noise.reliability:
+            high = depth
+        else:
+            low = depth
+    if noise_of(made(pool, depth=depth, shared=0.0, seed=0)).correlation < noise.correlation:
+        low, high = 0.0, 1.0
+        for k in range(HALVINGS):
+            shared = (low + high) / 2
+            if noise_of(made(pool, depth=depth, shared=shared, seed=k)).correlation > noise.correlation:
+                high = shared
+            else:
+                low = shared
+    return depth, shared
+
+
+# --- Comparing ---
+
+
+def resemblance(
+    recording: xr.Dataset,
+    against: "str | Sequence[str] | Mapping[str, Sequence[Source]]",
+    *,
+    recordings: int | None = None,
+    trials: int = TRIALS,
+    seed: int = 0,
+    progress: Callable[[str], None] = lambda name: None,
+) -> Resemblance:
+    """Which of the kinds a recording of spike counts resembles.
+
+    against: names as `kinds_of` takes them, or kind → sources of simulated trials. recordings: simulated of each kind
+    (40).
+    """
+    recordings = RECORDINGS if recordings is None else recordings
+    found = recorded_windows(recording)
+    probe = found.items.probe
+    feature_cued = probe is not None and bool(distance(probe, probe[:1]).max() > 1e-3)
+    kinds = against if isinstance(against, Mapping) else kinds_of(against, feature_cued)
+    swaps, correct, units = int(found.outcome.swap.sum()), int(found.outcome.correct.sum()), found.counts.shape[2]
+    if swaps < FEWEST_SWAPS or correct < FEWEST_CORRECT:
+        why = f"it takes {FEWEST_SWAPS} swaps and {FEWEST_CORRECT} correct trials, and there are {swaps} and {correct}"
+        return Resemblance("cannot tell", {}, {}, swaps, correct, units, None, {}, {}, why)
+    noise = noise_of(found)
+    made = partial(like, seconds=found.seconds, rates=noise.rates)
+    pools = {}
+    for kind, sources in kinds.items():
+        progress(f"networks of {kind}")
+        own = [_pool(source, trials, swaps, correct, seed + 7 * k) for k, source in enumerate(sources)]
+        pools[kind] = [(pool, *matched_noise(pool, partial(made, swaps=swaps, correct=correct), noise)) for pool in own]
+    progress("recordings of each kind")
+    simulated = _simulated(pools, made, swaps, correct, recordings, seed)
+    recovered = _recovered(simulated)
+    value = features(found, seed)
+    scores = _scores(simulated, value, seed)
+    best = max(scores, key=lambda kind: scores[kind][0])
+    kind, why = best, ""
+    needed: int | None = swaps
+    if np.mean(list(recovered.values())) < RECOVERED:
+        needed = _needed(pools, made, swaps, correct, recordings, seed)
+        share = 100 * float(np.mean(list(recovered.values())))
+        kind, why = "cannot tell", f"only {share:.0f} % of simulated recordings like this one are recognised"
+    elif (far := _unlikely(simulated, value)) < UNLIKE:
+        kind, why = "none of these", f"recordings of these kinds would be as far away with a probability of {far:.1g}"
+    elif scores[best][0] < SURE:
+        kind, why = "cannot tell", "it lies between the kinds"
+    named = lambda values: dict(zip(FEATURES, map(float, values)))
+    expected = {name: named(own.mean(0)) for name, own in simulated.items()}
+    return Resemblance(kind, scores, recovered, swaps, correct, units, needed, named(value), expected, why)
+
+
+def _simulated(
+    pools: dict, made: Callable[..., Windows], swaps: int, correct: int, recordings: int, seed: int
+) -> dict[str, np.ndarray]:
+    """Features [recording, feature] of simulated recordings of each kind, its networks in turn."""
+    found = {}
+    for kind, own in pools.items():
+        rows = []
+        for k in range(recordings):
+            pool, depth, shared = own[k % len(own)]
+            number = 1000 * (seed + 1) + k
+            one = made(pool, swaps=swaps, correct=correct, depth=depth, shared=shared, seed=number)
+            rows.append(features(one, number))
+        found[kind] = np.stack(rows)
+    return found
+
+
+def probabilities(simulated: Mapping[str, np.ndarray], value: np.ndarray) -> np.ndarray:
+    """Probability of each kind [kind] for features [feature]: Gaussians with a common covariance, kinds equally
+    likely."""
+    means = np.stack([own.mean(0) for own in simulated.values()])
+    away = _distance(simulated, value - means)
+    weight = np.exp(-(away - away.min()) / 2)
+    return weight / weight.sum()
+
+
+def _distance(simulated: Mapping[str, np.ndarray], away: np.ndarray) -> np.ndarray:
+    """Squared Mahalanobis distance [...] of deviations away [..., feature]."""
+    rest = np.concatenate([own - own.mean(0) for own in simulated.values()])
+    covariance = rest.T @ rest / (len(rest) - len(simulated))
+    # A tenth towards independent features: the covariance is estimated from few recordings.
+    covariance = 0.9 * covariance + 0.1 * np.diag(np.diag(covariance)) + 1e-9 * np.eye(len(covariance))
+    return (away * np.linalg.solve(covariance, away.T).T).sum(-1)
+
+
+def _recovered(simulated: dict[str, np.ndarray]) -> dict[str, float]:
+    """Share of simulated recordings of each kind that the others assign to it, each left out in turn."""
+    shares = {}
+    for k, (kind, own) in enumerate(simulated.items()):
+        right = [
+            probabilities(simulated | {kind: np.delete(own, row, 0)}, own[row]).argmax() == k for row in range(len(own))
+        ]
+        shares[kind] = float(np.mean(right))
+    return shares
+
+
+def _scores(simulated: dict[str, np.ndarray], value: np.ndarray, seed: int) -> dict[str, tuple[float, float, float]]:
+    rng = np.random.default_rng(seed)
+    drawn = []
+    for _ in range(200):
+        resampled = {kind: own[rng.integers(len(own), size=len(own))] for kind, own in simulated.items()}
+        drawn.append(probabilities(resampled, value))
+    low, high = limits(np.array(drawn))
+    score = probabilities(simulated, value)
+    return {kind: (float(score[k]), float(low[k]), float(high[k])) for k, kind in enumerate(simulated)}
+
+
+def _unlikely(simulated: dict[str, np.ndarray], value: np.ndarray) -> float:
+    """Probability that a recording of the nearest kind is as far from its mean as this one (Hotelling's T²)."""
+    means = np.stack([own.mean(0) for own in simulated.values()])
+    nearest = float(_distance(simulated, value - means).min())
+    count, size = sum(map(len, simulated.values())) - len(simulated), len(value)
+    return float(stats.f.sf(nearest * (count - size + 1) / (size * count), size, count - size + 1))
+
+
+def _needed(
+    pools: dict, made: Callable[..., Windows], swaps: int, correct: int, recordings: int, seed: int
+) -> int | None:
+    """The first of twice, four and eight times the swaps with which kinds are recovered."""
+    available = min(int(pool.swap.sum()) for own in pools.values() for pool, *_ in own)
+    for more in (2 * swaps, 4 * swaps, 8 * swaps):
+        if more > available:
+            return None
+        shares = _recovered(_simulated(pools, made, more, correct, recordings, seed))
+        if np.mean(list(shares.values())) >= RECOVERED:
+            return more
+    return None
