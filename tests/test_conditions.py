@@ -189,7 +189,7 @@ def test_requests_about_conditions_that_cannot_be_met(options, text):
 
 @pytest.mark.slow
 def test_cells_hold_the_truth_as_often_as_their_bands_say():
-    """A small version of `benchmarks/calibration.py cells`, which has the numbers."""
+    """A small version of `studies/fit-calibration/calibration.py cells`, which has the numbers."""
     inside = []
     for seed in range(3):
         rng = np.random.default_rng([seed, 7])

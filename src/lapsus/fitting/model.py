@@ -370,28 +370,25 @@ class MixtureModel:
         if self.swap_model.features == other.swap_model.features:
             for part in ("a", "scale", "tau"):
                 start[self.slices[part]] = theta[other.slices[part]]
-        if self.by == other.by:
-            self._copy_rows(
-                start, self.slices["effect"], self._contrasted, other, theta, other.slices["effect"], other._contrasted
-            )
-        self._copy_rows(start, self.slices["common"], self._common, other, theta, other.slices["common"], other._common)
-        self._copy_rows(start, self.slices["base"], self._each, other, theta, other.slices["base"], other._each)
-        tiers = {tier.name: tier for tier in other.tiers}
-        for tier in self.tiers:
-            if (its := tiers.get(tier.name)) is not None:
-                self._copy_rows(start, tier.z, tier.rows, other, theta, its.z, its.rows)
-                self._copy_rows(start, tier.sd, tier.rows, other, theta, its.sd, its.rows)
+        given = other._rows_by_part()
+        for part, (place, rows) in self._rows_by_part().items():
+            if part not in given:
+                continue
+            its_place, its_rows = given[part]
+            values = dict(zip([other.rows[row] for row in its_rows], theta[its_place].reshape(len(its_rows), -1)))
+            mine = start[place].reshape(len(rows), -1)
+            for i, row in enumerate(rows):
+                mine[i] = values.get(self.rows[row], mine[i])
         return start
 
-    def _copy_rows(self, start, place, rows, other, theta, its_place, its_rows) -> None:
-        """Into `place` of start the rows of eta that another model has by the same name."""
-        if not rows or not its_rows:
-            return
-        mine, its = start[place].reshape(len(rows), -1), theta[its_place].reshape(len(its_rows), -1)
-        number = {other.rows[row]: i for i, row in enumerate(its_rows)}
-        for i, row in enumerate(rows):
-            if self.rows[row] in number:
-                mine[i] = its[number[self.rows[row]]]
+    def _rows_by_part(self) -> dict[str, tuple[slice, list[int]]]:
+        """Of every part of theta that is an array by rows of eta, its place and those rows."""
+        parts = {"common": (self.slices["common"], self._common), "base": (self.slices["base"], self._each)}
+        parts["effect"] = (self.slices["effect"], self._contrasted)
+        for tier in self.tiers:
+            parts[tier.name] = (tier.z, tier.rows)
+            parts[f"{tier.name}, s.d."] = (tier.sd, tier.rows)
+        return {name: (place, rows) for name, (place, rows) in parts.items() if rows}
 
 
 def condition_labels(trials: Trials, by: tuple[str, ...]) -> np.ndarray:
