@@ -69,7 +69,7 @@ RECOVERED, SURE = 0.9, 0.9
 UNLIKE = 1e-4
 FEWEST_SWAPS, FEWEST_CORRECT = 10, 100
 # Levels that are tried to match reliability and noise correlations, by halving.
-HALVINGS = 5
+HALVINGS = 6
 
 # Makes single trials of one network: (trials, seed) → dataset.
 Source = Callable[[int, int], xr.Dataset]
