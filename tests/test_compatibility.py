@@ -37,7 +37,8 @@ def test_a_fit_says_the_same():
     fit = Fit.load(FOLDERS / "fit")
     written = json.loads((FOLDERS / "fit" / "summary.json").read_text())
     assert fit.name == written["model"] == "constant" and len(fit.trials) == 80
-    assert fit.to_dict()["rates"] == written["rates"]
+    for row, expected in zip(fit.to_dict()["rates"], written["rates"], strict=True):
+        assert row == pytest.approx(expected, abs=1e-8)  # sums are rounded otherwise on another processor
 
 
 def test_activity_is_that_of_its_run():

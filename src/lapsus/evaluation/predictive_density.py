@@ -56,7 +56,7 @@ class Durations:
 @dataclass(frozen=True)
 class DensityDifference:
     """Mean log density per trial of the networks of one kind minus that of the other, with its 95 % interval over
-    trials; favours: the kind that predicts the trials better, None where the interval includes 0."""
+    trials."""
 
     column: str
     kinds: tuple[str, str]
@@ -67,6 +67,7 @@ class DensityDifference:
 
     @property
     def favours(self) -> str | None:
+        """The kind that predicts the trials better; None where that is open."""
         if self.low <= 0 <= self.high:
             return None
         return self.kinds[0] if self.difference > 0 else self.kinds[1]

@@ -11,7 +11,7 @@ from lapsus.files import read_json, write_bytes, write_json
 from lapsus.tasks.durations import varying
 from lapsus.training import read_experiment
 from lapsus.zoo import Run
-from lapsus.zoo.shipped import collection_of, shipped_name, weights_folder
+from lapsus.zoo.shipped import collection_of, shipped_name, shipped_names, weights_folder
 
 
 def ship(run: Run, folder: Path | None = None, conditions: int = 4096) -> Path:
@@ -24,8 +24,10 @@ def ship(run: Run, folder: Path | None = None, conditions: int = 4096) -> Path:
         )
     model, training = run.model(), run.training()
     metrics = run.metrics()
+    # A new network belongs to the collection of the one that it starts from.
+    known = experiment.name in shipped_names()
     facts = {
-        "collection": collection_of(experiment.name),
+        "collection": collection_of(experiment.name if known else str(experiment.start_from)),
         "config": experiment.model_dump(exclude_none=True),
         "evaluation": evaluate(model, conditions),
         "trials_seen": training.trials_seen,
