@@ -278,8 +278,10 @@ def _closed(command: str, cwd: Path) -> subprocess.CompletedProcess:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("closed", ["> >(exit)", "> /dev/full"])
-def test_what_was_made_is_there_when_nobody_reads_what_is_printed(tmp_path, closed):
+@pytest.mark.parametrize(
+    "closed", [">&-", "2>&-", ">&- 2>&-", "<&- >&- 2>&-", "> >(exit)", "2> >(exit)", "> /dev/full"]
+)
+def test_work_goes_on_when_nobody_reads_what_it_prints(tmp_path, closed):
     ended = _closed(f"simulate index-swap-10 --conditions 4 --trials 2 -o out.nc {closed}", tmp_path)
     assert files.read_netcdf(tmp_path / "out.nc").sizes["trial"] == 8
     assert "Traceback" not in ended.stderr

@@ -9,7 +9,7 @@ import sys
 import warnings
 from contextlib import suppress
 from importlib import import_module
-from io import TextIOWrapper
+from io import BufferedWriter, FileIO, TextIOWrapper
 from typing import Any, NoReturn
 
 import typer
@@ -29,6 +29,9 @@ class _Commands(TyperGroup):
         try:
             super().invoke(ctx)
             sys.stdout.flush()
+            lost = getattr(sys.stdout, "lost", None)
+            if lost is not None and not isinstance(lost, BrokenPipeError):  # a reader that left has seen enough
+                raise lost
         except LapsusError as error:
             _say(str(error))
             sys.exit(2)
@@ -36,9 +39,6 @@ class _Commands(TyperGroup):
             _stopped()
         except OSError as error:
             # What we read and write has its own sentence; this is a terminal, a pipe or a library's own file.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is left to print would fail again
-            if isinstance(error, BrokenPipeError):  # a reader that left has seen enough
-                sys.exit(0)
             _say(f"{error.filename or 'The output'}: {error.strerror or error}.")
             sys.exit(2)
         except (MemoryError, RuntimeError, ImportError) as error:
@@ -122,12 +122,52 @@ def _show_warning(
         print(f"{category.__name__}: {message}", file=sys.stderr)
 
 
+class _Lasting(TextIOWrapper):
+    """Standard output or error that leads nowhere once it is closed or full (`lost` says why): a command whose result
+    is a file works on."""
+
+    lost: OSError | None = None
+
+    def write(self, text: str) -> int:
+        try:
+            return super().write(text)
+        except OSError as error:
+            self._lead_nowhere(error)
+            return len(text)
+
+    def flush(self) -> None:
+        try:
+            super().flush()
+        except OSError as error:
+            self._lead_nowhere(error)
+
+    def _lead_nowhere(self, error: OSError) -> None:
+        self.lost = self.lost or error
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, self.fileno())
+        os.close(nowhere)
+
+
+def _make_streams_last() -> None:
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:  # closed: the next file that is opened would get its number, and what is printed
+            os.open(os.devnull, os.O_RDWR)
+    for number, name in ((1, "stdout"), (2, "stderr")):
+        if not isinstance(getattr(sys, name), TextIOWrapper | None):
+            continue  # somebody else's
+        # As stderr does: file names may hold any bytes.
+        raw = BufferedWriter(FileIO(number, "w", closefd=False))
+        lines = number == 2 or os.isatty(number)
+        setattr(sys, name, _Lasting(raw, errors="backslashreplace", line_buffering=lines))
+
+
 def main() -> None:
     """Entry point: the user's mistakes are one sentence and exit code 2, never a traceback."""
     warnings.showwarning = _show_warning
     os.environ["MPLBACKEND"] = "agg"  # figures go to files; what is set for windows may not even be installed
-    if isinstance(sys.stdout, TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")  # as stderr does: file names may hold any bytes
+    _make_streams_last()
     try:
         app(standalone_mode=True)
     except LapsusError as error:  # from the callbacks of options
