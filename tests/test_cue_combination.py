@@ -344,5 +344,5 @@ def test_command_prints_numbers_and_draws(few_cues, tmp_path, monkeypatch):
     numbers = json.loads(done.stdout)
     assert 0 < numbers["ks_median"] <= numbers["ks_p95"]
     check_figure(tmp_path, "cue-combination")
-    ks = pd.read_csv(tmp_path / "cue-combination-ks.csv")
+    ks = pd.read_csv(tmp_path / "cue-combination.csv")
     assert len(ks) == 49 and ks["ks"].median() == pytest.approx(numbers["ks_median"], abs=1e-3)

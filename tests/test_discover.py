@@ -73,7 +73,7 @@ def test_the_parts_of_a_discovery():
     assert list(found.done) == list(STAGES)
     facts = json.loads((made() / "discovery.json").read_text())
     assert {"seconds", "model", "swap_curve_mad_fit", "matched", "sentences", "checks"} <= set(facts)
-    assert len(found.sentences) == 7 and all(s.endswith(".") for s in found.sentences)
+    assert len(found.sentences) == 8 and all(s.endswith(".") for s in found.sentences)
     assert facts["seconds"] == pytest.approx(sum(found.done.values()), abs=1)
     assert len(found.trials) == 200 and found.fit.name == facts["model"] and found.fit.comparison is not None
     assert found.trials.subject[0] == HOSTILE
@@ -296,7 +296,7 @@ def test_other_tables_run_to_a_report(case, tmp_path):
         assert found.plan["cueing"] == "index" and match.feature == "report" and "no probe feature" in page
         assert found.models[0].behaviour.swap.p == pytest.approx(found.fit.swap_function([0.0])["p_swap"][0], abs=1e-3)
     else:
-        assert match.data is None and "applied to a two-item task" in page and "compared with the fitted model" in page
+        assert match.data is None and "applied to networks that hold two items" in page and "compared with the fitted model" in page
         assert any(c["name"] == "Network matches the data" and c["status"] == "not checked" for c in found.checks)
 
 
