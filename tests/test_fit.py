@@ -306,7 +306,7 @@ def test_no_figure_is_a_sentence_on_an_empty_page():
     assert [ax.get_ylabel() for ax in found["parameters"].axes] == ["guesses (%)", "circular s.d. (°)"]
     assert "swap_function" not in found and {"non_target_errors", "predictive"} <= set(found)
     assert all(ax.lines or ax.patches or ax.containers for figure in found.values() for ax in figure.axes)
-    assert "the probability of a swap" not in behaviour_fit(two).alt
+    assert "the probability of a swap" not in behaviour_fit(two).caption
     plt.close("all")
 
 
