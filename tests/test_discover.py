@@ -296,7 +296,11 @@ def test_other_tables_run_to_a_report(case, tmp_path):
         assert found.plan["cueing"] == "index" and match.feature == "report" and "no probe feature" in page
         assert found.models[0].behaviour.swap.p == pytest.approx(found.fit.swap_function([0.0])["p_swap"][0], abs=1e-3)
     else:
-        assert match.data is None and "applied to networks that hold two items" in page and "compared with the fitted model" in page
+        assert (
+            match.data is None
+            and "applied to networks that hold two items" in page
+            and "compared with the fitted model" in page
+        )
         assert any(c["name"] == "Network matches the data" and c["status"] == "not checked" for c in found.checks)
 
 

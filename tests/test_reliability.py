@@ -268,7 +268,7 @@ def test_nothing_is_written_through_a_link(tmp_path):
         (run / name).symlink_to(victim)
     with pytest.raises(LapsusError, match=r"not a report of ours|is a link"):
         write_report([str(run)], sizes=QUICK)
-    with pytest.raises(LapsusError, match="Cannot write"):
+    with pytest.raises(LapsusError, match="is a link; only ordinary files"):
         Run(run).log({"update": 4})
     with pytest.raises(LapsusError, match="is a link"):
         Run(run).cut_metrics(1)

@@ -71,5 +71,5 @@ def command(
             write_nwb(path, spikes, table, f"{run}, seed {seed}, gain {gain:g} spikes/s")
             typer.echo(f"{sizes['trial']:,} trials × {len(spikes)} neurons in {path}")
             continue
-        write_netcdf(path, dataset)
+        write_netcdf(path, dataset, replace=force)
         typer.echo(f"{sizes['trial']:,} trials × {sizes['time']} times × {sizes['unit']} units in {path}")

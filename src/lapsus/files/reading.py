@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 _MOST = 1 << 30
+_DEEPEST = 30
 
 
 class Damaged(LapsusError):
@@ -126,6 +127,15 @@ def read_toml(path: str | Path) -> dict:
     """The table of a TOML file."""
     text = read_text(path, 1 << 22)
     try:
-        return tomllib.loads(text)
+        table = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
         raise Damaged(f"{short(path)} is not a TOML file: {reason_of(error)}.") from error
+    if _deeper_than(table, _DEEPEST):
+        raise Damaged(f"{short(path)} is nested more than {_DEEPEST} levels deep.")
+    return table
+
+
+def _deeper_than(value: object, levels: int) -> bool:
+    """Whether tables and lists are nested deeper than that, which no file of ours is."""
+    inside = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return levels < 0 or any(_deeper_than(one, levels - 1) for one in inside)

@@ -131,9 +131,12 @@ def check_ordinary(path: Path) -> None:
         raise LapsusError(f"{short(path)} is {what}; only ordinary files are replaced. Move it away.")
 
 
-def write_bytes(path: str | Path, data: bytes) -> None:
+def write_bytes(path: str | Path, data: bytes, replace: bool = True) -> None:
     """All of the data or nothing of it, and on disk when this returns; on any error the old file is what it was. What
-    dead writers of this file left is removed."""
+    dead writers of this file left is removed.
+
+    replace=False refuses to replace a file, also one that another process made in the meantime.
+    """
     path = Path(path)
     temporary = beside(path)
     try:
@@ -148,13 +151,28 @@ def write_bytes(path: str | Path, data: bytes) -> None:
         finally:
             os.close(handle)
         step("rename", temporary, path)
-        os.replace(temporary, path)
+        if replace:
+            os.replace(temporary, path)
+        else:
+            _put_in_place(temporary, path)
         sync_folder(path.parent)
     except OSError as error:
         raise failure(path, error) from error
     finally:
         with suppress(OSError):  # it is gone if all went well
             temporary.unlink()
+
+
+def _put_in_place(temporary: Path, path: Path) -> None:
+    """Give a finished file its name unless that is taken: a link fails where a rename would replace."""
+    try:
+        os.link(temporary, path)
+    except FileExistsError:
+        raise LapsusError(f"{short(path)} was made by another process in the meantime; it stays as it is.") from None
+    except OSError as error:
+        if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.ENOSYS):
+            raise
+        os.replace(temporary, path)  # a file system without hard links; the check before writing must do
 
 
 def write_text(path: str | Path, text: str) -> None:
@@ -198,11 +216,11 @@ def write_arrays(path: str | Path, arrays: "dict[str, np.ndarray]") -> None:
     write_bytes(path, buffer.getvalue())
 
 
-def write_netcdf(path: str | Path, dataset: "xr.Dataset") -> None:
+def write_netcdf(path: str | Path, dataset: "xr.Dataset", replace: bool = True) -> None:
     """A dataset as netCDF, with the version that wrote it; made in memory first: HDF5 does not outlive a full disk."""
     buffer = io.BytesIO()
     dataset.assign_attrs(lapsus=__version__, format=1).to_netcdf(buffer, engine="h5netcdf")
-    write_bytes(path, buffer.getvalue())
+    write_bytes(path, buffer.getvalue(), replace)
 
 
 def write_figure(path: str | Path, figure: "Figure", **options: Any) -> None:

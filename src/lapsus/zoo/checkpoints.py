@@ -24,6 +24,7 @@ from lapsus.files import (
     readable,
     remove,
     set_aside,
+    understood,
     write_bytes,
     write_json,
 )
@@ -179,9 +180,10 @@ class Checkpoints:
             return None
         facts, tensors = newest
         weights = _weights(tensors)
-        averaged = tensors["average"].split([weights[name].numel() for name in facts.parameters])
-        for name, values in zip(facts.parameters, averaged):
-            weights[name] = values.view_as(weights[name])
+        with understood(self.folder):
+            averaged = tensors["average"].split([weights[name].numel() for name in facts.parameters])
+            for name, values in zip(facts.parameters, averaged):
+                weights[name] = values.view_as(weights[name])
         set_weights(model, weights, source)
         return facts
 
