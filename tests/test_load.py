@@ -48,7 +48,7 @@ def test_eight_writers_of_one_file_leave_one_whole_file(tmp_path):
     for writer in writers:
         writer.start()
     start.set()
-    won = [number for number in (results.get() for _ in writers) if number is not None]
+    won = [number for number in (results.get(timeout=60) for _ in writers) if number is not None]
     for writer in writers:
         writer.join()
     assert len(won) == 1 and (tmp_path / "x").read_bytes() == bytes(won) * 1_000_000
