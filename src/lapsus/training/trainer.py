@@ -112,58 +112,96 @@ def train(
         total = run.experiment.updates
         until = total if steps is None else min(total, training.update + steps)
         run.cut_metrics(training.update)
-        last = training.update  # of the checkpoint that is on disk for certain
-        if last == 0:
-            run.save(training)
-        here = saved = mark = time.monotonic()
-        started = here - training.seconds  # as if it had never stopped
-        reason, trials_since = "done" if until == total else "steps", 0
-        show = sys.stderr.isatty() if progress is None else progress
-        bar = tqdm(
-            total=until, initial=training.update, unit="update", disable=not show, dynamic_ncols=True, smoothing=0.1
-        )
-        shown: dict[str, str] = {}
-        with _polite_interrupt() as asked, bar:
+        begun = time.monotonic()
+        started = begun - training.seconds  # as if it had never stopped
+        checkpoints = _Checkpoints(run, training, checkpoint_seconds)
+        reason = "done" if until == total else "steps"
+        with _polite_interrupt() as asked, _Metrics(run, training.update, until, progress) as metrics:
             try:
                 for state in training.run(until, excess_every=_METRICS_EVERY):
-                    trials_since += state.trials
                     now = time.monotonic()
                     training.seconds = now - started
-                    if state.excess is not None or state.update % _METRICS_EVERY == 0 or state.update == until:
-                        rate = trials_since / max(now - mark, 1e-9)
-                        mark, trials_since = now, 0
-                        _log(run, state, rate, training.seconds)
-                        shown |= {"loss": f"{state.loss:.4g}", "trials/s": f"{rate:.0f}"}
-                        if state.excess is not None:
-                            shown["excess"] = f"{state.excess:.3f}"
-                        stage = run.experiment.stage[state.stage]
-                        bar.set_description(
-                            stage.name or f"stage {state.stage + 1}/{len(run.experiment.stage)}", refresh=False
-                        )
-                        bar.set_postfix(shown, refresh=False)
-                    bar.update()
-                    if asked.is_set() or (stop is not None and state.update % _METRICS_EVERY == 0 and stop()):
+                    metrics.add(state, now, training.seconds)
+                    asked_to_stop = stop is not None and state.update % _METRICS_EVERY == 0 and stop()
+                    if asked.is_set() or asked_to_stop:
                         reason = "interrupted"
                         break
-                    if minutes is not None and now - here > 60 * minutes and state.update < until:
+                    if minutes is not None and now - begun > 60 * minutes and state.update < until:
                         reason = "minutes"
                         break
-                    if now - saved > checkpoint_seconds:
-                        run.save(training)
-                        saved, last = now, state.update
-                        if say and not show:
-                            say(
-                                f"update {state.update:,} of {until:,}: "
-                                + ", ".join(f"{k} {v}" for k, v in shown.items())
-                            )
+                    if checkpoints.save_if_due(now) and say and not metrics.on_terminal:
+                        say(f"update {state.update:,} of {until:,}: {metrics.latest()}")
             except NonFinite as error:
                 raise LapsusError(
-                    f"{error} The last good checkpoint, at update {last}, is kept in {run.path}."
+                    f"{error} The last good checkpoint, at update {checkpoints.update}, is kept in {run.path}."
                 ) from error
         training.seconds = time.monotonic() - started
-        if last != training.update:
-            run.save(training)
+        checkpoints.save_last()
         return Outcome(reason, training.update, total, training.seconds)
+
+
+class _Checkpoints:
+    """Those that this training writes; `update` is that of the newest one which is on disk for certain."""
+
+    def __init__(self, run: Trainable, training: Training, every: float) -> None:
+        self.run, self.training, self.every = run, training, every
+        self.update, self.written = training.update, time.monotonic()
+        if self.update == 0:
+            run.save(training)
+
+    def save_if_due(self, now: float) -> bool:
+        """Write one if the last is older than `every` seconds."""
+        if now - self.written <= self.every:
+            return False
+        self.run.save(self.training)
+        self.update, self.written = self.training.update, now
+        return True
+
+    def save_last(self) -> None:
+        """Write one unless there is one of this update."""
+        if self.update != self.training.update:
+            self.run.save(self.training)
+
+
+class _Metrics:
+    """The lines of metrics.jsonl, and the newest numbers on a bar."""
+
+    def __init__(self, run: Trainable, update: int, until: int, progress: bool | None) -> None:
+        self.run, self.until = run, until
+        self.on_terminal = sys.stderr.isatty() if progress is None else progress
+        self.bar = tqdm(
+            total=until, initial=update, unit="update", disable=not self.on_terminal, dynamic_ncols=True, smoothing=0.1
+        )
+        self.shown: dict[str, str] = {}
+        self.trials, self.since = 0, time.monotonic()  # since the last line
+
+    def __enter__(self) -> "_Metrics":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.bar.close()
+
+    def add(self, state: Progress, now: float, seconds: float) -> None:
+        """Take up one update; every so many updates a line is written."""
+        self.trials += state.trials
+        if state.excess is not None or state.update % _METRICS_EVERY == 0 or state.update == self.until:
+            trials_per_second = self.trials / max(now - self.since, 1e-9)
+            self.trials, self.since = 0, now
+            _log(self.run, state, trials_per_second, seconds)
+            self._show(state, trials_per_second)
+        self.bar.update()
+
+    def latest(self) -> str:
+        """The newest numbers in words."""
+        return ", ".join(f"{name} {value}" for name, value in self.shown.items())
+
+    def _show(self, state: Progress, trials_per_second: float) -> None:
+        self.shown |= {"loss": f"{state.loss:.4g}", "trials/s": f"{trials_per_second:.0f}"}
+        if state.excess is not None:
+            self.shown["excess"] = f"{state.excess:.3f}"
+        stages = self.run.experiment.stage
+        self.bar.set_description(stages[state.stage].name or f"stage {state.stage + 1}/{len(stages)}", refresh=False)
+        self.bar.set_postfix(self.shown, refresh=False)
 
 
 def _log(run: Trainable, state: Progress, trials_per_second: float, seconds: float) -> None:
