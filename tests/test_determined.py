@@ -2,6 +2,8 @@
 
 from types import SimpleNamespace
 
+import numpy as np
+import pandas as pd
 import pytest
 
 from lapsus.evaluation.manipulations import Separation
@@ -52,7 +54,7 @@ def test_what_differs_is_not_determined_and_what_agrees_is_said_first():
     said = " ".join(found.sentences)
     assert said.index("All of them agree: what carries swaps: memory.") < said.index("They differ in when swaps")
     assert "diffusion-1: after; energy-1: before" in said and "do not determine it" in said
-    assert "duration of the cue at 10 steps" in said and "410 trials" in said
+    assert "duration of the cue at 0.5 s (10 steps)" in said and "410 trials" in said
 
 
 def test_where_all_agree_nothing_is_called_undetermined():
@@ -90,3 +92,23 @@ def test_without_a_manipulation_that_separates_it_says_so():
 def test_an_answer_that_one_network_lacks_is_a_difference():
     networks = [network("diffusion-1", "diffusion", decided="after"), network("energy-1", "energy")]
     assert determined(networks, []).differ["decided"] == {"diffusion-1": "after", "energy-1": None}
+
+
+def needs(**swaps):
+    rows = [
+        {"network": name, "objective": "", "units": 100, "window": window, "area": 0.7, "swaps": count}
+        for name, by_window in swaps.items()
+        for window, count in by_window.items()
+    ]
+    return pd.DataFrame(rows)
+
+
+def test_what_a_recording_would_show_is_said_network_by_network():
+    networks = [network("diffusion-1", "diffusion", decided="after"), network("energy-1", "energy", decided="before")]
+    early = needs(a={"cue": np.nan, "late delay 2": 40.0}, b={"cue": 20.0, "late delay 2": 10.0})
+    said = determined(networks, [CUE], needs=early).sentences[-1]
+    assert "a: from late delay 2 on, with 40 swaps; b: from cue on, with 20 swaps" in said
+    alike = needs(a={"cue": 20.0}, b={"cue": 20.0})
+    assert "alike in all of them" in determined(networks, [CUE], needs=alike).sentences[-1]
+    never = needs(a={"cue": np.nan}, b={"cue": 20.0})
+    assert "a: not with 100 neurons" in determined(networks, [CUE], needs=never).sentences[-1]

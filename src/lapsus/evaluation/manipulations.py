@@ -19,6 +19,7 @@ from lapsus import circular, rng
 from lapsus.behaviour.measures import nearest_item
 from lapsus.errors import LapsusError
 from lapsus.evaluation.against_target import check_draws, respond
+from lapsus.evaluation.predictive_density import STEP
 from lapsus.protocols import Conditions
 from lapsus.statistics.intervals import median_interval, rate_interval
 from lapsus.training.model import Inputs, Model
@@ -135,7 +136,8 @@ VARIABLES: dict[str, tuple[str, str, Callable[[_Trial, float], _Trial]]] = {
 def title_of(manipulation: str, level: float, joined: str = "") -> str:
     """A manipulation at one of its levels, in words; joined: what stands between the two."""
     what, unit, _ = VARIABLES[manipulation]
-    return f"{what}{joined} {level:g} {unit}"
+    value = f"{STEP * level:g} s ({level:g} steps)" if unit == "steps" else f"{level:g} {unit}"
+    return f"{what}{joined} {value}"
 
 
 @torch.no_grad()

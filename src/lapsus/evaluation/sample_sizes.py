@@ -33,6 +33,8 @@ class SampleSizes:
     # Manipulations: conditions and trials of each at each level.
     prediction_conditions: int = 256
     prediction_trials: int = 16
+    # Simulated recordings of each size, for what a recording would show.
+    recordings: int = 10
     # Planes: probe distances (degrees) and rotations of each, shufflings of colours. Resamplings of the prediction
     # on single trials.
     degrees: tuple[int, ...] = (45, 75, 105, 135, 165)
@@ -78,6 +80,7 @@ QUICK = SampleSizes(
     ring_trials=4,
     shown=60,
     prediction_conditions=16,
+    recordings=2,
     prediction_trials=2,
 )
 

@@ -63,7 +63,7 @@ __all__ = [
     "weights_panel",
 ]
 
-ERROR_TYPES = ("misbinding", "misselection", "misinterpretation")
+ERROR_TYPES: tuple[str, ...] = ("misbinding", "misselection", "misinterpretation")
 WINDOW = 5
 # Total weight below which swap trials look like correct ones, and how many standard errors two types must be from the
 # middle between them to be told apart.

@@ -328,6 +328,15 @@ class Discovery:
             return pd.DataFrame(from_plain(list[dict], self._part("analysis.json", "analyse")["predictions"]))
 
     @cached_property
+    def recording_needs(self) -> pd.DataFrame:
+        """When a recording of each matched network would show the coming swap, and how many swaps that takes
+        (lapsus.mechanism.recording_needs); empty where `predictions` is."""
+        with understood(self.path / "analysis.json"):
+            return pd.DataFrame(
+                from_plain(list[dict], self._part("analysis.json", "analyse").get("recording_needs", []))
+            )
+
+    @cached_property
     def density(self) -> DensityDifference | None:
         """Which objective predicts the trials better over the durations that the table has, where it has such a
         column and networks of both objectives are matched."""
@@ -395,7 +404,8 @@ class Discovery:
             + match_checks(networks, facts.set_size, facts.cueing == "index" and fit["model"] in ("probe", "both"))
             + network_checks(networks)
         )
-        together = determined(networks, separate(self.predictions) if len(self.predictions) else [], self.density)
+        separations = separate(self.predictions) if len(self.predictions) else []
+        together = determined(networks, separations, self.density, self.recording_needs)
         sentences = discovery_sentences(fit, networks, facts, together)
         match = self.matches[0]
         summary = {
@@ -410,6 +420,7 @@ class Discovery:
             "agree": together.agree,
             "differ": together.differ,
             "density": self.density,
+            "recording_needs": self.recording_needs.to_dict("records"),
             "start": facts.start,
             "cueing": facts.cueing,
             "truth": facts.truth,
@@ -428,6 +439,8 @@ class Discovery:
             self.json("notes.json", list),
             self.done,
             observer_f if self.settings["example"] else None,
+            separations,
+            self.recording_needs,
         )
         path = self.report if output is None else output
         write_text(path, discovery_page(content))

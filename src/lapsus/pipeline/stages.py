@@ -28,6 +28,7 @@ from lapsus.fitting.network_target import fitted_behaviour, left_out
 from lapsus.mechanism.activity import NO_SWAPS_IN_DATA
 from lapsus.mechanism.asking import analyse
 from lapsus.mechanism.example_trials import example_trials
+from lapsus.mechanism.recording_needs import recording_needs
 from lapsus.mechanism.registry import QUESTIONS
 from lapsus.pipeline.result import STAGES, Discovery, fingerprint
 from lapsus.pipeline.target import (
@@ -371,9 +372,13 @@ class _Work:
             write_arrays(place / f"network-{number}.npz", example_trials(model, mechanism.probe_distance, seed, sizes))
             mechanisms.append(mechanism.stored())
         compared = self._of_both_objectives()
-        outcome: dict[str, Any] = {"mechanisms": mechanisms, "predictions": [], "density": None}
+        outcome: dict[str, Any] = {"mechanisms": mechanisms, "predictions": [], "recording_needs": [], "density": None}
         if compared:
-            outcome |= {"predictions": self._predictions(compared), "density": self._density(compared)}
+            outcome |= {
+                "predictions": self._predictions(compared),
+                "recording_needs": self._recording_needs(compared),
+                "density": self._density(compared),
+            }
         write_json(self.folder / "analysis.json", outcome)
         return ["analysis.json", *(f"analysis/network-{number}.npz" for number in range(1, len(mechanisms) + 1))]
 
@@ -391,6 +396,12 @@ class _Work:
         """What networks predict for manipulations."""
         seed, sizes = self.settings["seed"], self.sizes
         return predict(networks, None, sizes.prediction_conditions, sizes.prediction_trials, seed).to_dict("records")
+
+    def _recording_needs(self, networks: dict[str, Model]) -> list[dict]:
+        """What recordings of the networks would show."""
+        trials, seed = self.sizes.single_trials // 2, self.settings["seed"]
+        needs = recording_needs(networks, recordings=self.sizes.recordings, trials=trials, seed=seed)
+        return needs.to_dict("records")
 
     def _density(self, networks: dict[str, Model]) -> DensityDifference | None:
         """Which objective predicts the trials better where the table has a column of durations."""

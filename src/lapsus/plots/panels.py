@@ -12,6 +12,7 @@ from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from lapsus.evaluation.manipulations import Separation, title_of
 from lapsus.evaluation.match import Match
 from lapsus.fitting.result import Fit
 from lapsus.plots.axes import cloud
@@ -160,6 +161,32 @@ def match(found: Match, label: str = "") -> Picture:
         figure,
         f"Share of responses nearest to the non-target, on {found.scope}. Mean deviation of the network from the"
         f" fitted model: {found.swap_curve_mad_fit:.3f}.",
+    )
+
+
+# Manipulations that the figure shows, those that separate best.
+_MOST_SHOWN = 12
+
+
+def separations(found: list[Separation]) -> Picture:
+    """How much each manipulation changes swaps in networks of each objective, the best separation first."""
+    shown = found[:_MOST_SHOWN]
+    with style(PAGE_POINTS):
+        figure, ax = plt.subplots(figsize=(6.4, 0.9 + 0.26 * len(shown)), layout="constrained")
+        ax.axvline(0, color=GREY, lw=0.6)
+        heights = np.arange(len(shown))
+        for kind, colour, marker in zip(shown[0].effects, (BLUE, VERMILION), "os"):
+            ax.plot([100 * one.effects[kind] for one in shown], heights, marker, color=colour, ms=4, label=kind)
+        for height, one in enumerate(shown):
+            needed = "not separated" if one.trials is None else f"{one.trials:,} trials"
+            ax.text(1.02, height, needed, transform=ax.get_yaxis_transform(), va="center")
+        ax.set_yticks(heights, [title_of(one.manipulation, one.level, ":") for one in shown])
+        ax.set(xlabel="change of swaps (percentage points)", ylim=(len(shown) - 0.5, -0.5))
+        legend_above(ax, "networks trained by")
+    return picture(
+        figure,
+        "What the matched networks predict for manipulations that they were not trained on. Right: trials with the"
+        " manipulation, and as many without, that tell the two apart with a power of 80 %.",
     )
 
 

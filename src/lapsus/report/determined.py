@@ -4,8 +4,11 @@ responses, that agree or differ."""
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import pandas as pd
+
 from lapsus.evaluation.manipulations import Separation, title_of
 from lapsus.evaluation.predictive_density import DensityDifference
+from lapsus.mechanism.recording_needs import CORRECT, earliest
 from lapsus.mechanism.registry import QUESTIONS, Verdict
 from lapsus.report.findings import NetworkFindings
 
@@ -47,10 +50,14 @@ def by_objective(networks: list[NetworkFindings]) -> dict[str, list[NetworkFindi
 
 
 def determined(
-    networks: list[NetworkFindings], separations: list[Separation], density: DensityDifference | None = None
+    networks: list[NetworkFindings],
+    separations: list[Separation],
+    density: DensityDifference | None = None,
+    needs: pd.DataFrame | None = None,
 ) -> Determined:
     """What the matched networks of a discovery say together; separations: the manipulations that tell them apart;
-    density: which of them predicts the trials better over durations that the table has."""
+    density: which of them predicts the trials better over durations that the table has; needs: what recordings of them
+    would show."""
     matched = [network for network in networks if network.match is not None and network.match.matched]
     agree: dict[str, str] = {}
     differ: dict[str, dict[str, str | None]] = {}
@@ -62,7 +69,14 @@ def determined(
         elif different - {None}:
             differ[verdict.name] = words
     found = Determined(tuple(by_objective(matched)), agree, differ)
-    return replace(found, sentences=_sentences(found, networks, matched, separations, density))
+    sentences = _sentences(found, networks, matched)
+    if found.differ and len(found.objectives) > 1:
+        if density is not None:
+            sentences.append(_density_sentence(density))
+        sentences.append(_what_would_decide(separations))
+        if needs is not None and len(needs):
+            sentences.append(_recording_sentence(needs))
+    return replace(found, sentences=sentences)
 
 
 def network_rows(networks: list[NetworkFindings]) -> list[dict[str, Any]]:
@@ -84,13 +98,7 @@ def verdicts() -> list[Verdict]:
     return [question.verdict for question in QUESTIONS.values() if question.verdict is not None]
 
 
-def _sentences(
-    found: Determined,
-    networks: list[NetworkFindings],
-    matched: list[NetworkFindings],
-    separations: list[Separation],
-    density: DensityDifference | None,
-) -> list[str]:
+def _sentences(found: Determined, networks: list[NetworkFindings], matched: list[NetworkFindings]) -> list[str]:
     if not matched:
         return ["No network is matched, so nothing can be said about the mechanism of this behaviour."]
     if not (found.agree or found.differ):
@@ -117,10 +125,7 @@ def _sentences(
             words = verdict.words(mechanisms)
             listed = "; ".join(f"{network.name}: {word}" for network, word in zip(matched, words))
             sentences.append(f"They differ in {verdict.about} ({listed}).")
-    sentences.append("These responses therefore do not determine it.")
-    if density is not None:
-        sentences.append(_density_sentence(density))
-    return [*sentences, _what_would_decide(separations)]
+    return [*sentences, "These responses therefore do not determine it."]
 
 
 def _density_sentence(found: DensityDifference) -> str:
@@ -146,4 +151,26 @@ def _what_would_decide(separations: list[Separation]) -> str:
     return (
         f"What would decide it: {what} changes swaps by {effects}; {best.trials:,} trials with it and as many without"
         " tell these apart with a power of 80 %."
+    )
+
+
+# Neurons of the recording that a sentence speaks of.
+_NEURONS = 100
+
+
+def _recording_sentence(needs: pd.DataFrame) -> str:
+    """When a recording would show the coming swap, network by network."""
+    said = []
+    for name in dict.fromkeys(needs["network"]):
+        found = earliest(needs, name, _NEURONS)
+        if found is None:
+            said.append(f"{name}: not with {_NEURONS} neurons")
+        else:
+            said.append(f"{name}: from {found[0]} on, with {found[1]} swaps")
+    if len({text.partition(": ")[2] for text in said}) == 1:
+        same = said[0].partition(": ")[2]
+        return f"A recording of {_NEURONS} neurons would show the coming swap alike in all of them ({same})."
+    return (
+        f"A recording would show when the coming swap can be read ({_NEURONS} neurons, {CORRECT} correct trials):"
+        f" {'; '.join(said)}."
     )

@@ -3,16 +3,19 @@
 import json
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from lapsus import __version__
 from lapsus.circular import distance
+from lapsus.evaluation.manipulations import Separation
 from lapsus.evaluation.match import Match
 from lapsus.fitting import Fit
+from lapsus.mechanism.recording_needs import CORRECT, SWAPS
 from lapsus.mechanism.registry import summary as mechanism_summary
 from lapsus.plots import panels
 from lapsus.report.determined import Determined
@@ -38,7 +41,8 @@ class DiscoveryContent:
     """All that the page of a discovery shows.
 
     settings: as the user gave them; notes: sentences about trials that were left out; stages: seconds of each; truth:
-    the true swap function f of a distance (radians) where it is known.
+    the true swap function f of a distance (radians) where it is known; separations, recording_needs: what experiments
+    and recordings would tell matched networks of the two objectives apart.
     """
 
     fit: Fit
@@ -51,6 +55,8 @@ class DiscoveryContent:
     notes: list[str]
     stages: dict[str, float]
     truth: Callable[[np.ndarray], np.ndarray] | None = None
+    separations: list[Separation] = field(default_factory=list)
+    recording_needs: pd.DataFrame | None = None
 
 
 def discovery_page(content: DiscoveryContent) -> str:
@@ -76,6 +82,7 @@ def discovery_page(content: DiscoveryContent) -> str:
             "mechanism_table": mechanism_table(networks),
             "mechanism_columns": mechanism_columns(),
             "overview": comparison(networks),
+            "deciding": _deciding(content),
             "checks": content.checks,
             "sure": sure(content.checks),
             "methods": methods(summary, networks, content.facts),
@@ -93,6 +100,28 @@ def _answer(content: DiscoveryContent) -> str:
     if len(content.networks) > 1:
         return sentences
     return f"{mechanism_summary([content.networks[0].mechanism])} {sentences}"
+
+
+def _deciding(content: DiscoveryContent) -> dict[str, Any] | None:
+    """What would tell matched networks of the two objectives apart: manipulations as a figure, recordings as a
+    table."""
+    needs = content.recording_needs
+    if not content.separations or needs is None or needs.empty:
+        return None
+    units = list(dict.fromkeys(needs["units"]))
+    body = []
+    for (network, window), own in needs.groupby(["network", "window"], sort=False):
+        by_units = own.set_index("units")
+        swaps = [number(by_units["swaps"].get(count), ".0f") for count in units]
+        body.append([f"{network}, {window}", *swaps, number(by_units["area"].iloc[-1], ".2f")])
+    most = max(SWAPS)
+    label = (
+        f"A recording with {CORRECT} correct trials: swaps with which a held-out decoder reads the coming swap in four"
+        f" of five recordings (dash: not with {most}), and its area with {most} swaps and {units[-1]} neurons (0.5 is"
+        " chance)"
+    )
+    head = ["network, part of the trial", *(f"{count} neurons" for count in units), "area"]
+    return {"picture": panels.separations(content.separations), "table": table(label, head, body)}
 
 
 def _about(trials: Trials, content: DiscoveryContent) -> str:

@@ -67,6 +67,7 @@ def networks_page(networks: list[NetworkFindings]) -> str:
             "mechanism_table": mechanism_table(networks),
             "mechanism_columns": mechanism_columns(),
             "overview": comparison(networks),
+            "deciding": None,
             "checks": checks,
             "sure": sure(checks),
             "methods": networks_methods(len(networks), __version__),
