@@ -26,6 +26,7 @@ from . import (
 from .behaviour import (
     BNS as BNS,
     AttendedSwap as AttendedSwap,
+    BySetSize as BySetSize,
     CausalInference as CausalInference,
     ConstantSwap as ConstantSwap,
     NoSwap as NoSwap,

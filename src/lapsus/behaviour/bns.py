@@ -30,7 +30,9 @@ class BNS:
     """BNS for any number of items; conditions have `report [C, N]`, `probe [C, N]` and `cued [C]`.
 
     swap: f, a callable of signed distance; feature: the distance it takes ("probe", "report" or "both"); uniform: the
-    probability of a response anywhere on the circle; radius and spread: A and sigma_x of the paper.
+    probability of a response anywhere on the circle; radius and spread: A and sigma_x of the paper. scale_mixture:
+    pairs (share, spread) in place of one spread, for scatter with heavy tails or precision that varies between trials.
+    Items that are not there (NaN) are never reported.
 
     >>> behaviour = lapsus.BNS(swap=lapsus.ConstantSwap(p=0.1))
     >>> conditions = lapsus.IndexCued().sample(4, torch.Generator().manual_seed(0))
@@ -44,6 +46,7 @@ class BNS:
     uniform: float = 0.0
     radius: float = 2.5
     spread: float = 0.2
+    scale_mixture: tuple[tuple[float, float], ...] = ()
     response_size = 2
 
     def __post_init__(self) -> None:
@@ -51,6 +54,13 @@ class BNS:
             raise LapsusError(f"behaviour.uniform is a probability below 1, not {self.uniform}.")
         positive("behaviour", self, "radius", "spread")
         within("behaviour", self, pi_correct=(-1e6, 1e6))
+        shares = [share for share, _ in self.scale_mixture]
+        if shares and not (
+            abs(sum(shares) - 1) < 1e-6 and min(shares) >= 0 and all(spread > 0 for _, spread in self.scale_mixture)
+        ):
+            raise LapsusError(
+                "behaviour.scale_mixture is a list of pairs [share, spread]: shares that sum to 1, positive spreads."
+            )
         if self.pi_correct and isinstance(self.swap, (NoSwap, ConstantSwap)):
             raise LapsusError(
                 f"behaviour.pi_correct = {self.pi_correct} means nothing with this swap function: leave it out, and say"
@@ -72,6 +82,7 @@ class BNS:
                 gaps[name] = circular.difference(values, values.gather(1, cued))
         logits = self.swap(*gaps.values())
         logits = logits.scatter(1, cued, torch.full_like(logits[:, :1], self.pi_correct))
+        logits = logits.masked_fill(torch.isnan(conditions["report"]), -math.inf)
         return (1 - self.uniform) * torch.softmax(logits, 1)
 
     def mixture(self, conditions: Conditions) -> Mixture:
@@ -86,12 +97,19 @@ class BNS:
         return self._mixture(conditions, (1 - self.uniform) * weights / weights.sum(1, keepdim=True))
 
     def _mixture(self, conditions: Conditions, weights: Tensor) -> Mixture:
-        means = circular.embed(conditions["report"], self.radius)
+        means = circular.embed(conditions["report"], self.radius).nan_to_num(0.0)
+        scales = torch.full_like(weights, self.spread)
+        if self.scale_mixture:
+            shares, spreads = weights.new_tensor(self.scale_mixture).T
+            scales = spreads.repeat(weights.shape).reshape(len(weights), -1)
+            weights = (weights[:, :, None] * shares).flatten(1)
+            means = means.repeat_interleave(len(shares), 1)
         if self.uniform:
             ring = circular.embed(torch.arange(_RING, dtype=means.dtype) * (2 * math.pi / _RING), self.radius)
             weights = torch.cat([weights, weights.new_full((len(weights), _RING), self.uniform / _RING)], 1)
+            scales = torch.cat([scales, scales.new_full((len(scales), _RING), self.spread)], 1)
             means = torch.cat([means, ring.expand(len(means), -1, -1)], 1)
-        return Mixture(weights, means, torch.full_like(weights, self.spread))
+        return Mixture(weights, means, scales)
 
     def sample(self, conditions: Conditions, trials: int, generator: torch.Generator) -> Tensor:
         """Responses x_T [2, C, K] in the plane."""

@@ -36,7 +36,26 @@ def prior_swap_probability(behaviour: HasWeights, conditions: Conditions) -> Ten
 
 def swap_measures(behaviour: _Reports, conditions: Conditions, x_T: Tensor) -> dict:
     """Swap curve beside its target, errors to the nearest item, stray responses and radius, of responses x_T [2, C,
-    K]."""
+    K]; where the number of items varies, `set_sizes` has the same of each."""
+    found = _measures(behaviour, conditions, x_T)
+    set_size = (~torch.isnan(conditions["report"])).sum(1)
+    if len(sizes := set_size.unique()) > 1:
+        found["set_sizes"] = [
+            {"set_size": int(size)}
+            | _measures(behaviour, _only(conditions, set_size == size), x_T[:, set_size == size])
+            for size in sizes
+        ]
+    return found
+
+
+def _only(conditions: Conditions, rows: Tensor) -> Conditions:
+    """Some of the conditions, without columns of items that none of them has."""
+    kept = {name: values[rows] for name, values in conditions.items()}
+    there = ~torch.isnan(kept["report"]).all(0)
+    return kept | {name: kept[name][:, there] for name in ("report", "probe")}
+
+
+def _measures(behaviour: _Reports, conditions: Conditions, x_T: Tensor) -> dict:
     response = circular.angle(x_T.permute(1, 2, 0))  # [C, K]
     gap = circular.difference(response[:, None], conditions["report"][:, :, None])  # [C, N, K]
     reported, nearest = nearest_item(conditions, x_T)
@@ -74,11 +93,14 @@ def swap_curve(behaviour: _Reports, conditions: Conditions, gap: Tensor, reporte
     cued = conditions["cued"].long()[:, None]
     feature = conditions["report" if behaviour.feature == "report" else "probe"]
     distance = circular.distance(feature, feature.gather(1, cued))
-    distractor = torch.ones_like(distance, dtype=torch.bool).scatter(1, cued, False)
+    there = ~torch.isnan(conditions["report"])
+    distractor = there.scatter(1, cued, False)
+    if not distractor.any():
+        return []
     edges = distance_edges(distance[distractor].numpy())
     bins = len(edges) - 1
     place = torch.from_numpy(np.searchsorted(edges, distance.numpy()) - 1).clamp(0, bins - 1)
-    share = _responsibilities(gap.double(), torch.where(distractor, place, bins), bins)
+    share = _responsibilities(gap.double(), torch.where(distractor, place, bins), there.double(), bins)
     target = behaviour.weights(conditions)
     rows, which = distractor.nonzero().unbind(1)
     trials = gap.shape[2]
@@ -99,18 +121,20 @@ def swap_curve(behaviour: _Reports, conditions: Conditions, gap: Tensor, reporte
     return curve
 
 
-def _responsibilities(gap: Tensor, place: Tensor, bins: int) -> Tensor:
+def _responsibilities(gap: Tensor, place: Tensor, there: Tensor, bins: int) -> Tensor:
     """Probability that each item was the one reported, [C, N, K], by EM for a von Mises mixture.
 
-    An item competes with odds that depend on its bin (`place` [C, N]; the cued item is in bin `bins`); one
-    concentration and one uniform share hold for all. The odds' update is that of Bradley–Terry models.
+    An item that is there (1 in `there` [C, N], else 0) competes with odds that depend on its bin (`place` [C, N]; the
+    cued item is in bin `bins`); one concentration and one uniform share hold for all. The odds' update is that of
+    Bradley–Terry models.
     """
     trials = gap.shape[2]
     odds = torch.full((bins + 1,), 0.2, dtype=torch.float64)
     odds[bins], uniform = 1.0, 0.02
+    gap = torch.where(there[..., None] > 0, gap, math.pi)
     kappa = 1 / float(gap.abs().amin(1).square().mean().clamp(1e-4, 4))
     for _ in range(80):
-        weight = odds[place]
+        weight = odds[place] * there
         total = weight.sum(1, keepdim=True)
         i0e = float(torch.special.i0e(torch.tensor(kappa, dtype=torch.float64)))
         joint = (
@@ -119,7 +143,7 @@ def _responsibilities(gap: Tensor, place: Tensor, bins: int) -> Tensor:
         share = joint / (joint.sum(1, keepdim=True) + uniform / (2 * math.pi))
         explained = share.sum((1, 2))
         won = torch.zeros(bins + 1, dtype=torch.float64).index_add_(0, place.flatten(), share.sum(2).flatten())
-        played = (explained[:, None] / total).expand_as(weight)
+        played = explained[:, None] / total * there
         faced = torch.zeros(bins + 1, dtype=torch.float64).index_add_(0, place.flatten(), played.flatten())
         odds = won / faced.clamp(min=1e-12)
         odds = odds / odds[bins].clamp(min=1e-12)

@@ -70,7 +70,7 @@ class AttendedIndexCued(IndexCued):
 
     def encoder(self, generator: torch.Generator) -> nn.Module:
         """The learned vectors of the cues, which show the evidence too."""
-        return _WithAttention(self._channels, self.items, self.cue_size, generator)
+        return _WithAttention(self._channels, self.most_items, self.cue_size, generator)
 
     def table(self, conditions: Conditions) -> pd.DataFrame:
         """The trial table, with attended (1, 2) and evidence."""

@@ -3,21 +3,27 @@
 Paper: Methods and appendix "Architecture and task details". Each item has a probe feature ("location") and a report
 feature ("colour"), both on the circle. An index-cued network is told which item of an ordered list to recall; a
 feature-cued network sees conjunctions of both features and is cued by the probe feature of one of them.
+
+The number of items may vary from condition to condition. Then features have as many columns as there are items at most,
+and those of items that are not there are NaN. Items are shown at once, or one after the other
+(`presentation = "sequential"`): then the first column is the item that was shown first, and a display with fewer items
+than others begins later.
 """
 
 import math
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import pandas as pd
 import torch
+from pydantic import SkipValidation
 from torch import Tensor, nn
 
 from lapsus import circular
 from lapsus.checks import within
 from lapsus.errors import LapsusError
 from lapsus.protocols import ByEpoch, Conditions
-from lapsus.tasks.durations import Duration, check_durations, steps_of
+from lapsus.tasks.durations import Duration, Range, check_durations, number_or_range, steps_of
 
 _MOST_ITEMS, _MOST_CHANNELS = 64, 256
 
@@ -43,36 +49,118 @@ def _check_margin(name: str, margin: float, items: int) -> None:
         )
 
 
+def present(conditions: Conditions) -> Tensor:
+    """Which items are there, [C, N]."""
+    return ~torch.isnan(conditions["report"])
+
+
 @dataclass(frozen=True)
 class _DelayedEstimation:
     """What both cueings share: how many items, how far apart their colours are at least, how long each epoch is."""
 
-    items: int = 2
+    items: Annotated[int | Range, SkipValidation] = 2
     report_margin: float = field(default=math.pi / 4, kw_only=True)
     prestimulus: Duration = field(default=3, kw_only=True)
     stimulus: Duration = field(default=5, kw_only=True)
     delay: Duration = field(default=15, kw_only=True)
     cue: Duration = field(default=5, kw_only=True)
     denoise: Duration = field(default=40, kw_only=True)
+    presentation: Literal["simultaneous", "sequential"] = field(default="simultaneous", kw_only=True)
+    gap: int = field(default=5, kw_only=True)
     response_size = 2
     _margins: ClassVar[tuple[str, ...]] = ("report_margin",)
     _epochs: ClassVar[tuple[str, ...]] = ("prestimulus", "stimulus", "delay", "cue", "denoise")
 
     def __post_init__(self) -> None:
-        within("task", self, items=(1, _MOST_ITEMS), **dict.fromkeys(self._margins, (0, math.inf)))
+        items = number_or_range("task.items", self.items, "items")
+        object.__setattr__(self, "items", items)
+        if not 1 <= self.fewest_items <= self.most_items <= _MOST_ITEMS:
+            given = (
+                f"it goes from {self.fewest_items} to {self.most_items}"
+                if isinstance(items, Range)
+                else f"it is {items}"
+            )
+            raise LapsusError(f"task.items must be from 1 to {_MOST_ITEMS} ({given}).")
+        within("task", self, **dict.fromkeys(self._margins, (0, math.inf)))
         for name in self._margins:
-            _check_margin(name, getattr(self, name), self.items)
+            _check_margin(name, getattr(self, name), self.most_items)
         check_durations(self, self._epochs)
+        within("task", self, gap=(0, 10_000))
+        if self.presentation not in ("simultaneous", "sequential"):
+            raise LapsusError(f'task.presentation is "simultaneous" or "sequential", not {self.presentation!r}.')
+        if self.sequential and isinstance(self.stimulus, Range):
+            raise LapsusError("task.stimulus must be one number of steps where items are shown one after the other.")
+
+    @property
+    def sequential(self) -> bool:
+        """Whether items are shown one after the other."""
+        return self.presentation == "sequential"
+
+    @property
+    def fewest_items(self) -> int:
+        """Items of the smallest display."""
+        return self.items.low if isinstance(self.items, Range) else self.items
+
+    @property
+    def most_items(self) -> int:
+        """Items of the largest display."""
+        return self.items.high if isinstance(self.items, Range) else self.items
+
+    def set_sizes(self, count: int, generator: torch.Generator) -> Tensor:
+        """Items of each condition, [C]; every number of the range is equally likely."""
+        if isinstance(self.items, int):
+            return torch.full((count,), self.items)
+        return torch.randint(self.fewest_items, self.most_items + 1, (count,), generator=generator)
+
+    def features(self, set_size: Tensor, margin: float, generator: torch.Generator) -> Tensor:
+        """Features [C, N] of conditions with so many items [C], NaN beyond them."""
+        if isinstance(self.items, int):
+            return sample_features(len(set_size), self.items, margin, generator)
+        found = torch.full((len(set_size), self.most_items), math.nan)
+        for size in range(self.fewest_items, self.most_items + 1):
+            own = set_size == size
+            found[own, :size] = sample_features(int(own.sum()), size, margin, generator)
+        return found
+
+    def draw_cued(self, set_size: Tensor, generator: torch.Generator) -> Tensor:
+        """The item that is cued, [C], any that is there."""
+        if isinstance(self.items, int):
+            return torch.randint(self.items, (len(set_size),), generator=generator)
+        return (torch.rand(len(set_size), dtype=torch.float64, generator=generator) * set_size).long()
 
     @property
     def epochs(self) -> dict[str, int]:
-        """Steps of each epoch, in their order; the middle of the range of one that varies."""
-        return {name: steps_of(getattr(self, name)) for name in self._epochs}
+        """Steps of each epoch, in their order; the middle of the range of one that varies. Items that are shown one
+        after the other have an epoch each, stimulus_1, stimulus_2, …, with gaps between them."""
+        steps = {name: steps_of(getattr(self, name)) for name in self._epochs}
+        if not self.sequential:
+            return steps
+        found: dict[str, int] = {}
+        for name, count in steps.items():
+            if name != "stimulus":
+                found[name] = count
+                continue
+            for slot in range(1, self.most_items + 1):
+                found[f"stimulus_{slot}"] = count
+                if slot < self.most_items:
+                    found[f"gap_{slot}"] = self.gap
+        return found
+
+    def slots(self, conditions: Conditions) -> ByEpoch:
+        """Epoch → which item is shown in it, [C, N]: all that are there, or one each so that the last one is shown
+        last."""
+        there = present(conditions)
+        if not self.sequential:
+            return {"stimulus": there}
+        slot = torch.arange(there.shape[1]) + self.most_items - there.sum(1, keepdim=True)
+        return {f"stimulus_{k + 1}": there & (slot == k) for k in range(self.most_items)}
 
     def table(self, conditions: Conditions) -> pd.DataFrame:
-        """The trial table of conditions: cued (1, 2, …), target, report_1 …, probe_1 …"""
+        """The trial table of conditions: cued (1, 2, …), target, report_1 …, probe_1 …; where the number of items
+        varies, also set_size, and empty columns of items that are not there."""
         cued = conditions["cued"].long()
-        columns = {"cued": (cued + 1).numpy(), "target": conditions["report"].gather(1, cued[:, None])[:, 0].numpy()}
+        columns = {"set_size": present(conditions).sum(1).numpy()} if isinstance(self.items, Range) else {}
+        columns |= {"cued": (cued + 1).numpy(), "target": conditions["report"].gather(1, cued[:, None])[:, 0].numpy()}
         for feature in ("report", "probe"):
             for item in range(conditions[feature].shape[1]):
                 columns[f"{feature}_{item + 1}"] = conditions[feature][:, item].numpy()
@@ -88,11 +176,12 @@ class _Concatenate(nn.Module):
         self.cue = nn.Parameter(torch.randn(items, cue_size, generator=generator))
 
     def forward(self, stimuli: ByEpoch) -> ByEpoch:
-        stimulus, cue = stimuli["stimulus"].to(self.cue.dtype), self.cue[stimuli["cue"]]
-        return {
-            "stimulus": torch.cat([stimulus, torch.zeros_like(cue)], 1),
-            "cue": torch.cat([cue.new_zeros(len(cue), self.stimulus_channels), cue], 1),
-        }
+        cue = self.cue[stimuli["cue"]]
+        encoded = {"cue": torch.cat([cue.new_zeros(len(cue), self.stimulus_channels), cue], 1)}
+        for epoch, shown in stimuli.items():
+            if epoch.startswith("stimulus"):
+                encoded[epoch] = torch.cat([shown.to(cue.dtype), torch.zeros_like(cue)], 1)
+        return encoded
 
 
 @dataclass(frozen=True)
@@ -112,6 +201,10 @@ class IndexCued(_DelayedEstimation):
     def __post_init__(self) -> None:
         super().__post_init__()
         within("task", self, cue_size=(1, _MOST_CHANNELS))
+        if self.encoding == "scalar" and isinstance(self.items, Range):
+            raise LapsusError(
+                'task.encoding = "scalar" cannot show that an item is not there; with a range of items use "circular".'
+            )
 
     @property
     def stimulus_size(self) -> int:
@@ -120,27 +213,33 @@ class IndexCued(_DelayedEstimation):
 
     @property
     def _channels(self) -> int:
-        return self.items * (2 if self.encoding == "circular" else 1)
+        return self.most_items * (2 if self.encoding == "circular" else 1)
 
     def sample(self, count: int, generator: torch.Generator) -> Conditions:
         """`report [C, N]` and `probe [C, N]` in radians, `cued [C]`."""
         # Items have fixed places, evenly spaced around a ring (two items: opposite), which the network is not told.
-        places = torch.arange(self.items) * (2 * math.pi / self.items) - math.pi
+        places = torch.arange(self.most_items) * (2 * math.pi / self.most_items) - math.pi
+        set_size = self.set_sizes(count, generator)
+        report = self.features(set_size, self.report_margin, generator)
         return {
-            "report": sample_features(count, self.items, self.report_margin, generator),
-            "probe": places.repeat(count, 1),
-            "cued": torch.randint(self.items, (count,), generator=generator),
+            "report": report,
+            "probe": torch.where(torch.isnan(report), math.nan, places),
+            "cued": self.draw_cued(set_size, generator),
         }
 
     def stimuli(self, conditions: Conditions) -> ByEpoch:
         """Colours [C, channel] while the items are shown, and the index of the cued one [C]."""
-        report = conditions["report"]
-        shown = torch.cat([torch.cos(report), torch.sin(report)], 1) if self.encoding == "circular" else report
-        return {"stimulus": shown, "cue": conditions["cued"].long()}
+        report = conditions["report"].nan_to_num(0.0)
+        channels = [torch.cos(report), torch.sin(report)] if self.encoding == "circular" else [report]
+        shown = {
+            epoch: torch.cat([items * channel for channel in channels], 1)
+            for epoch, items in self.slots(conditions).items()
+        }
+        return shown | {"cue": conditions["cued"].long()}
 
     def encoder(self, generator: torch.Generator) -> nn.Module:
         """A learned vector for each cue."""
-        return _Concatenate(self._channels, self.items, self.cue_size, generator)
+        return _Concatenate(self._channels, self.most_items, self.cue_size, generator)
 
 
 def _isotropic(rows: int, neurons: int, generator: torch.Generator) -> Tensor:
@@ -210,23 +309,30 @@ class FeatureCued(_DelayedEstimation):
 
     def sample(self, count: int, generator: torch.Generator) -> Conditions:
         """`report [C, N]` and `probe [C, N]` in radians, `cued [C]`."""
+        set_size = self.set_sizes(count, generator)
         return {
-            "report": sample_features(count, self.items, self.report_margin, generator),
-            "probe": sample_features(count, self.items, self.probe_margin, generator),
-            "cued": torch.randint(self.items, (count,), generator=generator),
+            "report": self.features(set_size, self.report_margin, generator),
+            "probe": self.features(set_size, self.probe_margin, generator),
+            "cued": self.draw_cued(set_size, generator),
         }
 
     def _tuning(self, angle: Tensor) -> Tensor:
-        """exp(kappa cos(angle - preferred)) of each neuron; a last axis is added."""
+        """exp(kappa cos(angle - preferred)) of each neuron, 0 for an item that is not there; a last axis is added."""
         preferred = torch.arange(self.tuning_curves) * (2 * math.pi / self.tuning_curves) - math.pi
-        return torch.exp(self.kappa * torch.cos(angle[..., None] - preferred))
+        return torch.exp(self.kappa * torch.cos(angle[..., None] - preferred)).nan_to_num(0.0)
 
     def stimuli(self, conditions: Conditions) -> ByEpoch:
         """S [C, probe neuron, report neuron] while the items are shown, and a stripe at the cued location."""
         probe, report = self._tuning(conditions["probe"]), self._tuning(conditions["report"])
         cued = conditions["cued"].long()[:, None, None].expand(-1, 1, self.tuning_curves)
         stripe = probe.gather(1, cued)[:, 0, :, None].expand(-1, -1, self.tuning_curves)
-        return {"stimulus": torch.einsum("cnp,cnr->cpr", probe, report), "cue": stripe}
+        shown = {
+            epoch: torch.einsum("cn,cnp,cnr->cpr", items.to(probe.dtype), probe, report)
+            if self.sequential
+            else torch.einsum("cnp,cnr->cpr", probe, report)
+            for epoch, items in self.slots(conditions).items()
+        }
+        return shown | {"cue": stripe}
 
     def encoder(self, generator: torch.Generator) -> nn.Module:
         """Learned projections of both features of the palimpsest."""

@@ -19,14 +19,15 @@ _MOST_STEPS = 10_000
 
 @dataclass(frozen=True)
 class Range:
-    """All numbers of steps from `low` to `high`, both included; `{ from = 3, to = 40 }` in an experiment file."""
+    """All whole numbers from `low` to `high`, both included, of steps or of items; `{ from = 3, to = 40 }` in an
+    experiment file."""
 
     low: int
     high: int
 
     @property
     def middle(self) -> int:
-        """The number of steps where nothing says otherwise."""
+        """The number where nothing says otherwise."""
         return (self.low + self.high) // 2
 
 
@@ -43,7 +44,7 @@ def check_durations(task: Any, epochs: tuple[str, ...]) -> None:
     """Make the durations of a (frozen) task numbers of steps or ranges, or say which one is neither; the last epoch is
     the denoising delay."""
     for name in epochs:
-        duration = _duration(f"task.{name}", getattr(task, name))
+        duration = number_or_range(f"task.{name}", getattr(task, name), "steps")
         low, high = (duration.low, duration.high) if isinstance(duration, Range) else (duration, duration)
         least = int(name == epochs[-1])
         if low < least or high > _MOST_STEPS:
@@ -51,27 +52,28 @@ def check_durations(task: Any, epochs: tuple[str, ...]) -> None:
         object.__setattr__(task, name, duration)
 
 
-def _duration(field: str, value: Any) -> int | Range:
+def number_or_range(field: str, value: Any, unit: str) -> int | Range:
+    """What a field holds, a number or a range of `unit`, or a sentence that says what it should hold."""
     if isinstance(value, Range):
         value = {"from": value.low, "to": value.high}
     if not isinstance(value, dict):
-        return _whole(field, value)
+        return _whole(field, value, unit)
     if set(value) != {"from", "to"}:
         raise LapsusError(
-            f"{field} is a range of steps and needs `from` and `to`, as in {{ from = 3, to = 40 }};"
+            f"{field} is a range of {unit} and needs `from` and `to`, as in {{ from = 1, to = 8 }};"
             f" it has {', '.join(map(str, value)) or 'neither'}."
         )
-    low, high = (_whole(f"{field}.{end}", value[end]) for end in ("from", "to"))
+    low, high = (_whole(f"{field}.{end}", value[end], unit) for end in ("from", "to"))
     if low > high:
         raise LapsusError(f"{field} goes from {low} to {high}; `from` must not be larger than `to`.")
     return Range(low, high)
 
 
-def _whole(field: str, value: Any) -> int:
+def _whole(field: str, value: Any, unit: str) -> int:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or value % 1 != 0:
         raise LapsusError(
-            f"{field} = {shown(value)} is not right: it must be a whole number of steps or, where it varies,"
-            " a range such as { from = 3, to = 40 }."
+            f"{field} = {shown(value)} is not right: it must be a whole number of {unit} or, where it varies,"
+            " a range such as {{ from = 1, to = 8 }}."
         )
     return int(value)
 

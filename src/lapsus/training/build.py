@@ -13,6 +13,7 @@ import pydantic
 
 from lapsus.errors import LapsusError
 from lapsus.files import shown
+from lapsus.tasks.durations import Range
 from lapsus.training.kinds import KINDS, locate
 
 
@@ -36,6 +37,8 @@ def build(section: str, table: dict, **given: Any) -> Any:
             raise LapsusError(f'{section}.{key} is not a field of "{kind}".{hint}')
         if isinstance(value, dict) and "kind" in value:
             value = build(f"{section}.{key}", value)
+        elif _is_collection(value):
+            value = {name: build(section, part) for name, part in value.items()}
         elif key in hints:
             value = _validated(f"{section}.{key}", value, hints[key])
         arguments[key] = value
@@ -53,6 +56,11 @@ def build(section: str, table: dict, **given: Any) -> Any:
         raise LapsusError(f"[{section}] cannot be made: {reason[:200]}.") from error
 
 
+def _is_collection(value: Any) -> bool:
+    """Whether a field holds several objects of its own section by name, as a behaviour for each set size."""
+    return isinstance(value, dict) and bool(value) and all(isinstance(v, dict) and "kind" in v for v in value.values())
+
+
 def describe(section: str, thing: object) -> dict[str, Any]:
     """The inverse of `build`: the table of an experiment file that makes a dataclass such as this one again."""
     if not dataclasses.is_dataclass(thing) or isinstance(thing, type):
@@ -68,11 +76,18 @@ def describe(section: str, thing: object) -> dict[str, Any]:
                 f"{section}.{field.name} is a plain function, which an experiment file cannot hold: make it a dataclass"
                 " with __call__ in a module of your own."
             )
-        table[field.name] = describe(f"{section}.{field.name}", value) if nested else _listed(value)
+        if nested and not isinstance(value, Range):
+            table[field.name] = describe(f"{section}.{field.name}", value)
+        elif isinstance(value, dict) and all(map(dataclasses.is_dataclass, value.values())):
+            table[field.name] = {str(name): describe(section, part) for name, part in value.items()}
+        else:
+            table[field.name] = _listed(value)
     return {key: value for key, value in table.items() if value is not None}
 
 
 def _listed(value: Any) -> Any:
+    if isinstance(value, Range):
+        return {"from": value.low, "to": value.high}
     return [_listed(part) for part in value] if isinstance(value, tuple) else value
 
 

@@ -38,6 +38,7 @@ KINDS = {
     },
     "behaviour": {
         "bns": "lapsus.behaviour.bns:BNS",
+        "by-set-size": "lapsus.behaviour.set_sizes:BySetSize",
         "attended-swap": "lapsus.behaviour.attention:AttendedSwap",
         "causal-inference": "lapsus.behaviour.causal_inference:CausalInference",
     },
