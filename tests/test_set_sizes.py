@@ -192,3 +192,18 @@ def test_a_behaviour_by_set_size_goes_through_a_file():
     assert build("behaviour", table) == by_set_size()
     task = describe("task", TASKS["index"])
     assert task["items"] == {"from": 1, "to": 4} and build("task", task) == TASKS["index"]
+
+
+def test_evaluate_prints_a_line_for_each_set_size():
+    from lapsus.cli.evaluate import _set_sizes
+
+    behaviour, conditions = by_set_size(), draw(TASKS["feature"], 4000)
+    x = behaviour.sample(conditions, 16, torch.Generator().manual_seed(3))
+    lines = _set_sizes(behaviour.measures(conditions, x)["set_sizes"])
+    swaps = {int(line.split()[0]): [float(part) for part in line.split()[1:3]] for line in lines[2:]}
+    assert swaps[1] == [0, 0]
+    odds = 0.1 / 0.9
+    assert swaps[2][1] == pytest.approx(odds / (1 + odds), abs=1e-3)
+    odds = 2 * 0.15 / 0.85
+    assert swaps[3][1] == pytest.approx(odds / (1 + odds), abs=1e-3)
+    assert all(abs(rate - target) < 0.05 for rate, target in swaps.values())

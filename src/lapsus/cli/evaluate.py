@@ -105,6 +105,8 @@ def describe(result: dict) -> str:
         lines += _precision(result)
     if result.get("swap_curve"):
         lines += _swap_curve(result)
+    if "set_sizes" in result:
+        lines += _set_sizes(result["set_sizes"])
     if "swap_curve" not in result:
         known = {"loss", "loss_exact", *_EXCESSES}
         lines += [f"{k}: {v:.4f}" for k, v in result.items() if isinstance(v, float) and k not in known]
@@ -127,6 +129,23 @@ def _precision(result: dict) -> list[str]:
         " {radius_sd_target:.3f})".format(**result),
     }
     return [f"{title:31} {text}" for title, text in rows.items()]
+
+
+def _set_sizes(rows: list[dict]) -> list[str]:
+    """A line for each number of items; swaps by likelihood, since guesses are near one of many items."""
+    lines = ["", "items  swaps  target  curve, mean  curve, max  error (°)    away"]
+    for row in rows:
+        # Each distractor has its own share; all of them together are the swaps of a trial.
+        curve, others = row["swap_curve"], row["set_size"] - 1
+        weight = sum(point["responses"] for point in curve)
+        swaps, target = (
+            others * sum(point[key] * point["responses"] for point in curve) / weight if curve else 0.0
+            for key in ("likelihood", "target")
+        )
+        deviations = f"{row['swap_curve_mad']:11.4f}  {row['swap_curve_max']:10.4f}"
+        scatter = f"{math.degrees(row['median_error']):9.1f}  {row['away']:6.4f}"
+        lines.append(f"{row['set_size']:5d}  {swaps:5.3f}  {target:6.3f}  {deviations}  {scatter}")
+    return lines
 
 
 def _swap_curve(result: dict) -> list[str]:
