@@ -93,7 +93,11 @@ def fixed(task: _T, **durations: int) -> _T:
     if unknown:
         raise LapsusError(f"This task has no epoch {unknown[0]}; it has: {', '.join(task.epochs)}.")
     wanted = {name: duration.middle for name, duration in varying(task).items()} | durations
-    return replace(task, **wanted) if wanted else task  # type: ignore[type-var]  # a task with durations is one
+    if not wanted:
+        return task
+    if hasattr(task, "with_steps"):  # a task whose epochs are not fields
+        return task.with_steps(wanted)
+    return replace(task, **wanted)  # type: ignore[type-var]  # a task with durations is one
 
 
 def drawn(task: _T, generator: torch.Generator) -> _T:

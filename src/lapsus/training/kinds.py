@@ -35,12 +35,14 @@ KINDS = {
         "feature-cued": "lapsus.tasks.delayed_estimation:FeatureCued",
         "feature-cued-like": "lapsus.tasks.delayed_estimation:FeatureCuedLike",
         "cue-combination": "lapsus.tasks.cue_combination:CueCombination",
+        "designed": "lapsus.tasks.designed:DesignedTask",
     },
     "behaviour": {
         "bns": "lapsus.behaviour.bns:BNS",
         "by-set-size": "lapsus.behaviour.set_sizes:BySetSize",
         "attended-swap": "lapsus.behaviour.attention:AttendedSwap",
         "causal-inference": "lapsus.behaviour.causal_inference:CausalInference",
+        "learned": "lapsus.behaviour.learned:LearnedDensity",
     },
     "behaviour.swap": {
         "none": "lapsus.behaviour.swap:NoSwap",
