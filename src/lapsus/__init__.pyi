@@ -34,6 +34,7 @@ from .behaviour import (
     TabulatedSwap as TabulatedSwap,
 )
 from .checks import check_behaviour as check_behaviour, check_network as check_network, check_task as check_task
+from .designs import Design as Design, read_design as read_design
 from .engine import rollout as rollout
 from .errors import LapsusError as LapsusError, LapsusWarning as LapsusWarning
 from .evaluation import evaluate as evaluate, simulate as simulate

@@ -23,7 +23,7 @@ from lapsus.energy import energy_score, sampled_energy_excess
 from lapsus.errors import LapsusError
 from lapsus.protocols import Conditions
 
-__all__ = ["LearnedDensity", "Parts", "features", "log_density", "parts_of", "sizes"]
+__all__ = ["LearnedDensity", "Parts", "features", "log_density", "other_mode", "parts_of", "sizes"]
 
 # The largest radius of a response in the plane (the paper's A), the s.d. that a standardised number has there, and the
 # limits of the parts' own s.d.
@@ -33,6 +33,8 @@ NARROWEST, WIDEST = 0.15, 1.5
 _RATIO_AT_RADIUS = 2.0
 _LARGEST_RATIO = RADIUS / NARROWEST
 _HARMONICS = 1
+# Responses further than this from the heaviest part (radians) belong to another mode.
+OTHER = 1.0
 
 
 def features(inputs: tuple[Variable, ...], conditions: Conditions) -> Tensor:
@@ -282,6 +284,19 @@ class LearnedDensity:
         own = float(energy_score(wanted).mean())
         excess = float(sampled_energy_excess(x_T, wanted).mean())
         return {"energy_excess_sampled": excess, "energy_excess_relative": excess / max(own, 1e-9)}
+
+
+def other_mode(behaviour: LearnedDensity, conditions: Conditions, x_T: Tensor) -> Tensor:
+    """Probability that each response x_T [d, C, K] belongs to another mode than the highest one of its condition,
+    [C, K], by the parts of the density: those further than a radian from the heaviest belong to another mode."""
+    mixture = behaviour.mixture(conditions)
+    share = mixture.responsibilities(x_T)  # [M, C, K]
+    angle = torch.atan2(mixture.means[..., 1], mixture.means[..., 0])
+    heaviest = mixture.weights.argmax(1, keepdim=True)
+    gap = (angle - angle.gather(1, heaviest) + math.pi).remainder(2 * math.pi) - math.pi
+    guesses = mixture.means.norm(dim=-1) < 0.1
+    elsewhere = ((gap.abs() > OTHER) & ~guesses).float()  # [C, M]
+    return (share * elsewhere.T[..., None]).sum(0)
 
 
 def split_weights(flat: Tensor, shape: Sizes) -> dict[str, Tensor]:

@@ -67,6 +67,7 @@ app = typer.Typer(
 _COMMANDS = (
     "discover",
     "doctor",
+    "design",
     "fit",
     "power",
     "train",

@@ -55,10 +55,17 @@ def command(
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of fit and networks.")] = 1,
     trust: Trust = False,
+    design: Annotated[
+        Path | None,
+        typer.Option(help="A design file, for experiments other than delayed estimation.", show_default="none"),
+    ] = None,
     *,
     table: dict[str, Any],
 ) -> None:
     """From a trial table to a mechanism: fit, train networks that make the same errors, analyse them, report."""
+    if design is not None:
+        _with_design(trials, design, minutes, objectives, networks, output, seed)
+        return
     from lapsus.pipeline.stages import discover
     from lapsus.pipeline.training import Interrupted
 
@@ -89,3 +96,37 @@ def command(
         for check in failed:
             typer.echo(f"- {check['name']}: {check['text']}")
     typer.echo(f"\n{found.facts['seconds']:.0f} s. The report is {found.report}")
+
+
+def _with_design(
+    trials: Path | None,
+    design: Path,
+    minutes: float,
+    objectives: str | None,
+    networks: int,
+    output: Path | None,
+    seed: int,
+) -> None:
+    """The same for a table whose columns a design file describes."""
+    from lapsus.errors import LapsusError
+    from lapsus.pipeline.designed import discover_design
+
+    if trials is None:
+        raise LapsusError("A design describes a table; name the table, as in `lapsus discover TABLE --design FILE`.")
+    try:
+        found = discover_design(
+            trials,
+            design,
+            output=output,
+            minutes=minutes,
+            objectives=None if objectives is None else [one.strip() for one in objectives.split(",")],
+            networks=networks,
+            seed=seed,
+            say=lambda text: typer.echo(as_typed(text), err=True),
+        )
+    except KeyboardInterrupt:
+        typer.echo("Interrupted; all is saved. The same command continues.", err=True)
+        raise typer.Exit(130) from None
+    for number, sentence in enumerate(found.sentences, 1):
+        typer.echo(f"{number}. {sentence}")
+    typer.echo(f"\n{found.seconds:.0f} s. The report is {found.report}")

@@ -72,10 +72,17 @@ def command(
     draws: Annotated[int, typer.Option(help="Posterior draws to keep at least.")] = 1024,
     force: Annotated[bool, typer.Option("--force", help="Replace an earlier fit in the folder.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    design: Annotated[
+        Path | None,
+        typer.Option(help="A design file: learn the density of responses of any experiment.", show_default="none"),
+    ] = None,
     *,
     table: dict[str, Any],
 ) -> None:
     """Fit swap models to a trial table: swap rates, the swap function with its uncertainty, plots, a summary."""
+    if design is not None:
+        _with_design(trials, design, output, seed, json)
+        return
     import numpy as np
 
     from lapsus.errors import LapsusError
@@ -127,3 +134,26 @@ def command(
     typer.echo(shown)
     if output is not None and not json:
         typer.echo(f"\nWritten to {output}.")
+
+
+def _with_design(trials: Path, design: Path, output: Path | None, seed: int, json: bool) -> None:
+    """Learn the density of the responses that a design file names."""
+    from lapsus.designs import Design, read_design, read_table
+    from lapsus.files import make_folder, short, write_figure
+    from lapsus.fitting.density import fit_density, save_density
+    from lapsus.report.designed import calibration_figure, density_figure
+
+    used = Design.of(read_design(design), read_table(trials), short(trials))
+    found = fit_density(used, seed=seed, progress=lambda name: typer.echo(f"fitting: {name}", err=True))
+    if output is not None:
+        make_folder(output)
+        save_density(found, output / "density.json")
+        found.comparison.to_csv(output / "comparison.csv", index=False)
+        for name, figure in (("density", density_figure(found)), ("calibration", calibration_figure(found))):
+            write_figure(output / f"{name}.png", figure)
+    if json:
+        modes = None if found.modes is None else found.modes.rate
+        plain = {"kept": found.kept, "trials": len(used), "coverage": found.coverage(), "other_mode": modes}
+        typer.echo(json_module.dumps(plain))
+    else:
+        typer.echo("\n".join(found.sentences()))

@@ -50,26 +50,35 @@ class _Part(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class ResponseColumn(_Part):
-    """A column that the subject produced."""
+class _Column(_Part):
+    """What responses and stimuli have in common."""
 
     column: str
+    previous: bool = False
+    missing: float | str | None = None
+
+    @property
+    def name(self) -> str:
+        """What the variable is called."""
+        return f"previous {self.column}" if self.previous else self.column
+
+
+class ResponseColumn(_Column):
+    """A column that the subject produced."""
+
     kind: Literal["circular", "linear"] | None = None
     period: float | None = None
     log: bool = False
 
 
-class StimulusColumn(_Part):
+class StimulusColumn(_Column):
     """A column that the subject was shown, or that the experimenter set; without an epoch it is not shown, but the
     behaviour may depend on it."""
 
-    column: str
     kind: Kind | None = None
     period: float | None = None
     log: bool = False
     epoch: Annotated[tuple[str, ...], BeforeValidator(_listed)] = ()
-    previous: bool = False
-    missing: float | str | None = None
 
 
 class _Span(_Part):
@@ -86,8 +95,14 @@ class DesignFile(_Part):
     subject: str | None = None
 
     def text(self) -> str:
-        """As a TOML file."""
-        return to_toml(self.model_dump(exclude_none=True, exclude_defaults=True))
+        """As a TOML file, in which one response and one epoch are not lists."""
+        plain = self.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
+        if len(plain["response"]) == 1:
+            (plain["response"],) = plain["response"]
+        for stimulus in plain.get("stimulus", ()):
+            if len(stimulus.get("epoch", ())) == 1:
+                (stimulus["epoch"],) = stimulus["epoch"]
+        return to_toml(plain)
 
 
 def read_design(path: str | Path) -> DesignFile:
@@ -143,7 +158,8 @@ class Design:
         table = table.reset_index(drop=True)
         _check_columns(file, table, source)
         subject = table[file.subject].astype(str).to_numpy() if file.subject else np.full(len(table), "all")
-        columns = {_name(part): _column(part, table, subject) for part in (*file.response, *file.stimulus)}
+        parts: list[_Column] = [*file.response, *file.stimulus]
+        columns = {part.name: _column(part, table, subject) for part in parts}
         dropped = {}
         usable = np.ones(len(table), dtype=bool)
         for part in file.response:
@@ -151,10 +167,10 @@ class Design:
             if missing.any():
                 dropped[f"{part.column} is missing"] = int(missing.sum())
             usable &= ~missing
-        for part in file.stimulus:
-            unknown = columns[_name(part)].isna().to_numpy() & usable
-            if part.missing is None and unknown.any():
-                why = "there is no previous trial" if part.previous else f"{part.column} is missing"
+        for shown in file.stimulus:
+            unknown = columns[shown.name].isna().to_numpy() & usable
+            if shown.missing is None and unknown.any():
+                why = "there is no previous trial" if shown.previous else f"{shown.column} is missing"
                 dropped[why] = int(unknown.sum())
                 usable &= ~unknown
         if usable.sum() < LEAST_TRIALS:
@@ -166,7 +182,7 @@ class Design:
         table, subject = table[usable].reset_index(drop=True), subject[usable]
         steps, durations = _epochs(file, table, source)
         responses = tuple(_variable(part, columns[part.column]) for part in file.response)
-        stimuli = [_variable(part, columns[_name(part)]) for part in file.stimulus]
+        stimuli = [_variable(part, columns[part.name]) for part in file.stimulus]
         # The behaviour may depend on how long an epoch was.
         stimuli += [
             Variable.of(f"{epoch} (s)", pd.Series(counts * STEP), "linear") for epoch, counts in durations.items()
@@ -188,17 +204,12 @@ class Design:
         )
 
 
-def _name(part: ResponseColumn | StimulusColumn) -> str:
-    return f"previous {part.column}" if getattr(part, "previous", False) else part.column
-
-
-def _column(part: ResponseColumn | StimulusColumn, table: pd.DataFrame, subject: np.ndarray) -> pd.Series:
+def _column(part: _Column, table: pd.DataFrame, subject: np.ndarray) -> pd.Series:
     """The values of a part of the design: of the trial itself, or of the one before it of the same subject."""
     column = table[part.column]
-    none = getattr(part, "missing", None)
-    if none is not None:
-        column = column.mask(column == none)
-    return column.groupby(subject).shift(1) if getattr(part, "previous", False) else column
+    if part.missing is not None:
+        column = column.mask(column == part.missing)
+    return column.groupby(subject).shift(1) if part.previous else column
 
 
 def _variable(part: ResponseColumn | StimulusColumn, column: pd.Series) -> Variable:
@@ -206,17 +217,18 @@ def _variable(part: ResponseColumn | StimulusColumn, column: pd.Series) -> Varia
     if isinstance(part, ResponseColumn) and kind == "categorical":
         kind = "linear"
     epochs = part.epoch if isinstance(part, StimulusColumn) else ()
-    return Variable.of(_name(part), column, kind, period=part.period, log=part.log, epochs=epochs)
+    return Variable.of(part.name, column, kind, period=part.period, log=part.log, epochs=epochs)
 
 
 def _check_columns(file: DesignFile, table: pd.DataFrame, source: str) -> None:
-    named = [part.column for part in (*file.response, *file.stimulus)]
+    parts: list[_Column] = [*file.response, *file.stimulus]
+    named = [part.column for part in parts]
     named += [duration for duration in file.epochs.values() if isinstance(duration, str)]
     named += [file.subject] if file.subject else []
     for name in named:
         if name not in table.columns:
             raise LapsusError(f"{source} has no column {name!r}; it has {', '.join(map(str, table.columns))}.")
-    names = [_name(part) for part in (*file.response, *file.stimulus)]
+    names = [part.name for part in parts]
     for name in names:
         if names.count(name) > 1:
             raise LapsusError(f"The design names the column {name!r} twice; a stimulus may have several epochs.")
@@ -229,7 +241,8 @@ def _epochs(file: DesignFile, table: pd.DataFrame, source: str) -> tuple[dict[st
     steps: dict[str, int] = {}
     durations: dict[str, np.ndarray] = {}
     clock = 0.0
-    for name, given in file.epochs.items():
+    for name, asked in file.epochs.items():
+        given = asked
         if isinstance(given, _Span):
             if given.start < clock - 1e-9:
                 raise LapsusError(
@@ -238,7 +251,8 @@ def _epochs(file: DesignFile, table: pd.DataFrame, source: str) -> tuple[dict[st
                 )
             if given.start > clock + 1e-9:
                 steps[f"before {name}"] = _steps(f"before {name}", given.start - clock)
-            given, clock = given.stop - given.start, given.start
+            clock = given.start
+            given = given.stop - given.start
         if isinstance(given, str):
             seconds = numbers(table[given], given)
             if not np.isfinite(seconds).all():
@@ -255,7 +269,7 @@ def _epochs(file: DesignFile, table: pd.DataFrame, source: str) -> tuple[dict[st
 
 
 def _steps(name: str, seconds: float) -> int:
-    if not 0 < seconds:
+    if not seconds > 0:
         raise LapsusError(f"[epochs]: {name} lasts {seconds:g} s; a duration must be positive.")
     if seconds > _LONGEST:
         raise LapsusError(

@@ -35,6 +35,8 @@ def unpack(text: str, name: str) -> np.ndarray:
             raise ValueError("too large")
         decoder = zlib.decompressobj()
         found = decoder.decompress(base64.b85decode(packed), length + 1)
+        if not decoder.eof:  # with the last bytes, the checksum is missing
+            raise ValueError("cut off")
         return np.frombuffer(found, "<f4").reshape(sizes).copy()
     except (ValueError, zlib.error, binascii.Error) as error:
         raise LapsusError(f"{name} is damaged: it does not hold the numbers that it should.") from error

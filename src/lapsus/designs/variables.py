@@ -37,7 +37,13 @@ class Variable:
 
     @classmethod
     def of(
-        cls, name: str, column: pd.Series, kind: Kind, *, period: float | None = None, log: bool = False,
+        cls,
+        name: str,
+        column: pd.Series,
+        kind: Kind,
+        *,
+        period: float | None = None,
+        log: bool = False,
         epochs: tuple[str, ...] = (),
     ) -> "Variable":
         """The variable that a column holds, with the scale or the levels of its values."""

@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -29,10 +30,10 @@ from lapsus.behaviour.learned import (
     split_weights,
 )
 from lapsus.designs import Design, Variable, pack
-from lapsus.errors import LapsusError
+from lapsus.files import read_json, understood, write_json
 from lapsus.protocols import Conditions
 
-__all__ = ["Candidate", "DensityFit", "Modes", "fit_density", "modes_of"]
+__all__ = ["Candidate", "DensityFit", "Modes", "fit_density", "load_density", "modes_of", "save_density"]
 
 FOLDS, MEMBERS = 5, 5
 _UPDATES, _BATCH, _RATE = 300, 1000, 0.04
@@ -144,9 +145,7 @@ def responses_of(design: Design) -> dict[str, Tensor]:
 # --- Fitting ---
 
 
-def fit_density(
-    design: Design, *, seed: int = 0, progress: Callable[[str], None] = lambda name: None
-) -> DensityFit:
+def fit_density(design: Design, *, seed: int = 0, progress: Callable[[str], None] = lambda name: None) -> DensityFit:
     """Compare candidates on held-out trials, keep one, and fit it to resampled trials.
 
     progress: called with the name of each candidate when its turn comes.
@@ -300,6 +299,33 @@ def _table(scores: dict[Candidate, np.ndarray], kept: Candidate) -> pd.DataFrame
     return pd.DataFrame(rows)
 
 
+def save_density(found: DensityFit, path: Path) -> None:
+    """The fit as a file, without its trials."""
+    behaviour = found.behaviour
+    plain = {name: getattr(behaviour, name) for name in ("weights", "parts", "hidden", "members", "guesses")}
+    write_json(
+        path,
+        {
+            "format": 1,
+            "behaviour": plain,
+            "kept": found.kept,
+            "comparison": found.comparison.to_dict("list"),
+            "rank": found.rank.tolist(),
+            "position": {name: values.tolist() for name, values in found.position.items()},
+        },
+    )
+
+
+def load_density(path: Path, design: Design) -> DensityFit:
+    """The fit of a design from its file."""
+    table = read_json(path)
+    with understood(path):
+        behaviour = LearnedDensity(design.responses, design.stimuli, **table["behaviour"])
+        position = {name: np.array(values) for name, values in table["position"].items()}
+        comparison = pd.DataFrame(table["comparison"])
+        return DensityFit(design, comparison, table["kept"], behaviour, np.array(table["rank"]), position)
+
+
 # --- Calibration ---
 
 
@@ -330,9 +356,7 @@ def _held_out(
     return rank, position
 
 
-def _densities(
-    behaviour: LearnedDensity, parts: Parts, responses: dict[str, Tensor], samples: int | None
-) -> Tensor:
+def _densities(behaviour: LearnedDensity, parts: Parts, responses: dict[str, Tensor], samples: int | None) -> Tensor:
     """log density at one response per condition [C], or at several, [C, K]."""
     if samples is None:
         angles, numbers = response_arrays(behaviour.responses, responses)
@@ -434,19 +458,16 @@ def _on_grid(behaviour: LearnedDensity, conditions: Conditions) -> np.ndarray:
     else:
         grid = -_span() / 2 + _span() / _GRID * torch.arange(_GRID, dtype=torch.float64)
     parts = behaviour.at(conditions)
-    none = torch.zeros(len(grid), 0, dtype=torch.float64)
     found = []
     for value in grid:
         own = value.expand(len(next(iter(conditions.values()))), 1)
         angles, numbers = (own, own[:, :0]) if variable.kind == "circular" else (own[:, :0], own)
         found.append(torch.logsumexp(log_density(parts, angles, numbers), -1).exp())
-    del none
     return torch.stack(found, -1).numpy()
 
 
 def _modes_in(curve: np.ndarray, closed: bool) -> tuple[np.ndarray, np.ndarray]:
     """Places (in steps of the grid) and basins' masses of the modes of a density, highest first."""
-    size = len(curve)
     padded = np.concatenate([curve[-1:], curve, curve[:1]]) if closed else np.concatenate([[0.0], curve, [0.0]])
     peaks = np.flatnonzero((padded[1:-1] > padded[:-2]) & (padded[1:-1] >= padded[2:]))
     peaks = peaks[np.argsort(-curve[peaks])]
@@ -454,45 +475,29 @@ def _modes_in(curve: np.ndarray, closed: bool) -> tuple[np.ndarray, np.ndarray]:
         return np.array([int(curve.argmax())]), np.ones(1)
     mass = curve / curve.sum()
     kept = [int(peaks[0])]
+    ways = [_lowest_on_the_way(curve, kept[0], closed)]
     for peak in peaks[1:]:
-        if all(_valley(curve, int(peak), other, closed) < _DEEP * curve[peak] for other in kept):
+        if all(way[peak] < _DEEP * curve[peak] for way in ways):
             kept.append(int(peak))
-    basins = _basins(curve, kept, closed)
+            ways.append(_lowest_on_the_way(curve, int(peak), closed))
+    basins = np.argmax(ways, axis=0)  # a place belongs to the peak that is reached through the highest valley
     masses = np.array([mass[basins == k].sum() for k in range(len(kept))])
     large = [0] + [k for k in range(1, len(kept)) if masses[k] >= _LEAST_MASS]
-    del size
     return np.array(kept)[large], masses[large]
 
 
-def _valley(curve: np.ndarray, a: int, b: int, closed: bool) -> float:
-    """The lowest density on the way from a to b; on a circle, on the way whose lowest point is higher."""
-    low, high = sorted((a, b))
-    inside = curve[low : high + 1].min()
-    if not closed:
-        return float(inside)
-    outside = np.concatenate([curve[high:], curve[: low + 1]]).min()
-    return float(max(inside, outside))
-
-
-def _basins(curve: np.ndarray, peaks: list[int], closed: bool) -> np.ndarray:
-    """Which peak each place of the grid belongs to: the one that is reached through the highest valley."""
-    heights = np.array([[_valley(curve, place, peak, closed) for peak in peaks] for place in range(len(curve))])
-    near = np.array(
-        [
-            [min(abs(place - peak), len(curve) - abs(place - peak) if closed else len(curve)) for peak in peaks]
-            for place in range(len(curve))
-        ]
-    )
-    return np.lexsort((near.T, -heights.T), axis=0)[0] if len(peaks) > 1 else np.zeros(len(curve), dtype=int)
+def _lowest_on_the_way(curve: np.ndarray, peak: int, closed: bool) -> np.ndarray:
+    """The lowest density between a peak and each place of the grid; on a circle, on the way whose lowest is higher."""
+    if closed:
+        turned = np.roll(curve, -peak)
+        forward = np.minimum.accumulate(turned)
+        backward = np.roll(np.minimum.accumulate(np.roll(turned[::-1], 1))[::-1], 1)
+        return np.roll(np.maximum(forward, backward), peak)
+    left = np.minimum.accumulate(curve[peak::-1])[::-1]
+    return np.concatenate([left, np.minimum.accumulate(curve[peak:])[1:]])
 
 
 def _has(places: np.ndarray, place: int, closed: bool, within: int = 15) -> bool:
     """Whether a mode is near a place of the grid."""
     gap = np.abs(places - place)
     return bool((np.minimum(gap, _GRID - gap) if closed else gap).min() <= within)
-
-
-def require_rows(design: Design, least: int) -> None:
-    """An error where there are fewer trials."""
-    if len(design) < least:
-        raise LapsusError(f"{len(design)} trials are too few to learn a density from; at least {least} are needed.")

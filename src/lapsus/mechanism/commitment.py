@@ -101,12 +101,16 @@ def crossing(times: np.ndarray, share: np.ndarray) -> float:
 def commitment_curve(
     outcome: np.ndarray, times: np.ndarray, ends: dict[str, float], *, repeats: int = 500, seed: int = 0
 ) -> Commitment:
-    """The curve from outcomes [condition, time, group, replay] in [0, 1] of trials that share noise up to each time.
+    """The curve from outcomes [condition, time, group, replay] in [0, 1] of trials that share noise up to each time; or
+    from outcomes of several dimensions, which come first, and whose variances are added.
 
     ends: the time at which each epoch ends, in order; each must be one of `times`.
     """
     outcome, times = np.asarray(outcome, dtype=float), np.asarray(times, dtype=float)
-    between, total = between_share(outcome)  # [condition, time]
+    between, total = between_share(outcome)
+    if outcome.ndim == 5:
+        between, total, outcome = between.sum(0), total.sum(0), outcome[0]
+    # Both [condition, time].
     if total.sum() <= 1e-9:
         raise LapsusError(f"{NO_SWAPS}: every outcome is the same, so there is nothing to decide")
     share = between.sum(0) / np.maximum(total.sum(0), 1e-12)

@@ -62,8 +62,8 @@ def decision_steps(model: Model, every: int = 4) -> tuple[list[int], dict[str, i
     for name, length in model.task.epochs.items():
         step += length
         ends[name] = step
-    offset = list(ends.values())[-2]
-    return sorted({*ends.values(), *range(offset, step, every), (ends["delay"] + offset) // 2}), ends
+    *_, begins, offset, _ = ends.values()  # of the last epoch but one, and of the last
+    return sorted({*ends.values(), *range(offset, step, every), (begins + offset) // 2}), ends
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +97,7 @@ class Replay:
     @property
     def count(self) -> int:
         """How many conditions."""
-        return len(self.conditions["cued"])
+        return len(next(iter(self.conditions.values())))
 
     def initial(self, trials: int, seed: int) -> Tensor:
         """First states r_0 [unit, condition, trial]."""

@@ -230,6 +230,10 @@ def main() -> None:
     signal.signal(signal.SIGTERM, _interrupt)
     threading.Thread(target=_end_with_input, daemon=True).start()
     try:
+        if "run" in job:  # a network that is trained to its end, whatever becomes of it
+            finished = train(Run(job["run"]), threads=job["threads"])
+            outcome["interrupted"] = finished.reason == "interrupted"
+            return
         discovery = Discovery(Path(job["folder"]), job["trust"])
         (run,) = (run for run in discovery.runs if run.path.name == job["network"])
         train_network(discovery, discovery.trials, run, SampleSizes(**job["sizes"]), job["threads"])
@@ -237,7 +241,8 @@ def main() -> None:
         outcome["interrupted"] = True
     except LapsusError as error:
         outcome["error"] = str(error)
-    print(json.dumps(outcome))
+    finally:
+        print(json.dumps(outcome))
 
 
 def _interrupt(number: int, frame: object) -> None:

@@ -69,7 +69,9 @@ def _size(variable: Variable) -> int:
 
 @dataclass(frozen=True)
 class DesignedTask:
-    """steps: epoch → steps, in order, or a range such as { from = 3, to = 20 }; variables: what the table says of a trial,
+    """What a design shows.
+
+    steps: epoch → steps, in order, or a range such as { from = 3, to = 20 }; variables: what the table says of a trial,
     with the epochs that show it (none: the behaviour may depend on it all the same); trials: their values
     [trial, variable], packed as text; by_trial: epochs whose steps are columns of `durations` [trial, epoch];
     response_size: dimensions of a response."""
@@ -183,10 +185,7 @@ def designed_task(design: Design, response_size: int) -> dict[str, Any]:
         "trials": pack(values),
     }
     if design.durations:
-        task |= {
-            "by_trial": list(design.durations),
-            "durations": pack(np.stack(list(design.durations.values()), 1)),
-        }
+        task |= {"by_trial": list(design.durations), "durations": pack(np.stack(list(design.durations.values()), 1))}
     return task
 
 
