@@ -200,7 +200,8 @@ def _mechanism_figure(networks: Sequence[DesignNetwork]) -> Figure | None:
         when.legend(loc="upper left")
         carried.set(yticks=range(len(answered)), ylim=(len(answered) - 0.5, -0.5), xlim=(-0.15, 1.15))
         carried.set_yticklabels([lettered(network.run.path.name) for network in answered])
-        carried.set_xlabel("share carried: ● memory, ○ response")
+        carried.set_xlabel("share carried")
+        carried.set_title("● memory, ○ response")
     return figure
 
 
