@@ -424,9 +424,8 @@ class Funnel:
 
 def test_no_chain_stays_where_the_common_step_is_too_long():
     state = _State(Funnel(), np.zeros(2), torch.eye(2, dtype=torch.float64), np.random.default_rng(0), 8)
-    y = state.y.clone()
-    y[:, 0] = torch.tensor([0.2, 2.0])
-    state._use(torch.zeros(2, dtype=torch.float64), torch.eye(2, dtype=torch.float64), y)
+    state.x[:, 0] = torch.tensor([0.2, 2.0])
+    state._use(torch.zeros(2, dtype=torch.float64), torch.eye(2, dtype=torch.float64))
     draws, _, _ = state.run(60, None)
     assert (np.diff(draws[1], axis=-1) != 0).any(-1).all()
     assert draws[1, 0].min() < 1.0

@@ -107,7 +107,7 @@ class Conditional:
 
     def __init__(self, model: MixtureModel, expansion: Expansion):
         self.model, self.expansion = model, expansion
-        self.dimension = model.dimension
+        self.dimension, self.units = model.dimension, model.units()
         diagonal = torch.diagonal(expansion.groups, dim1=1, dim2=2).T.clamp_min(1e-4)  # [F, G]
         self.sharpness = diagonal[:, :, None]
         # Newton's step to where the data would put each parameter; a flat direction must not throw it far away.
@@ -164,23 +164,24 @@ class Conditional:
         top, _ = torch.linalg.cholesky_ex(inner[:, 0] + eye)
         return pull[:, 0], top, None, inner, pull
 
-    def _root_odds(self, x: Tensor, volume: Tensor) -> tuple[Tensor, Tensor]:
-        """x with the guesses' coordinates z = z0 + log(1 + x − z0), z0 the expansion's: the log odds are 2 z plus a
-        constant, so x is linear in the root of the odds; far below, where that ends, z goes on as SHARPNESS times x."""
+    def _root_odds(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """x with the guesses' coordinates z = z0 + log(1 + x − z0), z0 the expansion's, and their log slopes: the log
+        odds are 2 z plus a constant, so x is linear in the root of the odds; far below, where that ends, z goes on as
+        SHARPNESS times x."""
         place = self.model.slices["guess"]
         if place.start == place.stop:
-            return x, volume
+            return x, x[place]
         root = 1 + x[place] - self.expansion.guess
         positive = torch.nn.functional.softplus(root, beta=SHARPNESS)
         z = self.expansion.guess + positive.log()
         slope = torch.sigmoid(SHARPNESS * root) / positive
-        return torch.cat([x[: place.start], z, x[place.stop :]]), volume + slope.log().sum(0)
+        return torch.cat([x[: place.start], z, x[place.stop :]]), slope.log()
 
     def theta(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Model coordinates [P, S] of x [P, S], and the log volume of the map [S]."""
         model, pieces = self.model, [x]
-        volume = torch.zeros(x.shape[1], dtype=torch.float64)
-        x, volume = self._root_odds(x, volume)
+        x, slopes = self._root_odds(x)
+        volume = slopes.sum(0)
         eta, out = model.base(x), x
         lower = self._lower(x) if model.tiers else []
         replaced = {}
@@ -244,6 +245,17 @@ class Conditional:
         with torch.enable_grad():
             (gradient,) = torch.autograd.grad(prior.sum() + p.dot(on), x)
         return (value + prior).detach(), gradient
+
+    @torch.no_grad()
+    def by_unit(self, x: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
+        """What of the log joint each unit's own coordinates (`units`) decide, given all others [U, S]."""
+        assert self.units is not None
+        places, unit = self.units
+        theta, _ = self.theta(x)
+        on_coordinates = -0.5 * theta**2
+        on_coordinates[self.model.slices["guess"]] += self._root_odds(x)[1]
+        own = on_coordinates[places].sum(1)
+        return own.index_add_(0, unit, self.model.likelihood(dtype).by_group(self.model.unpack(theta)))
 
     def curvature(self, x: np.ndarray) -> np.ndarray:
         """Minus the Hessian of the log joint at x [P] → [P, P]: the data's part from the expansion (Gauss–Newton), the

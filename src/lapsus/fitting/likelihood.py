@@ -301,6 +301,17 @@ class Likelihood:
         return out
 
     @torch.no_grad()
+    def by_group(self, parameters: Parameters) -> Tensor:
+        """Σ log p over the trials of each group [G, S], in float64."""
+        p = parameters.map(lambda part: part.detach().to(self.dtype))
+        prepared, sites = self.emission.prepare(p.emission, p.bias), self._site_odds(p)
+        out = torch.zeros(self.group_count, p.emission.shape[-1], dtype=torch.float64)
+        results = in_parallel(lambda b: self._of_block(b, p, prepared, sites, False), self.blocks, out.shape[1])
+        for block, log_p in zip(self.blocks, results):
+            out[block.at.groups] += block.total(log_p)
+        return out
+
+    @torch.no_grad()
     def weights(self, parameters: Parameters) -> Iterable[tuple[np.ndarray, np.ndarray, np.ndarray]]:
         """For every block its rows, the probability of each item to be reported [N, T, S], and of a guess [T, S]."""
         p = parameters.map(lambda part: part.detach().to(self.dtype))

@@ -31,6 +31,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from lapsus.fitting.emissions import NODES, Tabulated
 from lapsus.fitting.likelihood import Likelihood, Parameters
 from lapsus.fitting.swap_models import SWAP_MODELS
 from lapsus.fitting.swap_prior import TAU_MIN, SwapPrior
@@ -233,6 +234,20 @@ class MixtureModel:
             at = tier.sd.stop
         self.dimension = at
 
+    def units(self) -> tuple[Tensor, Tensor] | None:
+        """Coordinates that matter to some groups alone: theirs [U, k], and the unit of each group [G].
+
+        These are the deviations of single groups where there are such, else what each set size has; None where set
+        sizes have subjects (or conditions) in common but groups no deviations."""
+        last = self.tiers[-1] if self.tiers else None
+        if last is not None and last.each and len(last.rows) > 1:
+            return torch.arange(last.z.start, last.z.stop).reshape(len(last.rows), -1).T, last.unit
+        if last is not None and last.name != "set size":
+            return None
+        parts = [self.slices["base"], *(tier.z for tier in self.tiers)]
+        places = [torch.arange(part.start, part.stop).reshape(-1, len(self.sizes)) for part in parts]
+        return torch.cat(places).T, torch.tensor(self._size)
+
     def forget(self) -> None:
         """Let go of what the likelihood keeps for each trial; it is made again when it is asked for."""
         self._likelihoods.clear()
@@ -243,9 +258,10 @@ class MixtureModel:
             dtype = torch.float64  # without guesses a far response's density would be lost in float32
         if dtype not in self._likelihoods:
             basis = self.prior.basis if self.prior else None
+            many = self.trials.set_size.sum() > 4 * NODES * len(self.labels)
             self._likelihoods[dtype] = Likelihood(
                 self.trials,
-                self.emission,
+                Tabulated(self.emission) if many and self.emission.name == "variable_precision" else self.emission,
                 self.groups,
                 self.prior.features if self.prior else (),
                 self.even,
