@@ -259,10 +259,18 @@ class Conditional:
 
     def curvature(self, x: np.ndarray) -> np.ndarray:
         """Minus the Hessian of the log joint at x [P] → [P, P]: the data's part from the expansion (Gauss–Newton), the
-        prior's by differences."""
+        prior's by differences. Units do not meet, so their coordinates are moved all at once, one of each."""
         model, step, P = self.model, 1e-4, self.dimension
+        places, unit = (torch.zeros(0, 0, dtype=torch.long), None) if self.units is None else self.units
+        common = torch.tensor(np.setdiff1d(np.arange(P), places.numpy()))
+        moves = torch.eye(P, dtype=torch.float64)[:, common]
+        if unit is not None:
+            together = torch.zeros(P, places.shape[1], dtype=torch.float64)
+            for k in range(places.shape[1]):
+                together[places[:, k], k] = 1.0
+            moves = torch.cat([moves, together], 1)
         centre = torch.tensor(x)[:, None]
-        both = torch.cat([centre + step * torch.eye(P), centre - step * torch.eye(P)], 1)
+        both = torch.cat([centre + step * moves, centre - step * moves], 1)
         prior, etas, shapes = [], [], []
         for part in both.split(256, dim=1):
             prior.append(self.prior(part)[1])
@@ -273,9 +281,24 @@ class Conditional:
 
         def slope(pieces: list) -> Tensor:
             whole = torch.cat(pieces, -1)
-            return (whole[..., :P] - whole[..., P:]) / (2 * step)
+            half = whole.shape[-1] // 2
+            return (whole[..., :half] - whole[..., half:]) / (2 * step)
 
-        hessian = -slope(prior)
-        data = self.expansion.curvature(slope(etas), None if shapes[0] is None else slope(shapes), self.shape_of_group)
-        total = (hessian + data).numpy()
-        return 0.5 * (total + total.T)
+        bend, eta = slope(prior), slope(etas)
+        hessian = torch.zeros(P, P, dtype=torch.float64)
+        on_eta = torch.zeros(*eta.shape[:2], P, dtype=torch.float64)
+        hessian[:, common], on_eta[:, :, common] = bend[:, : len(common)], eta[..., : len(common)]
+        if unit is not None:
+            hessian[common] = hessian[:, common].T
+            groups = torch.arange(len(unit))
+            for k in range(places.shape[1]):
+                column = len(common) + k
+                for other in range(places.shape[1]):
+                    hessian[places[:, other], places[:, k]] = bend[places[:, other], column]
+                on_eta[:, groups, places[unit, k]] = eta[..., column]
+        on_shape = None
+        if shapes[0] is not None:
+            on_shape = torch.zeros(*shapes[0].shape[:2], P, dtype=torch.float64)
+            on_shape[..., common] = slope(shapes)[..., : len(common)]
+        total = self.expansion.curvature(on_eta, on_shape, self.shape_of_group) - hessian
+        return (0.5 * (total + total.T)).numpy()

@@ -6,7 +6,7 @@
     plane                a Gaussian in the plane: network outputs
 
 Parameters are unconstrained, with a normal prior each (`names`, `means`, `scales`), and belong to groups of trials;
-`natural` says what they mean. For S parameter vectors at a time (columns), `prepare` works out what depends on the
+`tails` names the one that says how heavy the tails are; `natural` says what they mean. For S parameter vectors at a time (columns), `prepare` works out what depends on the
 group alone, `densities` the density of each response under each item, and `pull_back` and `gradient` turn
 responsibilities (the gradient in the log densities) into the gradient in the parameters: sums over the trials of a
 group first, then what depends on the group. A bias is an angle by which all responses of a group are shifted.
@@ -53,7 +53,7 @@ class _Angles:
 class VonMises:
     """Density exp(kappa cos δ) / (2π I0(kappa)) of the circular error δ; kappa = exp(parameter 0)."""
 
-    name, names, means, scales = "von_mises", ("kappa",), (2.5,), (1.5,)
+    name, names, means, scales, tails = "von_mises", ("kappa",), (2.5,), (1.5,), None
 
     def statistics(self, trials: Trials, groups: np.ndarray, dtype: torch.dtype) -> _Angles:
         """What a block of trials needs; groups [T] number the block's groups from 0."""
@@ -113,6 +113,7 @@ class VariablePrecision:
     """
 
     name, names, means, scales = "variable_precision", ("kappa", "shape"), (2.5, 1.0), (1.5, 1.0)
+    tails = "shape"
     steps = tuple(range(-5, 3))
 
     def __init__(self) -> None:
@@ -256,7 +257,7 @@ class WrappedStable(_Table):
     for every parameter vector. A bias adds the odd part, with sin kδ sin kβ.
     """
 
-    name, names, means, scales = "wrapped_stable", ("alpha", "gamma"), (1.0, -1.0), (1.0, 1.0)
+    name, names, means, scales, tails = "wrapped_stable", ("alpha", "gamma"), (1.0, -1.0), (1.0, 1.0), "alpha"
     terms = 160
 
     def __init__(self) -> None:
@@ -330,7 +331,7 @@ class Plane:
     A uniform guess is a point at a uniform angle on the same ring, with the same noise.
     """
 
-    name, names, means, scales = "plane", ("radius", "spread"), (0.5, -1.5), (1.0, 1.0)
+    name, names, means, scales, tails = "plane", ("radius", "spread"), (0.5, -1.5), (1.0, 1.0), None
 
     def statistics(self, trials: Trials, groups: np.ndarray, dtype: torch.dtype) -> tuple:
         """Length of the response and its angles to the items."""

@@ -14,12 +14,13 @@ The swap function of a group (a set size; with "hierarchical" a subject in it; w
     bias           N(0, 0.15) radians, of all set sizes
 
 and with "hierarchical" level, emission, guess and bias have, each with its own log s.d., an offset of each subject
-(N(log 0.4, 0.7)) and, bias aside, a deviation of each subject in each set size (N(log 0.2, 0.7)).
+(N(log 0.4, 0.7)) and, bias and the scatter's tails (`Emission.tails`) aside, a deviation of each subject in each set
+size (N(log 0.2, 0.7)): a few dozen trials say nothing of tails.
 
 With `by` (one or several factors) all but the bias have an effect of each level of a factor but its first (the
 reference), N(0, 1); a deviation of each combination of several factors, and of each condition in each set size
 (log s.d. N(log 0.5, 0.7)), so that the effect of a condition may differ between set sizes; and an offset of each
-subject in each condition (N(log 0.2, 0.7)) where subjects have more than one.
+subject in each condition (N(log 0.2, 0.7)), tails aside, where subjects have more than one.
 """
 
 import math
@@ -224,10 +225,11 @@ class MixtureModel:
         if self.hierarchical and len(self.subjects) > 1:
             everything, pairs = list(range(len(rows))), _numbered(self._subject, self._condition)
             self.tiers.append(Tier("subject", everything, self._subject, SUBJECT, widths, True))
+            plain = [i for i in unbiased if rows[i] != emission.tails]
             if pairs.max() + 1 > len(self.subjects):
-                self.tiers.append(Tier("subject in condition", unbiased, pairs, DEVIATION, widths, True))
+                self.tiers.append(Tier("subject in condition", plain, pairs, DEVIATION, widths, True))
             if len(self.labels) > pairs.max() + 1:
-                self.tiers.append(Tier("group", unbiased, np.arange(len(self.labels)), DEVIATION, widths, True))
+                self.tiers.append(Tier("group", plain, np.arange(len(self.labels)), DEVIATION, widths, True))
         for tier in self.tiers:
             tier.z = slice(at, at + len(tier.rows) * tier.count)
             tier.sd = slice(tier.z.stop, tier.z.stop + len(tier.rows))

@@ -17,7 +17,8 @@ __all__ = ["CHAINS", "RHAT", "Chains", "effective_draws", "sample", "split_rhat"
 # Chains that differ more have not converged: at 1.05 the shortest are worth 430 independent draws, of which 400 are
 # usually asked for (Vehtari et al. 2021). The usual limit for a few long chains, 1.01, takes about 4,000 draws of ours.
 RHAT = 1.05
-ATTEMPTS, CHAINS, LARGE = 4, 32, 300
+ATTEMPTS, CHAINS, LARGE = 5, 32, 300
+ACCEPTED = 0.9  # of moves: with fewer, chains stay for long where the density bends most
 LONGEST = math.pi / 2  # the longest step: a quarter of a turn
 RENEWALS, TAIL, WIDER = 2, 5, 1.2  # proposals for each unit in a move; degrees of freedom; their variance, relative
 
@@ -46,25 +47,18 @@ def sample(
 ) -> Chains:
     """Hamiltonian Monte Carlo from N(centre [P], factor factorᵀ [P, P]); model has `log_joint`.
 
-    Where R-hat is above its target, what was kept becomes warm-up and twice as much is drawn; where that is not enough,
-    twice as much again is added to it, twice: where swaps and guesses are hard to tell apart, chains cross seldom
-    between the two.
+    Where R-hat is above its target, the metric is taken from all draws and as many again are drawn, up to four times.
     """
     state = _State(model, centre, factor, rng, chains)
-    warm_up = warm_up if len(centre) <= 30 else 2 * warm_up
-    state.run(warm_up, progress, adapt=True)
+    state.run(warm_up if len(centre) <= 30 else 3 * warm_up, progress, adapt=True)
     draws, values, accepted = state.run(kept, progress)
-    rhat = split_rhat(draws)
-    for attempt in range(1, ATTEMPTS):
-        if rhat.max() < target_rhat:
+    for _ in range(1, ATTEMPTS):
+        if split_rhat(draws).max() < target_rhat:
             break
-        if attempt == 1:
-            state.learn(torch.tensor(draws.reshape(len(draws), -1)))
-            state.run(warm_up, progress, adapt=True)
-            draws, values = draws[..., :0], values[..., :0]
-        more, more_values, accepted = state.run(kept * 2**attempt, progress)
+        state.learn(torch.tensor(draws[..., -4 * kept :].reshape(len(draws), -1), dtype=torch.float64))
+        more, more_values, accepted = state.run(draws.shape[-1], progress)
         draws, values = np.concatenate([draws, more], -1), np.concatenate([values, more_values], -1)
-        rhat = split_rhat(draws)
+    rhat = split_rhat(draws)
     every = slice(None, None, -(-draws.shape[-1] // (4 * kept)))  # more draws would only fill the memory
     return Chains(draws[..., every], values[..., every], accepted, rhat)
 
@@ -108,17 +102,19 @@ class _State:
         """Draws [P, chains, iterations], their log joint [chains, iterations], mean acceptance."""
         draws: list[np.ndarray] = []
         values, rates = [], []
+        stored = np.float32 if len(self.x) > LARGE else np.float64
         for iteration in range(iterations):
             if self.units is not None:
                 self.renew()
             rate = self.move()
             if adapt:
-                # Towards an acceptance of 0.8; the gain falls so that the last steps hardly move.
-                self.step = min(LONGEST, self.step * math.exp((rate - 0.8) * 1.5 / math.sqrt(iteration + 1)))
-                if iteration in (iterations // 3, 2 * iterations // 3):
-                    recent = draws[-(iterations // 3) :]
-                    self.learn(torch.cat([torch.tensor(d) for d in recent], 1))
-            draws.append(self.x.numpy().copy())
+                # The gain falls so that the last steps hardly move.
+                gain = (rate - ACCEPTED) * 1.5 / math.sqrt(iteration + 1)
+                self.step = min(LONGEST, self.step * math.exp(gain))
+            draws.append(self.x.numpy().astype(stored))
+            done = iteration + 1
+            if adapt and done in (iterations // 5, 2 * iterations // 5, 3 * iterations // 4):
+                self.learn(torch.tensor(np.concatenate(draws[done // 3 :], 1), dtype=torch.float64))
             values.append(self.value.numpy())
             rates.append(rate)
             if progress is not None:
