@@ -6,10 +6,11 @@
     plane                a Gaussian in the plane: network outputs
 
 Parameters are unconstrained, with a normal prior each (`names`, `means`, `scales`), and belong to groups of trials;
-`tails` names the one that says how heavy the tails are; `natural` says what they mean. For S parameter vectors at a time (columns), `prepare` works out what depends on the
-group alone, `densities` the density of each response under each item, and `pull_back` and `gradient` turn
-responsibilities (the gradient in the log densities) into the gradient in the parameters: sums over the trials of a
-group first, then what depends on the group. A bias is an angle by which all responses of a group are shifted.
+`natural` says what they mean, and `tails` names the one that says how heavy the tails are. For S parameter vectors at a
+time (columns), `prepare` works out what depends on the group alone, `densities` the density of each response under each
+item, and `pull_back` and `gradient` turn responsibilities (the gradient in the log densities) into the gradient in the
+parameters: sums over the trials of a group first, then what depends on the group. A bias is an angle by which all
+responses of a group are shifted.
 """
 
 import math

@@ -78,8 +78,10 @@ def in_parallel(work: Callable, blocks: list, columns: int) -> Iterable:
     """work(block) for every block, in order, on all cores (or LAPSUS_THREADS): one thread a block beats torch's threads
     inside each operation."""
     global _pool
+    if len(blocks) < 2 or columns < 8:  # waking a thread takes as long as a few columns
+        return map(work, blocks)
     threads = min(resolve(None), 8)
-    if threads == 1 or len(blocks) < 2 or columns < 8:  # waking a thread takes as long as a few columns
+    if threads == 1:
         return map(work, blocks)
     if _pool is None:
         _pool = ThreadPoolExecutor(threads)
