@@ -1,6 +1,8 @@
 """The pieces of the fit against brute force: prior, likelihood, bound, coordinates, leave-one-out, maximum
 likelihood."""
 
+import math
+
 import numpy as np
 import pytest
 import torch
@@ -8,7 +10,7 @@ from scipy.special import i0e, logsumexp
 
 from lapsus.circular import wrap
 from lapsus.fitting.conditional import Conditional, Expansion, expand
-from lapsus.fitting.emissions import EMISSIONS
+from lapsus.fitting.emissions import EMISSIONS, Tabulated
 from lapsus.fitting.laplace import approximate, curvature
 from lapsus.fitting.likelihood import Likelihood, Parameters
 from lapsus.fitting.likelihood_fit import maximum_likelihood
@@ -429,6 +431,85 @@ def test_no_chain_stays_where_the_common_step_is_too_long():
     draws, _, _ = state.run(60, None)
     assert (np.diff(draws[1], axis=-1) != 0).any(-1).all()
     assert draws[1, 0].min() < 1.0
+
+
+UNITS = (
+    ("probe", "variable_precision", {}),
+    ("constant", "von_mises", {"hierarchical": True}),
+    ("probe", "von_mises", {"by": ("cue",)}),
+    ("probe", "variable_precision", {"hierarchical": True, "by": ("cue",)}),
+)
+
+
+@pytest.mark.parametrize(("name", "emission", "options"), UNITS)
+def test_units_decide_by_themselves_and_their_curvature_is_that_of_all(name, emission, options):
+    """Moving one unit's coordinates changes the log joint by as much as its own share of it, and no other share."""
+    model = MixtureModel(two_by_two("von_mises"), name, EMISSIONS[emission](), harmonics=3, **options)
+    conditional = expand(model, model.initial())
+    places, _ = conditional.units
+    x = torch.tensor(0.3 * np.random.default_rng(4).standard_normal((model.dimension, 2)))
+    whole, shares = conditional.log_joint(x, torch.float64)[0], conditional.by_unit(x, torch.float64)
+    for unit, place in enumerate(places):
+        moved = x.clone()
+        moved[place] += 0.3
+        change = conditional.by_unit(moved, torch.float64) - shares
+        torch.testing.assert_close(change[unit], conditional.log_joint(moved, torch.float64)[0] - whole)
+        change[unit] = 0
+        assert change.abs().max() < 1e-9
+    fast = conditional.curvature(x[:, 0].numpy())
+    conditional.units = None
+    np.testing.assert_allclose(fast, conditional.curvature(x[:, 0].numpy()), atol=1e-6)
+
+
+class TwoModes:
+    """A normal coordinate, and two units: one normal around the first, one with a second mode far away that holds a
+    quarter of its mass."""
+
+    def __init__(self, units):
+        self.units = (torch.tensor([[1], [2]]), None) if units else None
+
+    def by_unit(self, x):
+        near, far = math.log(0.75) - 0.5 * (x[2] / 0.5) ** 2, math.log(0.25) - 0.5 * ((x[2] - 6) / 0.5) ** 2
+        return torch.stack([-0.5 * (x[1] - x[0]) ** 2, torch.logaddexp(near, far)])
+
+    def log_joint(self, x):
+        x = x.detach().requires_grad_(True)
+        value = -0.5 * x[0] ** 2 + self.by_unit(x).sum(0)
+        return value.detach(), torch.autograd.grad(value.sum(), x)[0]
+
+
+@pytest.mark.parametrize("units", [True, False])
+def test_units_are_renewed_across_modes(units):
+    """The draws are those of the distribution; trajectories alone leave the chains in the modes where they began."""
+    model = TwoModes(units)
+    factor = torch.diag(torch.tensor([1.0, 1.0, 2.0], dtype=torch.float64))
+    state = _State(model, np.array([0.0, 0.0, 1.5]), factor, np.random.default_rng(0), 64)
+    state.x[2] = 0.0
+    state._use(state.centre, state.covariance)
+    state.step = 0.15
+    state.run(30, None)
+    draws = state.run(120, None)[0].reshape(3, -1)
+    share = (draws[2] > 3).mean()
+    assert share == (pytest.approx(0.25, abs=0.03) if units else 0)
+    assert np.abs(np.cov(draws[:2]) - [[1, 1], [1, 2]]).max() < 0.12
+
+
+@pytest.mark.parametrize("bias", [False, True])
+def test_densities_from_tables_are_those_of_the_emission(bias):
+    """A table of half degrees is right to a millionth of a nat, for the value, and to the same for the gradient."""
+    trials = two_by_two("von_mises")
+    emission = EMISSIONS["variable_precision"]()
+    groups = np.array([np.flatnonzero(np.unique(trials.set_size) == n)[0] for n in trials.set_size])
+    count, rng = groups.max() + 1, np.random.default_rng(2)
+    eta = torch.tensor(np.array([3.0, 0.5])[:, None, None] + 0.5 * rng.standard_normal((2, count, 3)))
+    shift = torch.tensor(0.2 * rng.standard_normal((count, 3))) if bias else None
+    level, guess = (torch.tensor(rng.standard_normal((count, 3)) - 2) for _ in range(2))
+    p = Parameters(None, level, eta, shift, guess)
+    plain, fast = (Likelihood(trials, kind, groups, bias=bias).total(p) for kind in (emission, Tabulated(emission)))
+    torch.testing.assert_close(fast[0], plain[0], atol=1e-6 * len(trials), rtol=0)
+    torch.testing.assert_close(fast[1].emission, plain[1].emission, atol=1e-4, rtol=1e-5)
+    if bias:
+        torch.testing.assert_close(fast[1].bias, plain[1].bias, atol=1e-4, rtol=1e-5)
 
 
 def expectation_maximisation(trials, iterations=4000):
