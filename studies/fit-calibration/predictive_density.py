@@ -58,9 +58,7 @@ def compared(trials, emission, folds, seed):
     by_laplace = evaluate([trials], Choice("constant", emission), OPTIONS, seed, None).loo.elpd
     result = fit(trials, **plain, draws=4096, seed=seed)
     fold = np.random.default_rng(seed).permutation(len(trials)) % folds
-    left_out = sum(
-        held_out(fit(trials[fold != k], **plain, seed=seed), trials[fold == k]).sum() for k in range(folds)
-    )
+    left_out = sum(held_out(fit(trials[fold != k], **plain, seed=seed), trials[fold == k]).sum() for k in range(folds))
     return by_laplace, result.loo.elpd, left_out, result.rhat
 
 

@@ -20,6 +20,8 @@ RHAT = 1.05
 ATTEMPTS, CHAINS, LARGE = 5, 32, 300
 ACCEPTED = 0.9  # of moves: with fewer, chains stay for long where the density bends most
 LONGEST = math.pi / 2  # the longest step: a quarter of a turn
+# A quarter of a turn forgets the start in a standard normal; where tails are wider than that, more of a turn does.
+TURN = 2.2
 RENEWALS, TAIL, WIDER = 2, 5, 1.2  # proposals for each unit in a move; degrees of freedom; their variance, relative
 
 
@@ -41,7 +43,7 @@ def sample(
     rng: np.random.Generator,
     chains: int = CHAINS,
     kept: int = 32,
-    warm_up: int = 10,
+    warm_up: int = 12,
     target_rhat: float = RHAT,
     progress: Callable | None = None,
 ) -> Chains:
@@ -50,7 +52,7 @@ def sample(
     Where R-hat is above its target, the metric is taken from all draws and as many again are drawn, up to four times.
     """
     state = _State(model, centre, factor, rng, chains)
-    state.run(warm_up if len(centre) <= 30 else 3 * warm_up, progress, adapt=True)
+    state.run(warm_up if len(centre) <= 30 else 2 * warm_up, progress, adapt=True)
     draws, values, accepted = state.run(kept, progress)
     for _ in range(1, ATTEMPTS):
         if split_rhat(draws).max() < target_rhat:
@@ -153,8 +155,7 @@ class _State:
 
         A standard normal's own flow is a rotation of y and momentum, which is exact; only what the posterior has
         beyond the normal is integrated by steps (split Hamiltonian Monte Carlo, Shahbaba et al. 2014)."""
-        # A quarter of a turn forgets the start in a standard normal; the jitter keeps orbits from closing.
-        steps = math.ceil(LONGEST / self.step)
+        steps = math.ceil(TURN / self.step)  # of a length that varies: orbits must not close
         angle = self.step * self.rng.uniform(0.8, 1.2)
         # The step suits most places; a chain that sits where the density bends more would never leave. Every eighth
         # move is made of small steps, wherever the chains are, so that all get away.
