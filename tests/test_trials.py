@@ -675,8 +675,8 @@ def test_non_targets_relative_to_the_response_or_target_are_refused_or_converted
 
 @pytest.mark.parametrize("anchor", ["response", "target"])
 def test_few_swaps_give_differences_away(anchor):
-    """A hundred swaps in 600 trials with items anywhere: their mean cosine says nothing, the number of values near 0 (or
-    near the error) does."""
+    """A hundred swaps in 600 trials with items anywhere: their mean cosine says nothing, the number of values near 0
+    (or near the error) does."""
     frame = uniform_trials(600, 4, 0.2, scatter=0.25)
     others = [name for name in frame if name.startswith("non_target")]
     given = frame.assign(**{name: wrap(frame[name] - frame[anchor]) for name in others})

@@ -78,7 +78,8 @@ class _State:
         self.step = min(LONGEST, 2.4 / len(centre) ** 0.25)
         start = torch.tensor(centre)
         self.x = start[:, None] + factor @ torch.tensor(rng.standard_normal((len(centre), chains)))
-        self.units = None if getattr(model, "units", None) is None else model.units[0]
+        units = getattr(model, "units", None)
+        self.units = torch.zeros(0, 0, dtype=torch.long) if units is None else units[0]
         self._use(start, factor @ factor.T)
 
     def _use(self, centre: torch.Tensor, covariance: torch.Tensor) -> None:
@@ -87,7 +88,7 @@ class _State:
         self.root = torch.linalg.cholesky(covariance)
         # Many coordinates are mapped in single precision, like the likelihood: any metric will do.
         self.map = self.root.float() if len(centre) > LARGE else self.root
-        if self.units is not None:
+        if len(self.units):
             within = covariance[self.units[:, :, None], self.units[:, None, :]]
             self.unit_root = torch.linalg.cholesky(WIDER * within)
         self.value, self.gradient = self.model.log_joint(self.x)
@@ -106,7 +107,7 @@ class _State:
         values, rates = [], []
         stored = np.float32 if len(self.x) > LARGE else np.float64
         for iteration in range(iterations):
-            if self.units is not None:
+            if len(self.units):
                 self.renew()
             rate = self.move()
             if adapt:
@@ -129,7 +130,7 @@ class _State:
         Scatter with heavy tails and few guesses, or with light tails and more guesses, can be two modes of one set
         size. Trajectories seldom cross between them, and of several set sizes one is always where it seldom is."""
         value = self.model.by_unit(self.x)
-        count, size, chains = *self.units.shape, self.x.shape[1]
+        (count, size), chains = self.units.shape, self.x.shape[1]
         for _ in range(RENEWALS):
             z = torch.tensor(self.rng.standard_normal((count, size, chains)))
             scale = torch.tensor(self.rng.chisquare(TAIL, (count, 1, chains)) / TAIL).rsqrt()
