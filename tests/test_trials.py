@@ -785,6 +785,13 @@ def test_files_without_a_header_are_read_by_position(tmp_path):
     trials = read_trials(tmp_path / "a.csv", "radians", columns=columns)
     np.testing.assert_allclose(trials.response, wrap(frame["response"].to_numpy()))
     assert len(trials) == len(frame)
+    # With names of subjects, and with items that the first trial does not have.
+    mixed = frame.assign(non_target_1=frame["non_target_1"].where(np.arange(len(frame)) > 0), subject="anna")
+    mixed.to_csv(tmp_path / "b.csv", index=False, header=False)
+    with pytest.raises(LapsusError, match=r"has no header.*by position"):
+        read_trials(tmp_path / "b.csv", "radians")
+    trials = read_trials(tmp_path / "b.csv", "radians", columns=columns | {"subject": "4"})
+    assert len(trials) == len(frame) and trials.set_size[0] == 1 and set(trials.subject) == {"anna"}
 
 
 def mistaken(kind):
