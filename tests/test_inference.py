@@ -10,6 +10,7 @@ from scipy.special import i0e, logsumexp
 
 from lapsus.circular import wrap
 from lapsus.fitting import fit
+from lapsus.fitting.candidates import Choice, evaluate
 from lapsus.fitting.conditional import Conditional, Expansion, expand
 from lapsus.fitting.emissions import EMISSIONS, Tabulated
 from lapsus.fitting.laplace import approximate, curvature
@@ -432,6 +433,21 @@ def test_no_chain_stays_where_the_common_step_is_too_long():
     draws, _, _ = state.run(60, None)
     assert (np.diff(draws[1], axis=-1) != 0).any(-1).all()
     assert draws[1, 0].min() < 1.0
+
+
+@pytest.mark.slow
+def test_the_predictive_density_of_varying_precision_is_that_of_the_chains():
+    """Models are compared by draws of Laplace's approximation. `studies/fit-calibration/predictive_density.py` adds
+    k-fold cross-validation, which needs no importance weights."""
+    rng = np.random.default_rng(0)
+    report, probe = items(400, (2, 4), seed=3)
+    trials = observed(report, probe, lambda d: 0 * d - 2.5, kappa=15 * rng.gamma(2.0, 0.5, 400))
+    found = fit(trials, "constant", "variable_precision", sets="offsets", bias=False, progress=False)
+    options = {"uniform": True, "even": True, "hierarchical": False, "by": (), "reference": {}}
+    by_laplace = evaluate([trials], Choice("constant", "variable_precision"), options, 0, None).loo
+    assert by_laplace.elpd == pytest.approx(found.loo.elpd, abs=1.5)
+    seen = logsumexp(found.log_likelihood, axis=1).sum() - len(trials) * np.log(found.draws)
+    assert seen - found.loo.elpd > 3  # by how much the density of responses that were not left out is too high
 
 
 UNITS = (
