@@ -12,6 +12,8 @@ from test_inference import items, observed
 from lapsus.fitting import Fit, SubjectFits
 from lapsus.fitting.emissions import EMISSIONS
 from lapsus.fitting.model import MixtureModel
+from lapsus.report.check_list import fit_checks
+from lapsus.report.words import ReportContext, _data, _swap_function
 from lapsus.trials import Trials
 
 
@@ -214,3 +216,77 @@ def test_a_difference_is_clear_where_its_interval_leaves_out_zero(low, clear):
     row |= {"unit": "share of responses", "difference": 0.05, "low": low, "high": 0.08}
     found.__dict__["contrasts"] = pd.DataFrame([row])
     assert ("(the interval leaves out 0)" in found.summary()) == clear
+
+
+def of_report(model="probe", near=(0.30, 0.25, 0.35), far=(0.1, 0.05, 0.15), **more):
+    """What a page needs of a fit (Fit.to_dict()): p(swap) with its band at 45° and 180°."""
+    names = ("p_swap", "p_low", "p_high")
+    points = [(np.pi / 4, 45.0, near), (np.pi, 180.0, far)]
+    rows = [{"distance": d, "degrees": degrees} | dict(zip(names, values)) for d, degrees, values in points]
+    rows = [row | {"report_distance": row["distance"], "report_degrees": row["degrees"]} for row in rows]
+    weights = [{"trials": 100, "non_target": 0.2}]
+    given = {"model": model, "trials": 100, "subjects": 1, "swap_function": rows, "weights": weights}
+    return given | {"comparison": None, "converged": True, "rhat": 1.01} | more
+
+
+def row(model, gap=0.0):
+    return {"model": model, "elpd_difference": -gap, "difference_se": 4.0}
+
+
+def of_data(fit):
+    return _data(fit, ReportContext(2, "probe", None, 0.0, True))
+
+
+REPORT = {
+    "it falls with distance": (_swap_function, of_report(), of_report(near=(0.12, 0.04, 0.2))),
+    "it rises with distance": (_swap_function, of_report(near=(0.01, 0.0, 0.02)), of_report()),
+    "the bands overlap": (_swap_function, of_report(near=(0.12, 0.04, 0.2)), of_report()),
+    "whatever its distance": (_swap_function, of_report("constant"), of_report()),
+    "opposite in both": (_swap_function, of_report("both"), of_report()),
+    "no reason to say that non-targets are reported": (_swap_function, of_report("none"), of_report()),
+    "no model with swaps predicts": (of_data, of_report("none"), of_report()),
+    "(only the cued item is ever reported) was kept": (
+        of_data,
+        of_report("none", comparison=[row("none"), row("probe", 3.0)]),
+        of_report("none", comparison=[row("probe"), row("none", 3.0)]),
+    ),
+    "(the best, probe, is 3.0 ± 4.0 nats above)": (
+        of_data,
+        of_report("none", comparison=[row("probe"), row("none", 3.0)]),
+        of_report("none", comparison=[row("none"), row("probe", 3.0)]),
+    ),
+    "by the three-component mixture": (
+        of_data,
+        of_report(standard_mixture=[{"trials": 100, "swap": 0.18}]),
+        of_report(),
+    ),
+    "the behaviour model is probe": (of_data, of_report(), of_report(comparison=[row("probe"), row("report", 9.0)])),
+    "better than the next (report)": (
+        of_data,
+        of_report(comparison=[row("probe"), row("report", 9.0)]),
+        of_report(comparison=[row("both"), row("probe", 2.0)]),
+    ),
+    "the simplest within one standard error of the best (both": (
+        of_data,
+        of_report(comparison=[row("both"), row("probe", 2.0)]),
+        of_report(comparison=[row("probe"), row("both", 2.0)]),
+    ),
+}
+
+
+@pytest.mark.parametrize("sentence", REPORT)
+def test_of_a_page(sentence):
+    words, true, false = REPORT[sentence]
+    assert sentence in words(true) and sentence not in words(false)
+
+
+@pytest.mark.parametrize(
+    "title, true, false",
+    [
+        ("Fit converged", {}, {"converged": False}),
+        ("Enough swaps", {"weights": [{"trials": 1000, "non_target": 0.5}]}, {}),
+    ],
+)
+def test_of_the_checks_of_a_page(title, true, false):
+    status = [next(c.status for c in fit_checks(of_report(**given)) if c.name == title) for given in (true, false)]
+    assert status[0] == "passed" != status[1]

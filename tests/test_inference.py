@@ -1,14 +1,18 @@
 """The pieces of the fit against brute force: prior, likelihood, bound, coordinates, leave-one-out, maximum
 likelihood."""
 
+import math
+
 import numpy as np
 import pytest
 import torch
 from scipy.special import i0e, logsumexp
 
 from lapsus.circular import wrap
+from lapsus.fitting import fit
+from lapsus.fitting.candidates import Choice, evaluate
 from lapsus.fitting.conditional import Conditional, Expansion, expand
-from lapsus.fitting.emissions import EMISSIONS
+from lapsus.fitting.emissions import EMISSIONS, Tabulated
 from lapsus.fitting.laplace import approximate, curvature
 from lapsus.fitting.likelihood import Likelihood, Parameters
 from lapsus.fitting.likelihood_fit import maximum_likelihood
@@ -424,12 +428,135 @@ class Funnel:
 
 def test_no_chain_stays_where_the_common_step_is_too_long():
     state = _State(Funnel(), np.zeros(2), torch.eye(2, dtype=torch.float64), np.random.default_rng(0), 8)
-    y = state.y.clone()
-    y[:, 0] = torch.tensor([0.2, 2.0])
-    state._use(torch.zeros(2, dtype=torch.float64), torch.eye(2, dtype=torch.float64), y)
+    state.x[:, 0] = torch.tensor([0.2, 2.0])
+    state._use(torch.zeros(2, dtype=torch.float64), torch.eye(2, dtype=torch.float64))
     draws, _, _ = state.run(60, None)
     assert (np.diff(draws[1], axis=-1) != 0).any(-1).all()
     assert draws[1, 0].min() < 1.0
+
+
+@pytest.mark.slow
+def test_the_predictive_density_of_varying_precision_is_that_of_the_chains():
+    """Models are compared by draws of Laplace's approximation. `studies/fit-calibration/predictive_density.py` adds
+    k-fold cross-validation, which needs no importance weights."""
+    rng = np.random.default_rng(0)
+    report, probe = items(400, (2, 4), seed=3)
+    trials = observed(report, probe, lambda d: 0 * d - 2.5, kappa=15 * rng.gamma(2.0, 0.5, 400))
+    found = fit(trials, "constant", "variable_precision", sets="offsets", bias=False, progress=False)
+    options = {"uniform": True, "even": True, "hierarchical": False, "by": (), "reference": {}}
+    by_laplace = evaluate([trials], Choice("constant", "variable_precision"), options, 0, None).loo
+    assert by_laplace.elpd == pytest.approx(found.loo.elpd, abs=1.5)
+    seen = logsumexp(found.log_likelihood, axis=1).sum() - len(trials) * np.log(found.draws)
+    assert seen - found.loo.elpd > 3  # by how much the density of responses that were not left out is too high
+
+
+UNITS = (
+    ("probe", "variable_precision", {}),
+    ("constant", "von_mises", {"hierarchical": True}),
+    ("probe", "von_mises", {"by": ("cue",)}),
+    ("probe", "variable_precision", {"hierarchical": True, "by": ("cue",)}),
+)
+
+
+@pytest.mark.parametrize(("name", "emission", "options"), UNITS)
+def test_units_decide_by_themselves_and_their_curvature_is_that_of_all(name, emission, options):
+    """Moving one unit's coordinates changes the log joint by as much as its own share of it, and no other share."""
+    model = MixtureModel(two_by_two("von_mises"), name, EMISSIONS[emission](), harmonics=3, **options)
+    conditional = expand(model, model.initial())
+    places, _ = conditional.units
+    x = torch.tensor(0.3 * np.random.default_rng(4).standard_normal((model.dimension, 2)))
+    whole, shares = conditional.log_joint(x, torch.float64)[0], conditional.by_unit(x, torch.float64)
+    for unit, place in enumerate(places):
+        moved = x.clone()
+        moved[place] += 0.3
+        change = conditional.by_unit(moved, torch.float64) - shares
+        torch.testing.assert_close(change[unit], conditional.log_joint(moved, torch.float64)[0] - whole)
+        change[unit] = 0
+        assert change.abs().max() < 1e-9
+    fast = conditional.curvature(x[:, 0].numpy())
+    conditional.units = None
+    np.testing.assert_allclose(fast, conditional.curvature(x[:, 0].numpy()), atol=1e-6)
+
+
+@pytest.mark.slow
+def test_a_table_with_eight_set_sizes_is_fitted_within_bounded_work_and_memory(monkeypatch):
+    """Eight set sizes, thirteen positions and scatter of varying precision: chains did not agree after 470 moves of
+    four gradients. Work is counted in gradients of one parameter vector, memory in bytes that trials keep."""
+    rng = np.random.default_rng(0)
+    count, sizes = 1600, rng.integers(1, 9, 1600)
+    report, probe = rng.uniform(-np.pi, np.pi, (count, 8)), np.argsort(rng.uniform(size=(count, 13)), 1)[:, :8]
+    probe = wrap(probe * 2 * np.pi / 13)
+    report[np.arange(8) >= sizes[:, None]] = probe[np.arange(8) >= sizes[:, None]] = np.nan
+    trials = observed(report, probe, lambda d: -3 + 1.5 * np.cos(d), kappa=12 * rng.gamma(2.0, 0.5, count))
+    gradients, total = [], Likelihood.total
+
+    def counted(likelihood, parameters):
+        gradients.append(parameters.emission.shape[-1])
+        return total(likelihood, parameters)
+
+    monkeypatch.setattr(Likelihood, "total", counted)
+    found = fit(trials, "probe", "variable_precision", sets="offsets", bias=False, progress=False)
+    assert found.converged
+    assert sum(gradients) < 35_000  # 56 moves of seven steps of 32 chains, twice, and the search
+    likelihood = found.model.likelihood(torch.float32)
+    kept = [block.statistics for block in likelihood.blocks]
+    items_shown = np.isfinite(report).sum()
+    held = sum(t.numel() * t.element_size() for angles in kept for t in (angles.cosine, angles.sine))
+    assert held <= 8 * items_shown
+    most = max(len(block.rows) * (block.others + 1) * 32 for block in likelihood.blocks)
+    assert most <= 1 << 17  # elements of one array, however many trials there are
+
+
+class TwoModes:
+    """A normal coordinate, and two units: one normal around the first, one with a second mode far away that holds a
+    quarter of its mass."""
+
+    def __init__(self, units):
+        self.units = (torch.tensor([[1], [2]]), None) if units else None
+
+    def by_unit(self, x):
+        near, far = math.log(0.75) - 0.5 * (x[2] / 0.5) ** 2, math.log(0.25) - 0.5 * ((x[2] - 6) / 0.5) ** 2
+        return torch.stack([-0.5 * (x[1] - x[0]) ** 2, torch.logaddexp(near, far)])
+
+    def log_joint(self, x):
+        x = x.detach().requires_grad_(True)
+        value = -0.5 * x[0] ** 2 + self.by_unit(x).sum(0)
+        return value.detach(), torch.autograd.grad(value.sum(), x)[0]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("units", [True, False])
+def test_units_are_renewed_across_modes(units):
+    """The draws are those of the distribution; trajectories alone leave the chains in the modes where they began."""
+    model = TwoModes(units)
+    factor = torch.diag(torch.tensor([1.0, 1.0, 2.0], dtype=torch.float64))
+    state = _State(model, np.array([0.0, 0.0, 1.5]), factor, np.random.default_rng(0), 64)
+    state.x[2] = 0.0
+    state._use(state.centre, state.covariance)
+    state.step = 0.15
+    state.run(30, None)
+    draws = state.run(120, None)[0].reshape(3, -1)
+    share = (draws[2] > 3).mean()
+    assert share == (pytest.approx(0.25, abs=0.03) if units else 0)
+    assert np.abs(np.cov(draws[:2]) - [[1, 1], [1, 2]]).max() < 0.12
+
+
+@pytest.mark.parametrize("bias", [False, True])
+def test_densities_from_tables_are_those_of_the_emission(bias):
+    """A table of half degrees is right to a millionth of a nat, for the value, and to the same for the gradient."""
+    trials = two_by_two("von_mises")
+    emission = EMISSIONS["variable_precision"]()
+    groups = np.array([np.flatnonzero(np.unique(trials.set_size) == n)[0] for n in trials.set_size])
+    count, rng = groups.max() + 1, np.random.default_rng(2)
+    eta = torch.tensor(np.array([3.0, 0.5])[:, None, None] + 0.5 * rng.standard_normal((2, count, 3)))
+    shift = torch.tensor(0.2 * rng.standard_normal((count, 3))) if bias else None
+    level, guess = (torch.tensor(rng.standard_normal((count, 3)) - 2) for _ in range(2))
+    p = Parameters(None, level, eta, shift, guess)
+    plain, fast = (Likelihood(trials, kind, groups, bias=bias).total(p) for kind in (emission, Tabulated(emission)))
+    torch.testing.assert_close(fast[0], plain[0], atol=1e-6 * len(trials), rtol=0)
+    torch.testing.assert_close(fast[1].emission, plain[1].emission, atol=1e-4, rtol=1e-5)
+    if bias:
+        torch.testing.assert_close(fast[1].bias, plain[1].bias, atol=1e-4, rtol=1e-5)
 
 
 def expectation_maximisation(trials, iterations=4000):

@@ -673,6 +673,17 @@ def test_non_targets_relative_to_the_response_or_target_are_refused_or_converted
     assert "non_targets 'reltive' is not known" in problems(given, non_targets="reltive")
 
 
+@pytest.mark.parametrize("anchor", ["response", "target"])
+def test_few_swaps_give_differences_away(anchor):
+    """A hundred swaps in 600 trials with items anywhere: their mean cosine says nothing, the number of values near 0
+    (or near the error) does."""
+    frame = uniform_trials(600, 4, 0.2, scatter=0.25)
+    others = [name for name in frame if name.startswith("non_target")]
+    given = frame.assign(**{name: wrap(frame[name] - frame[anchor]) for name in others})
+    assert f'`non_targets="relative_to_{anchor}"`' in problems(given)
+    Trials.from_table(frame, "radians")
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_features_are_not_taken_for_differences(seed):
     rng = np.random.default_rng(seed)
@@ -774,6 +785,13 @@ def test_files_without_a_header_are_read_by_position(tmp_path):
     trials = read_trials(tmp_path / "a.csv", "radians", columns=columns)
     np.testing.assert_allclose(trials.response, wrap(frame["response"].to_numpy()))
     assert len(trials) == len(frame)
+    # With names of subjects, and with items that the first trial does not have.
+    mixed = frame.assign(non_target_1=frame["non_target_1"].where(np.arange(len(frame)) > 0), subject="anna")
+    mixed.to_csv(tmp_path / "b.csv", index=False, header=False)
+    with pytest.raises(LapsusError, match=r"has no header.*by position"):
+        read_trials(tmp_path / "b.csv", "radians")
+    trials = read_trials(tmp_path / "b.csv", "radians", columns=columns | {"subject": "4"})
+    assert len(trials) == len(frame) and trials.set_size[0] == 1 and set(trials.subject) == {"anna"}
 
 
 def mistaken(kind):

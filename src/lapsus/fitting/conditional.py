@@ -107,7 +107,7 @@ class Conditional:
 
     def __init__(self, model: MixtureModel, expansion: Expansion):
         self.model, self.expansion = model, expansion
-        self.dimension = model.dimension
+        self.dimension, self.units = model.dimension, model.units()
         diagonal = torch.diagonal(expansion.groups, dim1=1, dim2=2).T.clamp_min(1e-4)  # [F, G]
         self.sharpness = diagonal[:, :, None]
         # Newton's step to where the data would put each parameter; a flat direction must not throw it far away.
@@ -164,23 +164,24 @@ class Conditional:
         top, _ = torch.linalg.cholesky_ex(inner[:, 0] + eye)
         return pull[:, 0], top, None, inner, pull
 
-    def _root_odds(self, x: Tensor, volume: Tensor) -> tuple[Tensor, Tensor]:
-        """x with the guesses' coordinates z = z0 + log(1 + x − z0), z0 the expansion's: the log odds are 2 z plus a
-        constant, so x is linear in the root of the odds; far below, where that ends, z goes on as SHARPNESS times x."""
+    def _root_odds(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """x with the guesses' coordinates z = z0 + log(1 + x − z0), z0 the expansion's, and their log slopes: the log
+        odds are 2 z plus a constant, so x is linear in the root of the odds; far below, where that ends, z goes on as
+        SHARPNESS times x."""
         place = self.model.slices["guess"]
         if place.start == place.stop:
-            return x, volume
+            return x, x[place]
         root = 1 + x[place] - self.expansion.guess
         positive = torch.nn.functional.softplus(root, beta=SHARPNESS)
         z = self.expansion.guess + positive.log()
         slope = torch.sigmoid(SHARPNESS * root) / positive
-        return torch.cat([x[: place.start], z, x[place.stop :]]), volume + slope.log().sum(0)
+        return torch.cat([x[: place.start], z, x[place.stop :]]), slope.log()
 
     def theta(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Model coordinates [P, S] of x [P, S], and the log volume of the map [S]."""
         model, pieces = self.model, [x]
-        volume = torch.zeros(x.shape[1], dtype=torch.float64)
-        x, volume = self._root_odds(x, volume)
+        x, slopes = self._root_odds(x)
+        volume = slopes.sum(0)
         eta, out = model.base(x), x
         lower = self._lower(x) if model.tiers else []
         replaced = {}
@@ -245,12 +246,31 @@ class Conditional:
             (gradient,) = torch.autograd.grad(prior.sum() + p.dot(on), x)
         return (value + prior).detach(), gradient
 
+    @torch.no_grad()
+    def by_unit(self, x: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
+        """What of the log joint each unit's own coordinates (`units`) decide, given all others [U, S]."""
+        assert self.units is not None
+        places, unit = self.units
+        theta, _ = self.theta(x)
+        on_coordinates = -0.5 * theta**2
+        on_coordinates[self.model.slices["guess"]] += self._root_odds(x)[1]
+        own = on_coordinates[places].sum(1)
+        return own.index_add_(0, unit, self.model.likelihood(dtype).by_group(self.model.unpack(theta)))
+
     def curvature(self, x: np.ndarray) -> np.ndarray:
         """Minus the Hessian of the log joint at x [P] → [P, P]: the data's part from the expansion (Gauss–Newton), the
-        prior's by differences."""
+        prior's by differences. Units do not meet, so their coordinates are moved all at once, one of each."""
         model, step, P = self.model, 1e-4, self.dimension
+        places, unit = (torch.zeros(0, 0, dtype=torch.long), None) if self.units is None else self.units
+        common = torch.tensor(np.setdiff1d(np.arange(P), places.numpy()))
+        moves = torch.eye(P, dtype=torch.float64)[:, common]
+        if unit is not None:
+            together = torch.zeros(P, places.shape[1], dtype=torch.float64)
+            for k in range(places.shape[1]):
+                together[places[:, k], k] = 1.0
+            moves = torch.cat([moves, together], 1)
         centre = torch.tensor(x)[:, None]
-        both = torch.cat([centre + step * torch.eye(P), centre - step * torch.eye(P)], 1)
+        both = torch.cat([centre + step * moves, centre - step * moves], 1)
         prior, etas, shapes = [], [], []
         for part in both.split(256, dim=1):
             prior.append(self.prior(part)[1])
@@ -261,9 +281,24 @@ class Conditional:
 
         def slope(pieces: list) -> Tensor:
             whole = torch.cat(pieces, -1)
-            return (whole[..., :P] - whole[..., P:]) / (2 * step)
+            half = whole.shape[-1] // 2
+            return (whole[..., :half] - whole[..., half:]) / (2 * step)
 
-        hessian = -slope(prior)
-        data = self.expansion.curvature(slope(etas), None if shapes[0] is None else slope(shapes), self.shape_of_group)
-        total = (hessian + data).numpy()
-        return 0.5 * (total + total.T)
+        bend, eta = slope(prior), slope(etas)
+        hessian = torch.zeros(P, P, dtype=torch.float64)
+        on_eta = torch.zeros(*eta.shape[:2], P, dtype=torch.float64)
+        hessian[:, common], on_eta[:, :, common] = bend[:, : len(common)], eta[..., : len(common)]
+        if unit is not None:
+            hessian[common] = hessian[:, common].T
+            groups = torch.arange(len(unit))
+            for k in range(places.shape[1]):
+                column = len(common) + k
+                for other in range(places.shape[1]):
+                    hessian[places[:, other], places[:, k]] = bend[places[:, other], column]
+                on_eta[:, groups, places[unit, k]] = eta[..., column]
+        on_shape = None
+        if shapes[0] is not None:
+            on_shape = torch.zeros(*shapes[0].shape[:2], P, dtype=torch.float64)
+            on_shape[..., common] = slope(shapes)[..., : len(common)]
+        total = self.expansion.curvature(on_eta, on_shape, self.shape_of_group) - hessian
+        return (0.5 * (total + total.T)).numpy()

@@ -6,13 +6,15 @@
     plane                a Gaussian in the plane: network outputs
 
 Parameters are unconstrained, with a normal prior each (`names`, `means`, `scales`), and belong to groups of trials;
-`natural` says what they mean. For S parameter vectors at a time (columns), `prepare` works out what depends on the
-group alone, `densities` the density of each response under each item, and `pull_back` and `gradient` turn
-responsibilities (the gradient in the log densities) into the gradient in the parameters: sums over the trials of a
-group first, then what depends on the group. A bias is an angle by which all responses of a group are shifted.
+`natural` says what they mean, and `tails` names the one that says how heavy the tails are. For S parameter vectors at a
+time (columns), `prepare` works out what depends on the group alone, `densities` the density of each response under each
+item, and `pull_back` and `gradient` turn responsibilities (the gradient in the log densities) into the gradient in the
+parameters: sums over the trials of a group first, then what depends on the group. A bias is an angle by which all
+responses of a group are shifted.
 """
 
 import math
+from typing import Any
 
 import numpy as np
 import torch
@@ -24,14 +26,15 @@ from lapsus.fitting.likelihood import At, Total
 from lapsus.statistics.intervals import robust_sd
 from lapsus.trials import Trials
 
-__all__ = ["EMISSIONS", "Plane", "VariablePrecision", "VonMises", "WrappedStable"]
+__all__ = ["EMISSIONS", "Plane", "Tabulated", "VariablePrecision", "VonMises", "WrappedStable"]
+
+NODES = 720  # of a table of densities: half a degree apart
 
 
 class _Angles:
     """Cosine (less 1) and sine of response minus item [N, T]: what every density of the circular error needs."""
 
-    def __init__(self, trials: Trials, dtype: torch.dtype):
-        deviation = trials.deviation.T
+    def __init__(self, deviation: np.ndarray, dtype: torch.dtype):
         self.cosine = torch.tensor(np.cos(deviation) - 1, dtype=dtype)
         self.sine = torch.tensor(np.sin(deviation), dtype=dtype)
 
@@ -51,11 +54,11 @@ class _Angles:
 class VonMises:
     """Density exp(kappa cos δ) / (2π I0(kappa)) of the circular error δ; kappa = exp(parameter 0)."""
 
-    name, names, means, scales = "von_mises", ("kappa",), (2.5,), (1.5,)
+    name, names, means, scales, tails = "von_mises", ("kappa",), (2.5,), (1.5,), None
 
     def statistics(self, trials: Trials, groups: np.ndarray, dtype: torch.dtype) -> _Angles:
         """What a block of trials needs; groups [T] number the block's groups from 0."""
-        return _Angles(trials, dtype)
+        return _Angles(trials.deviation.T, dtype)
 
     def initial(self, trials: Trials) -> list[float]:
         """Parameters to start from, read off the central errors."""
@@ -111,6 +114,7 @@ class VariablePrecision:
     """
 
     name, names, means, scales = "variable_precision", ("kappa", "shape"), (2.5, 1.0), (1.5, 1.0)
+    tails = "shape"
     steps = tuple(range(-5, 3))
 
     def __init__(self) -> None:
@@ -118,7 +122,7 @@ class VariablePrecision:
 
     def statistics(self, trials: Trials, groups: np.ndarray, dtype: torch.dtype) -> _Angles:
         """What a block of trials needs."""
-        return _Angles(trials, dtype)
+        return _Angles(trials.deviation.T, dtype)
 
     def initial(self, trials: Trials) -> list[float]:
         """Parameters to start from, read off the central errors."""
@@ -192,37 +196,82 @@ class VariablePrecision:
         return angles + rng.vonmises(0.0, np.exp(parameters[0] + self._x[place]))
 
 
-class WrappedStable:
-    """Symmetric alpha-stable noise wrapped on the circle: (1 + 2 Σ_k exp(−(γk)^α) cos kδ) / 2π.
+class _Table:
+    """Densities from tables of NODES angles around the circle, one for each group and parameter vector, between which
+    they are interpolated by cubics: the work is that of the nodes where many trials share a group.
 
-    alpha in (0.5, 2) falls below 2 as tails grow heavy; gamma is the scale. The series is summed on a table of 361
-    angles for every parameter vector, between which the density is interpolated by cubics. A bias adds the odd part,
-    with sin kδ sin kβ, as a second table.
-    """
-
-    name, names, means, scales = "wrapped_stable", ("alpha", "gamma"), (1.0, -1.0), (1.0, 1.0)
-    terms, table = 160, 361
-
-    def __init__(self) -> None:
-        angles = np.linspace(0, math.pi, self.table)
-        k = np.arange(1, self.terms + 1)
-        self._cosines, self._sines = (torch.tensor(f(angles[:, None] * k)) for f in (np.cos, np.sin))
+    `prepare` returns the tables [G, NODES, S] and what `gradient` needs, which turns the gradient in their values
+    [NODES, G, S] into that in the parameters."""
 
     def statistics(self, trials: Trials, groups: np.ndarray, dtype: torch.dtype) -> tuple:
-        """Sparse rows [N · T, groups · table] that interpolate (even part, odd part), their transposes, and N, T."""
+        """Sparse rows [N · T, groups · NODES] that interpolate, their transpose, and (N, T)."""
         deviation = trials.deviation.T
-        offset = np.broadcast_to(groups * self.table, deviation.shape)
-        count = (int(groups.max()) + 1) * self.table
-        position = np.abs(deviation) / math.pi * (self.table - 1)
-        even, odd = (cubic_rows(position, offset, self.table, count, sign, dtype) for sign in (None, deviation))
-        return even, odd, deviation.shape
+        offset = np.broadcast_to(groups * NODES, deviation.shape)
+        count = (int(groups.max()) + 1) * NODES
+        return (*cubic_rows(deviation, offset, NODES, count, dtype), deviation.shape)
+
+    def densities(self, statistics: tuple, prepared: tuple, at: At) -> tuple:
+        """Densities [N, T, S], of a guess, and what pull_back needs."""
+        rows, _, shape = statistics
+        table = prepared[0][at.groups]
+        values = (rows @ table.reshape(-1, table.shape[-1])).reshape(*shape, -1)
+        positive = values > 1e-9
+        values = values.clamp_min(1e-9)
+        return values, 1 / (2 * math.pi), positive / values
+
+    def pull_back(
+        self, statistics: tuple, responsibility: Tensor, guess: Tensor | None, inverse: Tensor, total: Total
+    ) -> Tensor:
+        """The gradient in the tables [NODES, G, S]."""
+        share = (responsibility * inverse).reshape(-1, responsibility.shape[-1])
+        return (statistics[1] @ share).reshape(-1, NODES, share.shape[-1]).transpose(0, 1)
+
+
+class Tabulated(_Table):
+    """The density of another emission, from tables of it."""
+
+    def __init__(self, emission: Any):
+        self.emission, self.names, self.name = emission, emission.names, emission.name
+        self.nodes = 2 * math.pi * np.arange(NODES) / NODES - math.pi
+
+    def prepare(self, parameters: Tensor, bias: Tensor | None) -> tuple:
+        """From parameters [E, G, S] and bias [G, S]. The nodes stand for the items of one trial of each group."""
+        angles = _Angles(self.nodes[:, None], parameters.dtype)
+        prepared = self.emission.prepare(parameters, bias)
+        density, _, saved = self.emission.densities(angles, prepared, _same)
+        return density.transpose(0, 1).contiguous(), (angles, prepared, density, saved)
+
+    def gradient(self, sums: Tensor, prepared: tuple) -> Tensor:
+        """Gradient in the parameters, and in the bias where there is one [E (+ 1), G, S]."""
+        angles, inner, density, saved = prepared[1]
+        return self.emission.gradient(self.emission.pull_back(angles, sums * density, None, saved, _same), inner)
+
+
+def _same(x: Tensor | None) -> Tensor | None:
+    return x
+
+
+class WrappedStable(_Table):
+    """Symmetric alpha-stable noise wrapped on the circle: (1 + 2 Σ_k exp(−(γk)^α) cos kδ) / 2π.
+
+    alpha in (0.5, 2) falls below 2 as tails grow heavy; gamma is the scale. The series is summed on a table of angles
+    for every parameter vector. A bias adds the odd part, with sin kδ sin kβ.
+    """
+
+    name, names, means, scales, tails = "wrapped_stable", ("alpha", "gamma"), (1.0, -1.0), (1.0, 1.0), "alpha"
+    terms = 160
+
+    def __init__(self) -> None:
+        angles = np.linspace(0, math.pi, NODES // 2 + 1)
+        k = np.arange(1, self.terms + 1)
+        self._cosines, self._sines = (torch.tensor(f(angles[:, None] * k)) for f in (np.cos, np.sin))
 
     def initial(self, trials: Trials) -> list[float]:
         """Parameters to start from, read off the central errors."""
         return [1.5, math.log(min(1 / math.sqrt(_rough_kappa(trials)), 1.0)) - 0.35]
 
     def prepare(self, parameters: Tensor, bias: Tensor | None) -> tuple:
-        """From parameters [2, G, S] and bias [G, S]: tables [G, table, S] of the even and the odd part."""
+        """From parameters [2, G, S] and bias [G, S]: the tables, of which one half of the circle gives the other."""
         alpha, gamma = 0.5 + 1.5 * torch.sigmoid(parameters[0]), parameters[1].exp()
         # Harmonics that every column has damped away are left out.
         last = (18.0 ** (1 / alpha) / gamma).max()
@@ -234,45 +283,28 @@ class WrappedStable:
         turn = None if bias is None else k * bias
         flat = (terms, -1)
         even = cosines @ (damping if turn is None else damping * torch.cos(turn)).reshape(flat)
-        even = ((1 + 2 * even) / (2 * math.pi)).reshape(self.table, *gamma.shape).transpose(0, 1).contiguous()
-        odd = None
+        even = ((1 + 2 * even) / (2 * math.pi)).reshape(-1, *gamma.shape).transpose(0, 1)
+        right = left = even
         if turn is not None:
-            odd = (sines @ (damping * torch.sin(turn)).reshape(flat) / math.pi).reshape(even.transpose(0, 1).shape)
-            odd = odd.transpose(0, 1).contiguous()
-        return even, odd, (alpha, gamma, k, power, damping, turn, cosines, sines)
-
-    def densities(self, statistics: tuple, prepared: tuple, at: At) -> tuple:
-        """Densities [N, T, S], of a guess, and what pull_back needs."""
-        (rows, _), (signed, _), shape = statistics
-        even, odd, _ = prepared
-        groups = at.groups
-        values = rows @ even[groups].reshape(-1, even.shape[-1])
-        if odd is not None:
-            values = values + signed @ odd[groups].reshape(-1, odd.shape[-1])
-        values = values.reshape(*shape, -1)
-        positive = values > 1e-9
-        values = values.clamp_min(1e-9)
-        return values, 1 / (2 * math.pi), positive / values
-
-    def pull_back(
-        self, statistics: tuple, responsibility: Tensor, guess: Tensor | None, inverse: Tensor, total: Total
-    ) -> Tensor:
-        """The gradient in the tables [table (twice with a bias), G, S]."""
-        (_, columns), (_, signed), _ = statistics
-        share = (responsibility * inverse).reshape(-1, responsibility.shape[-1])
-        tables = [columns @ share] + ([signed @ share] if total.bias else [])
-        return torch.cat([t.reshape(-1, self.table, share.shape[-1]).transpose(0, 1) for t in tables])
+            odd = (sines @ (damping * torch.sin(turn)).reshape(flat) / math.pi).reshape(-1, *gamma.shape)
+            odd = odd.transpose(0, 1)
+            right, left = even + odd, even - odd
+        table = torch.cat([left[:, 1:].flip(1), right[:, :-1]], 1)
+        return table, (alpha, gamma, k, power, damping, turn, cosines, sines)
 
     def gradient(self, sums: Tensor, prepared: tuple) -> Tensor:
         """Gradient in the parameters, and in the bias where there is one [E (+ 1), G, S]."""
-        alpha, gamma, k, power, damping, turn, cosines, sines = prepared[2]
+        alpha, gamma, k, power, damping, turn, cosines, sines = prepared[1]
         shape = (len(k), *gamma.shape)
-        even = (cosines.T @ sums[: self.table].reshape(self.table, -1) / math.pi).reshape(shape)
+        half = NODES // 2
+        nothing = torch.zeros_like(sums[:1])
+        left, right = torch.cat([nothing, sums[:half].flip(0)]), torch.cat([sums[half:], nothing])
+        even = (cosines.T @ (right + left).reshape(half + 1, -1) / math.pi).reshape(shape)
         rows = []
         if turn is None:
             on_damping = even
         else:
-            odd = (sines.T @ sums[self.table :].reshape(self.table, -1) / math.pi).reshape(shape)
+            odd = (sines.T @ (right - left).reshape(half + 1, -1) / math.pi).reshape(shape)
             on_damping = even * torch.cos(turn) + odd * torch.sin(turn)
             rows = [(damping * k * (odd * torch.cos(turn) - even * torch.sin(turn))).sum(0)]
         slope = -on_damping * damping * power  # d / d log(power)
@@ -300,11 +332,11 @@ class Plane:
     A uniform guess is a point at a uniform angle on the same ring, with the same noise.
     """
 
-    name, names, means, scales = "plane", ("radius", "spread"), (0.5, -1.5), (1.0, 1.0)
+    name, names, means, scales, tails = "plane", ("radius", "spread"), (0.5, -1.5), (1.0, 1.0), None
 
     def statistics(self, trials: Trials, groups: np.ndarray, dtype: torch.dtype) -> tuple:
         """Length of the response and its angles to the items."""
-        return torch.tensor(np.hypot(*self._points(trials).T), dtype=dtype)[:, None], _Angles(trials, dtype)
+        return torch.tensor(np.hypot(*self._points(trials).T), dtype=dtype)[:, None], _Angles(trials.deviation.T, dtype)
 
     def _points(self, trials: Trials) -> np.ndarray:
         if trials.point is None:

@@ -140,7 +140,7 @@ def _sample(laplace: Laplace, seed: int, apart: float | None, bar: Bar, draws: i
     kept = -(-draws // CHAINS)
     chains = sample(conditional, laplace.centre, laplace.factor, rng, kept=kept, progress=bar.step)
     with torch.no_grad():
-        x = torch.tensor(chains.draws.reshape(model.dimension, -1))
+        x = torch.tensor(chains.draws.reshape(model.dimension, -1), dtype=torch.float64)
         columns = 256 if model.dimension > LARGE else x.shape[1]  # all at once would fill the memory
         theta = torch.cat([conditional.theta(part)[0] for part in x.split(columns, dim=1)], 1)
         parameters = model.unpack(theta)

@@ -86,20 +86,17 @@ def _fold(values: np.ndarray, even: bool) -> np.ndarray:
 
 
 def cubic_rows(
-    position: np.ndarray, offset: np.ndarray, size: int, count: int, signed: np.ndarray | None, dtype: torch.dtype
+    angles: np.ndarray, offset: np.ndarray, size: int, count: int, dtype: torch.dtype
 ) -> tuple[Tensor, Tensor]:
-    """Sparse matrix [points, count] that interpolates tables by cubics (Lagrange), and its transpose.
+    """Sparse matrix [angles, count] that interpolates tables by cubics (Lagrange), and its transpose.
 
-    Tables of `size` values over [0, π] lie one below the other; `offset` says where a point's begins. They are even at
-    both ends or, where `signed` gives the angles' signs, odd.
+    Tables of `size` values, at angles from −π on around the circle, lie one below the other; `offset` says where an
+    angle's own begins.
     """
-    position, offset = position.reshape(-1), offset.reshape(-1)
-    left = np.clip(np.floor(position).astype(int), 0, size - 2)
+    position = (angles.reshape(-1) + math.pi) * size / (2 * math.pi)
+    left = np.floor(position).astype(int)
     t = position - left
-    index = np.stack([left - 1, left, left + 1, left + 2], 1)
-    beyond = (index < 0) | (index > size - 1)
-    index = np.abs(index)
-    index = np.where(index > size - 1, 2 * (size - 1) - index, index)
+    index = np.stack([left - 1, left, left + 1, left + 2], 1) % size
     weight = np.stack(
         [
             -t * (t - 1) * (t - 2) / 6,
@@ -109,6 +106,4 @@ def cubic_rows(
         ],
         1,
     )
-    if signed is not None:
-        weight = np.where(beyond, -weight, weight) * np.sign(signed.reshape(-1, 1))
-    return sparse_pair(index + offset[:, None], weight, count, dtype)
+    return sparse_pair(index + offset.reshape(-1, 1), weight, count, dtype)

@@ -78,8 +78,10 @@ def in_parallel(work: Callable, blocks: list, columns: int) -> Iterable:
     """work(block) for every block, in order, on all cores (or LAPSUS_THREADS): one thread a block beats torch's threads
     inside each operation."""
     global _pool
+    if len(blocks) < 2 or columns < 8:  # waking a thread takes as long as a few columns
+        return map(work, blocks)
     threads = min(resolve(None), 8)
-    if threads == 1 or len(blocks) < 2 or columns < 8:  # waking a thread takes as long as a few columns
+    if threads == 1:
         return map(work, blocks)
     if _pool is None:
         _pool = ThreadPoolExecutor(threads)
@@ -298,6 +300,17 @@ class Likelihood:
         results = in_parallel(lambda b: self._of_block(b, p, prepared, sites, False), self.blocks, out.shape[1])
         for block, log_p in zip(self.blocks, results):
             out[block.rows] = log_p.numpy()
+        return out
+
+    @torch.no_grad()
+    def by_group(self, parameters: Parameters) -> Tensor:
+        """Σ log p over the trials of each group [G, S], in float64."""
+        p = parameters.map(lambda part: part.detach().to(self.dtype))
+        prepared, sites = self.emission.prepare(p.emission, p.bias), self._site_odds(p)
+        out = torch.zeros(self.group_count, p.emission.shape[-1], dtype=torch.float64)
+        results = in_parallel(lambda b: self._of_block(b, p, prepared, sites, False), self.blocks, out.shape[1])
+        for block, log_p in zip(self.blocks, results):
+            out[block.at.groups] += block.total(log_p)
         return out
 
     @torch.no_grad()

@@ -14,12 +14,13 @@ The swap function of a group (a set size; with "hierarchical" a subject in it; w
     bias           N(0, 0.15) radians, of all set sizes
 
 and with "hierarchical" level, emission, guess and bias have, each with its own log s.d., an offset of each subject
-(N(log 0.4, 0.7)) and, bias aside, a deviation of each subject in each set size (N(log 0.2, 0.7)).
+(N(log 0.4, 0.7)) and, bias and the scatter's tails (`Emission.tails`) aside, a deviation of each subject in each set
+size (N(log 0.2, 0.7)): a few dozen trials say nothing of tails.
 
 With `by` (one or several factors) all but the bias have an effect of each level of a factor but its first (the
 reference), N(0, 1); a deviation of each combination of several factors, and of each condition in each set size
 (log s.d. N(log 0.5, 0.7)), so that the effect of a condition may differ between set sizes; and an offset of each
-subject in each condition (N(log 0.2, 0.7)) where subjects have more than one.
+subject in each condition (N(log 0.2, 0.7)), tails aside, where subjects have more than one.
 """
 
 import math
@@ -31,6 +32,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from lapsus.fitting.emissions import NODES, Tabulated
 from lapsus.fitting.likelihood import Likelihood, Parameters
 from lapsus.fitting.swap_models import SWAP_MODELS
 from lapsus.fitting.swap_prior import TAU_MIN, SwapPrior
@@ -223,15 +225,30 @@ class MixtureModel:
         if self.hierarchical and len(self.subjects) > 1:
             everything, pairs = list(range(len(rows))), _numbered(self._subject, self._condition)
             self.tiers.append(Tier("subject", everything, self._subject, SUBJECT, widths, True))
+            plain = [i for i in unbiased if rows[i] != emission.tails]
             if pairs.max() + 1 > len(self.subjects):
-                self.tiers.append(Tier("subject in condition", unbiased, pairs, DEVIATION, widths, True))
+                self.tiers.append(Tier("subject in condition", plain, pairs, DEVIATION, widths, True))
             if len(self.labels) > pairs.max() + 1:
-                self.tiers.append(Tier("group", unbiased, np.arange(len(self.labels)), DEVIATION, widths, True))
+                self.tiers.append(Tier("group", plain, np.arange(len(self.labels)), DEVIATION, widths, True))
         for tier in self.tiers:
             tier.z = slice(at, at + len(tier.rows) * tier.count)
             tier.sd = slice(tier.z.stop, tier.z.stop + len(tier.rows))
             at = tier.sd.stop
         self.dimension = at
+
+    def units(self) -> tuple[Tensor, Tensor] | None:
+        """Coordinates that matter to some groups alone: theirs [U, k], and the unit of each group [G].
+
+        These are the deviations of single groups where there are such, else what each set size has; None where set
+        sizes have subjects (or conditions) in common but groups no deviations."""
+        last = self.tiers[-1] if self.tiers else None
+        if last is not None and last.each and len(last.rows) > 1:
+            return torch.arange(last.z.start, last.z.stop).reshape(len(last.rows), -1).T, last.unit
+        if last is not None and last.name != "set size":
+            return None
+        parts = [self.slices["base"], *(tier.z for tier in self.tiers)]
+        places = [torch.arange(part.start, part.stop).reshape(-1, len(self.sizes)) for part in parts]
+        return torch.cat(places).T, torch.tensor(self._size)
 
     def forget(self) -> None:
         """Let go of what the likelihood keeps for each trial; it is made again when it is asked for."""
@@ -243,9 +260,10 @@ class MixtureModel:
             dtype = torch.float64  # without guesses a far response's density would be lost in float32
         if dtype not in self._likelihoods:
             basis = self.prior.basis if self.prior else None
+            many = self.trials.set_size.sum() > 4 * NODES * len(self.labels)
             self._likelihoods[dtype] = Likelihood(
                 self.trials,
-                self.emission,
+                Tabulated(self.emission) if many and self.emission.name == "variable_precision" else self.emission,
                 self.groups,
                 self.prior.features if self.prior else (),
                 self.even,

@@ -17,8 +17,12 @@ __all__ = ["CHAINS", "RHAT", "Chains", "effective_draws", "sample", "split_rhat"
 # Chains that differ more have not converged: at 1.05 the shortest are worth 430 independent draws, of which 400 are
 # usually asked for (Vehtari et al. 2021). The usual limit for a few long chains, 1.01, takes about 4,000 draws of ours.
 RHAT = 1.05
-ATTEMPTS, CHAINS, LARGE = 4, 32, 300
+ATTEMPTS, CHAINS, LARGE = 5, 32, 300
+ACCEPTED = 0.9  # of moves: with fewer, chains stay for long where the density bends most
 LONGEST = math.pi / 2  # the longest step: a quarter of a turn
+# A quarter of a turn forgets the start in a standard normal; where tails are wider than that, more of a turn does.
+TURN = 2.2
+RENEWALS, TAIL, WIDER = 2, 5, 1.2  # proposals for each unit in a move; degrees of freedom; their variance, relative
 
 
 @dataclass
@@ -39,70 +43,61 @@ def sample(
     rng: np.random.Generator,
     chains: int = CHAINS,
     kept: int = 32,
-    warm_up: int = 10,
+    warm_up: int = 12,
     target_rhat: float = RHAT,
     progress: Callable | None = None,
 ) -> Chains:
     """Hamiltonian Monte Carlo from N(centre [P], factor factorᵀ [P, P]); model has `log_joint`.
 
-    Where R-hat is above its target, what was kept becomes warm-up and twice as much is drawn; where that is not enough,
-    twice as much again is added to it, twice: where swaps and guesses are hard to tell apart, chains cross seldom
-    between the two.
+    Where R-hat is above its target, the metric is taken from all draws and as many again are drawn, up to four times.
     """
     state = _State(model, centre, factor, rng, chains)
-    warm_up = warm_up if len(centre) <= 30 else 2 * warm_up
-    state.run(warm_up, progress, adapt=True)
+    state.run(warm_up if len(centre) <= 30 else 2 * warm_up, progress, adapt=True)
     draws, values, accepted = state.run(kept, progress)
-    rhat = split_rhat(draws)
-    for attempt in range(1, ATTEMPTS):
-        if rhat.max() < target_rhat:
+    for _ in range(1, ATTEMPTS):
+        if split_rhat(draws).max() < target_rhat:
             break
-        if attempt == 1:
-            state.learn(torch.tensor(draws.reshape(len(draws), -1)))
-            state.run(warm_up, progress, adapt=True)
-            draws, values = draws[..., :0], values[..., :0]
-        more, more_values, accepted = state.run(kept * 2**attempt, progress)
+        state.learn(torch.tensor(draws[..., -4 * kept :].reshape(len(draws), -1), dtype=torch.float64))
+        more, more_values, accepted = state.run(draws.shape[-1], progress)
         draws, values = np.concatenate([draws, more], -1), np.concatenate([values, more_values], -1)
-        rhat = split_rhat(draws)
+    rhat = split_rhat(draws)
     every = slice(None, None, -(-draws.shape[-1] // (4 * kept)))  # more draws would only fill the memory
     return Chains(draws[..., every], values[..., every], accepted, rhat)
 
 
 class _State:
-    """Chains side by side, in coordinates y with x = centre + factor y in which the posterior is nearly a standard
-    normal: y [P, chains], the value and gradient of each, and the step that they share."""
+    """Chains side by side: x [P, chains], the value and gradient of each, and the step that they share.
+
+    y with x = centre + root y is nearly standard normal. Where the model has `units` (coordinates that matter to some
+    trials alone), these are also renewed unit by unit."""
 
     def __init__(
         self, model: Any, centre: np.ndarray, factor: torch.Tensor, rng: np.random.Generator, chains: int
     ) -> None:
         self.model, self.rng, self.moves = model, rng, 0
         self.step = min(LONGEST, 2.4 / len(centre) ** 0.25)
-        self._use(torch.tensor(centre), factor, torch.tensor(rng.standard_normal((len(centre), chains))))
+        start = torch.tensor(centre)
+        self.x = start[:, None] + factor @ torch.tensor(rng.standard_normal((len(centre), chains)))
+        units = getattr(model, "units", None)
+        self.units = torch.zeros(0, 0, dtype=torch.long) if units is None else units[0]
+        self._use(start, factor @ factor.T)
 
-    def _use(self, centre: torch.Tensor, factor: torch.Tensor, y: torch.Tensor) -> None:
-        self.centre, self.factor, self.y = centre[:, None], factor, y
+    def _use(self, centre: torch.Tensor, covariance: torch.Tensor) -> None:
+        """Take the metric from a centre [P] and a covariance [P, P]."""
+        self.centre, self.covariance = centre, covariance
+        self.root = torch.linalg.cholesky(covariance)
         # Many coordinates are mapped in single precision, like the likelihood: any metric will do.
-        self.map = factor.float() if len(y) > LARGE else factor
-        self.value, self.gradient = self._log_joint(y)
-
-    @property
-    def position(self) -> torch.Tensor:
-        """x [P, chains]."""
-        return self.centre + _apply(self.map, self.y)
-
-    def _log_joint(self, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        value, gradient = self.model.log_joint(self.centre + _apply(self.map, y))
-        return value, _apply(self.map.T, gradient)
+        self.map = self.root.float() if len(centre) > LARGE else self.root
+        if len(self.units):
+            within = covariance[self.units[:, :, None], self.units[:, None, :]]
+            self.unit_root = torch.linalg.cholesky(WIDER * within)
+        self.value, self.gradient = self.model.log_joint(self.x)
 
     def learn(self, draws: torch.Tensor) -> None:
         """Take centre and metric from draws [P, n] of x, leaning on the present ones while draws are few."""
-        position = self.position
         share = draws.shape[1] / (draws.shape[1] + 5 * draws.shape[0])
-        centre = share * draws.mean(1) + (1 - share) * self.centre[:, 0]
-        covariance = share * torch.cov(draws) + (1 - share) * self.factor @ self.factor.T
-        factor = torch.linalg.cholesky(covariance)
-        y = torch.linalg.solve_triangular(factor, position - centre[:, None], upper=False)
-        self._use(centre, factor, y)
+        centre = share * draws.mean(1) + (1 - share) * self.centre
+        self._use(centre, share * torch.cov(draws) + (1 - share) * self.covariance)
 
     def run(
         self, iterations: int, progress: Callable[[], object] | None, adapt: bool = False
@@ -110,28 +105,58 @@ class _State:
         """Draws [P, chains, iterations], their log joint [chains, iterations], mean acceptance."""
         draws: list[np.ndarray] = []
         values, rates = [], []
+        stored = np.float32 if len(self.x) > LARGE else np.float64
         for iteration in range(iterations):
+            if len(self.units):
+                self.renew()
             rate = self.move()
             if adapt:
-                # Towards an acceptance of 0.8; the gain falls so that the last steps hardly move.
-                self.step = min(LONGEST, self.step * math.exp((rate - 0.8) * 1.5 / math.sqrt(iteration + 1)))
-                if iteration in (iterations // 3, 2 * iterations // 3):
-                    recent = draws[-(iterations // 3) :]
-                    self.learn(torch.cat([torch.tensor(d) for d in recent], 1))
-            draws.append(self.position.numpy())
+                # The gain falls so that the last steps hardly move.
+                gain = (rate - ACCEPTED) * 1.5 / math.sqrt(iteration + 1)
+                self.step = min(LONGEST, self.step * math.exp(gain))
+            draws.append(self.x.numpy().astype(stored))
+            done = iteration + 1
+            if adapt and done in (iterations // 5, 2 * iterations // 5, 3 * iterations // 4):
+                self.learn(torch.tensor(np.concatenate(draws[done // 3 :], 1), dtype=torch.float64))
             values.append(self.value.numpy())
             rates.append(rate)
             if progress is not None:
                 progress()
         return np.stack(draws, -1), np.stack(values, -1), float(np.mean(rates))
 
+    def renew(self) -> None:
+        """New coordinates of each unit, accepted unit by unit.
+
+        Scatter with heavy tails and few guesses, or with light tails and more guesses, can be two modes of one set
+        size. Trajectories seldom cross between them, and of several set sizes one is always where it seldom is."""
+        value = self.model.by_unit(self.x)
+        (count, size), chains = self.units.shape, self.x.shape[1]
+        for _ in range(RENEWALS):
+            z = torch.tensor(self.rng.standard_normal((count, size, chains)))
+            scale = torch.tensor(self.rng.chisquare(TAIL, (count, 1, chains)) / TAIL).rsqrt()
+            proposal = self.centre[self.units][..., None] + self.unit_root @ (z * scale)
+            present = self.x[self.units]
+            moved = self.x.clone()
+            moved[self.units] = proposal
+            new = self.model.by_unit(moved)
+            ratio = new - value + self._log_proposal(present) - self._log_proposal(proposal)
+            accept = torch.tensor(self.rng.uniform(size=(count, chains))).log() < ratio
+            self.x = self.x.clone()
+            self.x[self.units] = torch.where(accept[:, None], proposal, present)
+            value = torch.where(accept, new, value)
+        self.value, self.gradient = self.model.log_joint(self.x)
+
+    def _log_proposal(self, own: torch.Tensor) -> torch.Tensor:
+        """Log density [U, chains], up to a constant, of a unit's coordinates [U, k, chains] in `renew`."""
+        z = torch.linalg.solve_triangular(self.unit_root, own - self.centre[self.units][..., None], upper=False)
+        return -0.5 * (TAIL + own.shape[1]) * torch.log1p((z**2).sum(1) / TAIL)
+
     def move(self) -> float:
         """One trajectory of every chain; returns the mean acceptance probability.
 
         A standard normal's own flow is a rotation of y and momentum, which is exact; only what the posterior has
         beyond the normal is integrated by steps (split Hamiltonian Monte Carlo, Shahbaba et al. 2014)."""
-        # A quarter of a turn forgets the start in a standard normal; the jitter keeps orbits from closing.
-        steps = math.ceil(LONGEST / self.step)
+        steps = math.ceil(TURN / self.step)  # of a length that varies: orbits must not close
         angle = self.step * self.rng.uniform(0.8, 1.2)
         # The step suits most places; a chain that sits where the density bends more would never leave. Every eighth
         # move is made of small steps, wherever the chains are, so that all get away.
@@ -139,20 +164,23 @@ class _State:
         if self.moves % 8 == 0:
             angle = angle / 4
         cosine, sine = math.cos(angle), math.sin(angle)
-        y, g = self.y, self.gradient
+        y = torch.linalg.solve_triangular(self.root, self.x - self.centre[:, None], upper=False)
+        g = _apply(self.map.T, self.gradient)
         momentum = torch.tensor(self.rng.standard_normal(tuple(y.shape)))
         energy = self.value - 0.5 * (momentum**2).sum(0)
         for _ in range(steps):
             momentum = momentum + 0.5 * angle * (g + y)
             y, momentum = cosine * y + sine * momentum, cosine * momentum - sine * y
-            v, g = self._log_joint(y)
+            x = self.centre[:, None] + _apply(self.map, y)
+            value, gradient = self.model.log_joint(x)
+            g = _apply(self.map.T, gradient)
             momentum = momentum + 0.5 * angle * (g + y)
-        change = torch.nan_to_num(v - 0.5 * (momentum**2).sum(0) - energy, nan=-math.inf, posinf=-math.inf)
+        change = torch.nan_to_num(value - 0.5 * (momentum**2).sum(0) - energy, nan=-math.inf, posinf=-math.inf)
         rate = change.clamp(max=0.0).exp()
         accept = torch.tensor(self.rng.uniform(size=len(rate))) < rate
-        self.y = torch.where(accept, y, self.y)
-        self.gradient = torch.where(accept, g, self.gradient)
-        self.value = torch.where(accept, v, self.value)
+        self.x = torch.where(accept, x, self.x)
+        self.gradient = torch.where(accept, gradient, self.gradient)
+        self.value = torch.where(accept, value, self.value)
         return rate.mean().item()
 
 

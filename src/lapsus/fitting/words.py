@@ -306,7 +306,7 @@ def warning(fit: "Fit") -> str | None:
     if fit.converged:
         return None
     return (
-        f"Not converged: the chains disagree (R-hat {fit.rhat:.2f}, which should be below {RHAT}), so its bands are"
+        f"Not converged: the chains disagree (R-hat {fit.rhat:.3f}, which should be below {RHAT}), so its bands are"
         " rough. Fit again with more draws (`draws=4096`) or another seed (`seed=1`); if that does not help, use a"
         ' simpler model (`model`), or more trials (`by="hierarchical"` shares them between subjects).'
     )

@@ -82,8 +82,8 @@ NO_SWAP_FUNCTION = (
 CONSTANT = "A single non-target is reported with probability {} whatever its distance (95 % band in brackets)."
 BOTH = "With one non-target, p(swap) is {} for items {} and {} for items opposite in both (95 % bands)."
 BY_DISTANCE = (
-    "With one non-target, p(swap) {verb} from {near} at {near_degrees:.0f}° to {far} at {far_degrees:.0f}° of {model}"
-    " distance (95 % bands)."
+    "With one non-target, p(swap) is {near} at {near_degrees:.0f}° and {far} at {far_degrees:.0f}° of {model} distance"
+    " (95 % bands): {trend}."
 )
 BAND = "{p_swap:.3f} [{p_low:.3f}, {p_high:.3f}]"
 
@@ -160,8 +160,13 @@ def _swap_function(fit: dict[str, Any]) -> str:
         return BOTH.format(BAND.format(**near), _apart(near), BAND.format(**far))
     near = min(rows, key=lambda row: abs(row["distance"] - np.pi / 4))
     far = max(rows, key=lambda row: row["distance"])
+    trend = "the bands overlap"
+    if near["p_low"] > far["p_high"]:
+        trend = "it falls with distance"
+    elif near["p_high"] < far["p_low"]:
+        trend = "it rises with distance"
     return BY_DISTANCE.format(
-        verb="falls" if near["p_swap"] > far["p_swap"] else "rises",
+        trend=trend,
         near=BAND.format(**near),
         near_degrees=near["degrees"],
         far=BAND.format(**far),

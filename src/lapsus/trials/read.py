@@ -246,7 +246,9 @@ def _read_csv(path: Path, columns: dict[str, str], **options: Any) -> pd.DataFra
                 " names, or leave out what ends the rows."
             ) from error
     header = list(pd.read_csv(path, nrows=0, **options).columns)
-    if len(header) > 1 and all(_is_number(name) for name in header):
+    named = [name for name in header if not name.startswith("Unnamed: ")]  # empty fields, as of absent items
+    numbers = sum(_is_number(name) for name in named)
+    if numbers > 1 and 2 * numbers >= len(named) and not any(role_of(name) for name in named):
         header = _positions(path, columns, len(header))
         options |= {"header": None, "names": header}
     subject = subject_column(header, columns)
@@ -270,7 +272,7 @@ def _positions(path: Path, columns: dict[str, str], count: int) -> list[str]:
     names = [str(i) for i in range(1, count + 1)]
     if not columns or not set(columns.values()) <= set(names):
         raise LapsusError(
-            f"{path}: has no header: its first row holds numbers alone. Give its {count} columns by position with"
+            f"{path}: has no header: its first row holds numbers, not names. Give its {count} columns by position with"
             " `columns` (response=1, target=2, non_target_1=3, …), or add a row of names."
         )
     return names

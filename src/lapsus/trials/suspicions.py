@@ -137,6 +137,13 @@ def _moments(angles: np.ndarray) -> np.ndarray:
     return np.abs(np.cos(HARMONICS[:, None] * angles[None]).mean(1))
 
 
+def _excess(angles: np.ndarray, width: float) -> float:
+    """How many more angles lie within `width` of 0 than of uniform ones would, in s.d. of that number."""
+    share = min(width / np.pi, 0.5)
+    expected = share * len(angles)
+    return float((np.sum(np.abs(difference(angles, 0.0)) < share * np.pi) - expected) / np.sqrt(max(expected, 1.0)))
+
+
 def relative_non_targets(response: np.ndarray, report: np.ndarray) -> str | None:
     """Where the non-targets' values look like differences from the response or the target, which of the two.
 
@@ -155,11 +162,14 @@ def relative_non_targets(response: np.ndarray, report: np.ndarray) -> str | None
     of_targets = np.abs(np.exp(1j * HARMONICS[:, None] * target).mean(1))
     least = np.maximum(6 / np.sqrt(2 * len(values)), np.maximum(2 * as_features, 3 * of_targets))
     around_zero, around_error = _moments(values), _moments(values - error[trial])
-    if not (np.maximum(around_zero, around_error) > least).any():
+    scatter = np.median(np.abs(error))
+    # Swaps show best close by: non-targets at the response are features, at 0 or at the error they are differences.
+    swapped = [_excess(gap, 1.5 * scatter) for gap in (response[trial] - values, values, values - error[trial])]
+    close = max(swapped[1:]) > 4.5 and swapped[0] < max(swapped[1:]) / 3
+    if not close and not (np.maximum(around_zero, around_error) > least).any():
         return None
     # Where the response is far from the target it may have been a swap: to a difference of 0 from the response, of
     # the error from the target.
-    scatter = np.median(np.abs(error))
     far = np.abs(error[trial]) > 4 * scatter
     at_zero, at_error = (np.abs(gap[far]) < 2 * scatter for gap in (values, difference(values, error[trial])))
     return "relative_to_target" if at_error.sum() >= at_zero.sum() else "relative_to_response"

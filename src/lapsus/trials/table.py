@@ -184,11 +184,11 @@ class Trials:
     def _place_non_targets(self, options: TableOptions) -> None:
         """Non-targets that are differences from the response or the target as features; refuse them unasked."""
         if options.non_targets is None and (look := relative_non_targets(self.response, self.report)):
+            other = {"relative_to_target", "relative_to_response"}.difference({look}).pop()
             raise LapsusError(
                 f"{self.source}: the values of the non-targets are centred on 0 or leave it out, and are independent of"
-                f' the target: they look like differences. Give `non_targets="{look}"`'
-                ' (or "relative_to_response", "relative_to_target") to convert them, or `non_targets="absolute"` if'
-                " they are features like the target's."
+                f' the target: they look like differences. Give `non_targets="{look}"` (or'
+                f' "{other}") to convert them, or `non_targets="absolute"` if they are features like the target\'s.'
             )
         if options.non_targets in ("relative_to_response", "relative_to_target"):
             anchor = self.response if options.non_targets == "relative_to_response" else self.report[:, 0]
