@@ -139,7 +139,7 @@ def command(
 def _with_design(trials: Path, design: Path, output: Path | None, seed: int, json: bool) -> None:
     """Learn the density of the responses that a design file names."""
     from lapsus.designs import Design, read_design, read_table
-    from lapsus.files import make_folder, short, write_figure
+    from lapsus.files import make_folder, short, write_figure, write_text
     from lapsus.fitting.density import fit_density, save_density
     from lapsus.report.designed import calibration_figure, density_figure
 
@@ -148,7 +148,7 @@ def _with_design(trials: Path, design: Path, output: Path | None, seed: int, jso
     if output is not None:
         make_folder(output)
         save_density(found, output / "density.json")
-        found.comparison.to_csv(output / "comparison.csv", index=False)
+        write_text(output / "comparison.csv", found.comparison.to_csv(index=False))
         for name, figure in (("density", density_figure(found)), ("calibration", calibration_figure(found))):
             write_figure(output / f"{name}.png", figure)
     if json:
