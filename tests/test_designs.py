@@ -266,9 +266,8 @@ def test_the_density_is_calibrated_and_a_wrong_one_is_not(few, tmp_path):
     assert 0.88 <= inside <= 0.92 and low < inside < high
     # The same density for other stimuli is wrong.
     shifted = used.only(np.roll(np.arange(len(used)), 7))
-    mixed = {name: values for name, values in conditions_of(shifted).items()}
     own = found.behaviour.log_density(conditions_of(used), responses_of(used)).mean()
-    other = found.behaviour.log_density(mixed, responses_of(used)).mean()
+    other = found.behaviour.log_density(conditions_of(shifted), responses_of(used)).mean()
     assert own > other + 1
     save_density(found, tmp_path / "density.json")
     again = load_density(tmp_path / "density.json", used)
@@ -369,7 +368,7 @@ def test_a_discovery_goes_from_a_table_to_a_page_and_is_not_repeated(discovery):
     assert all(not network.match.matched for network in found.networks)  # after six updates
     assert found.sentences[0] == "0 of 2 networks answer as the subjects do."
     assert "Made by lapsus" in first
-    assert sum("fitting" in text or "modes and guesses" == text.strip() for text in said) <= 2
+    assert sum("fitting" in text or text.strip() == "modes and guesses" for text in said) <= 2
     assert again.to_dict() == found.to_dict()
     assert all(network.run.update == network.run.experiment.updates for network in again.networks)
 
