@@ -135,10 +135,9 @@ def _histograms(ax: Axes, variable: Variable, sources: dict[str, np.ndarray], gr
     """The data as grey bars, everything else as steps."""
     if variable.kind == "circular":
         edges = np.linspace(-variable.period / 2, variable.period / 2, _BINS + 1)
-        label = "degrees" if variable.period in (180, 360) else "units of the table"
     else:
         low, high = np.quantile(sources["data"], [0.002, 0.998])
-        edges, label = np.linspace(low, high, _BINS + 1), "units of the table"
+        edges = np.linspace(low, high, _BINS + 1)
     for name, values in sources.items():
         heights = np.histogram(values[group.rows], edges, density=True)[0]
         if name == "data":
@@ -147,9 +146,11 @@ def _histograms(ax: Axes, variable: Variable, sources: dict[str, np.ndarray], gr
             colour, line = (BLACK, (0, (3, 2))) if name == "density" else (_COLOURS.get(name, GREY), "-")
             ax.stairs(heights, edges, color=colour, ls=line, lw=1.1, label=_LABELS.get(name, name))
     ax.set_yscale("symlog", linthresh=0.02 * float(ax.get_ylim()[1]))
-    ax.set_xlabel(f"response − expected ({label})")
+    ax.set_xlabel("response − expected" + _UNITS.get(variable.period if variable.kind == "circular" else 0.0, ""))
 
 
+# Period of an angle → how its unit is written.
+_UNITS = {2 * np.pi: " (rad)", 180.0: " (degrees)", 360.0: " (degrees)"}
 _LABELS = {"density": "learned density", "diffusion": "network, diffusion", "energy": "network, energy"}
 
 
