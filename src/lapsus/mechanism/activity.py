@@ -65,6 +65,11 @@ class Items:
         """Report feature of the other item, [trial]; two items only."""
         return np.take_along_axis(self.report, 1 - self.cued[:, None], 1)[:, 0]
 
+    def of_trials(self, rows: np.ndarray) -> "Items":
+        """Some of the trials."""
+        probe = None if self.probe is None else self.probe[rows]
+        return Items(self.report[rows], probe, self.cued[rows], self.response[rows], self.recalled[rows])
+
     @property
     def probe_distance(self) -> np.ndarray:
         """Distance between the two probe features, [trial], in [0, pi]; NaN where none are given."""
