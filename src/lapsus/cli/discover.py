@@ -54,6 +54,14 @@ def command(
         ),
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of fit and networks.")] = 1,
+    recording: Annotated[
+        str | None,
+        typer.Option(help="An NWB file of the same task: the report says which of the networks it resembles."),
+    ] = None,
+    recording_columns: Annotated[
+        str | None, typer.Option(help="Which columns of its trials hold what: dandi-000620, or a TOML file.")
+    ] = None,
+    align: Annotated[str, typer.Option(help="Event that its time bins are aligned to.")] = "cue",
     trust: Trust = False,
     *,
     table: dict[str, Any],
@@ -75,6 +83,8 @@ def command(
             start_from=start_from,
             seed=seed,
             trust=trust,
+            recording=recording,
+            reading={"columns": recording_columns, "align": align},
             say=lambda text: typer.echo(as_typed(text), err=True),
             **table,
         )

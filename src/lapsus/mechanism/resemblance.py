@@ -13,10 +13,12 @@ recording is recognised without the recordings of its own network, as a real one
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from itertools import cycle
 from pathlib import Path
 
 import numpy as np
 import xarray as xr
+from matplotlib.axes import Axes
 from scipy import stats
 
 from lapsus.circular import distance
@@ -31,6 +33,7 @@ from lapsus.mechanism.error_type import error_equations
 from lapsus.mechanism.outcomes import Outcomes, outcomes
 from lapsus.mechanism.replay import conditions_at_one_pair
 from lapsus.mechanism.synthetic import MECHANISMS, synthetic_population
+from lapsus.plots.style import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, VERMILION
 from lapsus.recordings.spikes import as_neurons
 from lapsus.statistics.intervals import Interval, limits
 from lapsus.tasks import FeatureCued, IndexCued
@@ -52,8 +55,10 @@ __all__ = [
     "matched_noise",
     "noise_of",
     "probabilities",
+    "recorded_windows",
     "recovered",
     "resemblance",
+    "resemblance_panel",
     "single_trials",
     "windows",
 ]
@@ -85,11 +90,13 @@ Source = Callable[[int, int], xr.Dataset]
 
 @dataclass(frozen=True)
 class Windows:
-    """Spike counts [trial, window, unit] in five windows of the trial, their lengths in seconds, and the trials."""
+    """Spike counts [trial, window, unit] in five windows of the trial, their lengths in seconds, the trials, and in a
+    pseudo-population the session of each unit."""
 
     counts: np.ndarray
     seconds: np.ndarray
     items: Items
+    session: np.ndarray | None = None
 
     @cached_property
     def outcome(self) -> Outcomes:
@@ -131,6 +138,13 @@ class Resemblance:
     expected: dict[str, dict[str, float]]
     why: str = ""
 
+    @property
+    def nearest(self) -> str | None:
+        """The kind that the recording is nearest to, where it is clearly nearer to it than to the others."""
+        if self.kind == "cannot tell":
+            return None
+        return next((kind for kind, (score, _, _) in self.scores.items() if score >= SURE), None)
+
     def sentence(self) -> str:
         """The answer in words."""
         given = f"{self.swaps:,} swaps, {self.units:,} neurons"
@@ -144,6 +158,8 @@ class Resemblance:
                 f" one simulated from {self.kind}, {rate:.0f} % are recognised."
             )
         text = f"Comparison: {self.kind} ({given}{f'; scores: {scores}' if scores else ''}): {self.why}."
+        if self.nearest is not None:
+            text += f" The nearest of them is {self.nearest}."
         if self.needed is not None and self.needed > self.swaps:
             text += f" About {self.needed:,} swaps would be enough."
         return text
@@ -179,7 +195,8 @@ def recorded_windows(dataset: xr.Dataset) -> Windows:
     activity = dataset["activity"].transpose("trial", "time", "unit").to_numpy()
     counts = np.stack([activity[:, own].sum(1, dtype=np.float32) for own in bins], 1)
     seconds = float(dataset.attrs["bin"]) * np.array([len(own) for own in bins])
-    return Windows(counts, seconds, two_items(dataset))
+    session = dataset["session"].to_numpy() if "session" in dataset.coords else None
+    return Windows(counts, seconds, two_items(dataset), session)
 
 
 def folds(found: Windows, seed: int = 0) -> np.ndarray:
@@ -358,7 +375,7 @@ def matched_noise(pool: Pool, made: Callable[..., Windows], noise: Noise) -> tup
 
 
 def resemblance(
-    recording: xr.Dataset,
+    recording: xr.Dataset | Windows,
     against: "str | Sequence[str] | Mapping[str, Sequence[Source]]",
     *,
     recordings: int | None = None,
@@ -372,7 +389,7 @@ def resemblance(
     (40).
     """
     recordings = RECORDINGS if recordings is None else recordings
-    found = recorded_windows(recording)
+    found = recording if isinstance(recording, Windows) else recorded_windows(recording)
     probe = found.items.probe
     feature_cued = probe is not None and bool(distance(probe, probe[:1]).max() > 1e-3)
     kinds = against if isinstance(against, Mapping) else kinds_of(against, feature_cued)
@@ -396,8 +413,7 @@ def resemblance(
     shares = recovered(simulated, networks)
     fold = folds(compared, seed)
     value = features(compared, fold)
-    session = recording["session"].to_numpy() if "session" in recording.coords else None
-    away = _left_out(compared, fold, session, seed)
+    away = _left_out(compared, fold, seed)
     kind, why = decision(simulated, shares, value)
     needed: int | None = swaps
     if np.mean(list(shares.values())) < RECOVERED:
@@ -418,11 +434,12 @@ def _at_most(outcome: Outcomes, swaps: int, correct: int, seed: int) -> np.ndarr
     return np.sort(np.concatenate([rng.permutation(np.flatnonzero(own))[:most] for own, most in parts]))
 
 
-def _left_out(found: Windows, fold: np.ndarray, session: np.ndarray | None, seed: int) -> np.ndarray:
+def _left_out(found: Windows, fold: np.ndarray, seed: int) -> np.ndarray:
     """How features change when each session (of units) or each group of trials is left out, [group, feature], in units
     in which the sum of squares is the jackknife's variance."""
-    if session is not None:
-        parts = [replace(found, counts=found.counts[:, :, session != own]) for own in np.unique(session)]
+    if found.session is not None:
+        rest = [found.session != own for own in np.unique(found.session)]
+        parts = [replace(found, counts=found.counts[:, :, units], session=None) for units in rest]
         values = np.stack([features(part, fold) for part in parts])
     else:
         rng, swap = np.random.default_rng(seed), found.outcome.swap
@@ -532,3 +549,24 @@ def _needed(
         if np.mean(list(shares.values())) >= RECOVERED:
             return more
     return None
+
+
+# --- Figure ---
+
+
+def resemblance_panel(ax: Axes, found: Resemblance) -> Axes:
+    """The numbers that kinds are compared by: of the recording with their intervals, and of each kind on average."""
+    heights = np.arange(len(found.features))
+    values = np.array(list(found.features.values()))
+    reach = np.abs(values[:, 1:] - values[:, :1]).T
+    ax.errorbar(values[:, 0], heights, xerr=reach, fmt="o", ms=4, lw=0.8, color=BLACK, label="the recording")
+    colours = (BLUE, VERMILION, GREEN, ORANGE, PURPLE, GREY)
+    for (kind, expected), colour, marker in zip(found.expected.items(), cycle(colours), cycle("sD^vPX")):
+        mean = [expected[name] for name in found.features]
+        ax.plot(mean, heights, marker, ms=4, color=colour, alpha=0.8, label=kind)
+    for chance in (0, 0.5, 1):
+        ax.axvline(chance, color=GREY, lw=0.4, zorder=0)
+    ax.set_yticks(heights, list(found.features))
+    low, high = min(values[:, 0].min(), 0) - 0.15, max(values[:, 0].max(), 1) + 0.15
+    ax.set(xlabel="area (0.5 is chance), or share of the way", ylim=(len(heights) - 0.5, -0.5), xlim=(low, high))
+    return ax
