@@ -1,5 +1,7 @@
 """Recordings: from sessions of spikes and trials, in NWB files or in Python, to counts that every analysis takes."""
 
+import contextlib
+import importlib
 import json
 from functools import partial
 from types import SimpleNamespace
@@ -12,12 +14,25 @@ from scipy.io import loadmat
 
 from lapsus.circular import distance, wrap
 from lapsus.errors import LapsusError
-from lapsus.mechanism.activity import two_items
+from lapsus.mechanism.activity import activity_dataset, two_items
 from lapsus.mechanism.asking import analyse, over_sessions
-from lapsus.mechanism.decoding import decoding, folds_by_condition
+from lapsus.mechanism.decoding import _interval, decoding, folds_by_condition
 from lapsus.mechanism.plane_alignment import condition_alignment
 from lapsus.mechanism.recorded import analysable, complete, describe
-from lapsus.mechanism.resemblance import Noise, Pool, kinds_of, like, matched_noise, noise_of, resemblance
+from lapsus.mechanism.resemblance import (
+    Noise,
+    Pool,
+    _left_out,
+    decision,
+    features,
+    folds,
+    kinds_of,
+    like,
+    matched_noise,
+    noise_of,
+    recovered,
+    resemblance,
+)
 from lapsus.mechanism.synthetic import synthetic_population
 from lapsus.recordings import Layout, Session, count_spikes, layout_of, pseudo_population, read_sessions
 from lapsus.recordings.nwb import read_nwb, write_nwb
@@ -163,6 +178,32 @@ def test_pynapple_objects_are_taken_as_they_are():
     assert len(found.select("area=B").spikes) == 3
     expected = count_spikes(Session.of(spikes, trials))
     np.testing.assert_array_equal(count_spikes(found)["activity"], expected["activity"])
+
+
+class TsdTensor:
+    """What pynapple's TsdTensor offers: times, a support, and its values as an array [time, trial, unit]."""
+
+    time_support = None
+
+    def __init__(self, t, d):
+        self.t, self.d = t, d
+
+    def __array__(self, dtype=None, copy=None):
+        return self.d
+
+
+def test_a_tsd_tensor_is_taken_as_it_is():
+    counts = count_spikes(session())
+    table = counts[["report_1", "report_2", "cued", "response"]].to_dataframe().reset_index(drop=True)
+    values, epoch = counts["activity"].to_numpy(), counts["epoch"].to_numpy()
+    kinds = [TsdTensor]
+    with contextlib.suppress(ImportError):
+        kinds.append(importlib.import_module("pynapple").TsdTensor)
+    for kind in kinds:
+        found = activity_dataset(kind(t=counts["time"].to_numpy(), d=np.moveaxis(values, 1, 0)), table, epoch=epoch)
+        np.testing.assert_array_equal(found["activity"], values)
+        np.testing.assert_array_equal(found["time"], counts["time"])
+        assert found["time"].attrs["units"] == "s"
 
 
 def test_a_pseudo_population_matches_trials_by_condition():
@@ -407,6 +448,13 @@ def test_the_control_holds_the_report_fixed():
     assert late.same_report[after_cue] > 0.75 and late.auc[after_cue] < 0.65
 
 
+def test_the_interval_of_an_area_is_that_of_mann_and_whitney_where_there_is_nothing_to_read():
+    rng, swap = np.random.default_rng(0), np.arange(400) < 60
+    outcome = SimpleNamespace(swap=swap, correct=~swap)
+    widths = [np.ptp(_interval(rng.standard_normal((1, 400)), outcome, rng)) for _ in range(20)]
+    assert np.mean(widths) == pytest.approx(2 * 1.96 * np.sqrt(401 / (12 * 60 * 340)), rel=0.1)
+
+
 def test_folds_hold_whole_conditions():
     items = SimpleNamespace(report=np.repeat([[0.1, 1], [0.2, 1], [0.3, 1], [0.4, 1]], 30, 0), cued=np.zeros(120, int))
     swap = np.arange(120) % 10 == 0
@@ -435,7 +483,64 @@ def test_kinds_that_cannot_be_told_apart_are_not_told_apart():
     found = resemblance(counted("misbinding", seed=5), twice, recordings=8, trials=600)
     assert found.kind == "cannot tell" and np.mean(list(found.recovered.values())) < 0.9
     few = resemblance(counted("misbinding", seed=5, swap=0.005), "misbinding,late switch")
-    assert few.kind == "cannot tell" and "it takes 10 swaps" in few.sentence()
+    assert few.kind == "cannot tell" and "it takes 5 swaps" in few.sentence()
+
+
+def toy(apart, count=24, seed=0):
+    """Features of simulated recordings of two kinds, each of two networks in turn; the networks of a kind differ in the
+    first feature, as kinds do in the second."""
+    rng = np.random.default_rng(seed)
+    noise = lambda: 0.5 * rng.standard_normal((count, 3))
+    network = np.where(np.arange(count) % 2, 1.0, -1.0)
+    return {name: noise() + np.stack([network, np.full(count, place), 0 * network], 1) for name, place in apart.items()}
+
+
+def test_a_recording_is_recognised_without_the_recordings_of_its_own_network():
+    """A kind of which one network is like another kind: that network is recognised only where its own recordings are
+    among those that it is compared with."""
+    found = toy({"one": 0.0, "other": 6.0})
+    assert recovered(found, {"one": 2, "other": 2}) == {"one": 1.0, "other": 1.0}
+    stray = np.arange(24) % 2 == 0
+    mixed = {
+        "one": found["one"],
+        "other": np.where(stray[:, None], found["one"] + [0, 3, 0], found["other"] + [0, 6, 0]),
+    }
+    assert recovered(mixed, {"one": 1, "other": 1})["other"] > 0.7
+    assert recovered(mixed, {"one": 2, "other": 2})["other"] == 0.5  # the network that is not stray
+
+
+def test_the_answer_is_one_of_the_kinds_or_none_or_cannot_tell():
+    far, near = toy({"one": 0.0, "other": 6.0}), toy({"one": 0.0, "other": 0.6})
+    sure = {"one": 1.0, "other": 1.0}
+    assert decision(far, sure, np.array([0.0, 6.0, 0.0])) == ("other", "")
+    assert decision(far, sure, np.array([0.0, 6.0, 30.0]))[0] == "none of these"
+    assert decision(near, sure, np.array([0.0, 0.3, 0.0])) == ("cannot tell", "it lies between the kinds")
+    kind, why = decision(far, {"one": 0.7, "other": 0.9}, np.array([0.0, 6.0, 0.0]))
+    assert kind == "cannot tell" and "80 % of simulated recordings" in why
+
+
+def test_kinds_are_named_and_put_together():
+    found = kinds_of("early = misbinding + misselection, late switch")
+    assert {kind: len(sources) for kind, sources in found.items()} == {"early": 4, "late switch": 2}
+    with pytest.raises(LapsusError, match="two kinds or more"):
+        kinds_of("misbinding")
+    with pytest.raises(LapsusError, match="nowhere"):
+        kinds_of("early=nowhere,late switch")
+
+
+@pytest.mark.slow
+def test_intervals_of_what_is_compared_are_no_narrower_than_the_spread_of_recordings():
+    """The jackknife's standard error beside the s.d. over simulated recordings: it errs on the wide side."""
+    pool = Pool.of(kinds_of("misselection,late switch")["misselection"][0], 1200, 1)
+    made = partial(like, pool, swaps=40, correct=200, seconds=np.full(5, 0.3), rates=np.full(30, 10.0), depth=0.3)
+    values, errors = [], []
+    for seed in range(12):
+        one = made(shared=0.05, seed=seed)
+        fold = folds(one, seed)
+        values.append(features(one, fold))
+        errors.append(np.sqrt((_left_out(one, fold, seed) ** 2).sum(0)))
+    ratio = np.median(np.mean(errors, 0) / np.std(values, 0, ddof=1))
+    assert 0.9 < ratio < 2.5
 
 
 def test_noise_is_matched():
@@ -454,7 +559,7 @@ def test_noise_is_matched():
 
 @pytest.mark.slow
 def test_a_network_written_as_nwb_is_analysed_and_compared(nwb, tmp_path, monkeypatch):
-    monkeypatch.setattr("lapsus.mechanism.resemblance.RECORDINGS", 6)
+    monkeypatch.setattr("lapsus.mechanism.resemblance.RECORDINGS", 12)
     options = ("--conditions", 700, "--trials", 1, "--nwb", "made.nwb", "--units", 40, "--gain", 20)
     lapsus("simulate", "index-swap-10", *options, cwd=tmp_path)
     assert "--force" in lapsus("simulate", "index-swap-10", *options, cwd=tmp_path, code=2)

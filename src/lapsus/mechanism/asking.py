@@ -1,6 +1,6 @@
 """Ask a network or a recording: `analyse`. A question without an answer leaves its reason instead of numbers."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,7 +10,6 @@ from scipy import stats
 
 from lapsus.errors import LapsusError
 from lapsus.evaluation.sample_sizes import FULL, SampleSizes
-from lapsus.mechanism.activity import items
 from lapsus.mechanism.clock import clock_of
 from lapsus.mechanism.recorded import analysable
 from lapsus.mechanism.registry import QUESTIONS, AskedNetwork, Mechanism, Question, Recording, by_default
@@ -21,10 +20,7 @@ from lapsus.training.model import Model
 from lapsus.zoo import Run, Shipped, load
 from lapsus.zoo.shipped import shipped
 
-__all__ = ["analyse", "over_sessions", "over_trials", "swapping_networks", "swaps_most_at"]
-
-# Groups of trials of which each is left out in turn, for intervals over trials.
-GROUPS = 10
+__all__ = ["analyse", "over_sessions", "swapping_networks", "swaps_most_at"]
 
 
 def swaps_most_at(model: Model) -> float:
@@ -106,47 +102,20 @@ def over_sessions(
 ) -> dict[str, Interval]:
     """Each number of an answer's row with its 95 % interval over sessions: what it would be without each of them in
     turn (jackknife)."""
-    rest = (pseudo_population([*sessions[:k], *sessions[k + 1 :]], seed) for k in range(len(sessions)))
-    return _jackknife(rest, found, sizes, seed, lambda k: progress(f"without session {k + 1}"))
-
-
-def over_trials(
-    recording: xr.Dataset,
-    found: Mechanism,
-    sizes: SampleSizes = FULL,
-    seed: int = 0,
-    progress: Callable[[str], None] = lambda name: None,
-) -> dict[str, Interval]:
-    """The same over trials: without each of ten groups of trials in turn, which have as many swaps each. A recording
-    with fewer than ten swaps has none."""
-    recording, rng = analysable(recording), np.random.default_rng(seed)
-    swap = items(recording).swap
-    if swap.sum() < GROUPS:
-        return {}
-    group = np.empty(len(swap), dtype=int)
-    for own in (swap, ~swap):
-        group[own] = rng.permutation(np.arange(own.sum()) % GROUPS)
-    rest = (recording.isel(trial=np.flatnonzero(group != k)) for k in range(GROUPS))
-    return _jackknife(rest, found, sizes, seed, lambda k: progress(f"without group of trials {k + 1}"))
-
-
-def _jackknife(
-    parts: Iterable[xr.Dataset], found: Mechanism, sizes: SampleSizes, seed: int, progress: Callable[[int], None]
-) -> dict[str, Interval]:
-    """Intervals of an answer's numbers from what they are in recordings of which a part is left out."""
+    row, count = found.row(), len(sessions)
     # Shuffles and resampled trials only give intervals, which are not looked at here.
     sizes = replace(sizes, shuffles=2, repeats=2)
-    without = []
-    for k, part in enumerate(parts):
-        progress(k)
-        without.append(analyse(part, only=tuple(found.answers), sizes=sizes, seed=seed).row())
-    count = len(without)
+    without: list[dict] = []
+    for k in range(count):
+        progress(f"without session {k + 1}")
+        rest = pseudo_population([*sessions[:k], *sessions[k + 1 :]], seed)
+        without.append(analyse(rest, only=tuple(found.answers), sizes=sizes, seed=seed).row())
     reach = float(stats.t.ppf(0.975, count - 1))
     intervals = {}
-    for name, value in found.row().items():
-        values = np.array([one.get(name) for one in without], dtype=object)
+    for name, value in row.items():
         if name.endswith("_p"):  # a p-value says by itself how sure it is
             continue
+        values = np.array([one.get(name) for one in without], dtype=object)
         if isinstance(value, float) and all(isinstance(one, float) for one in values):
             error = float(np.sqrt((count - 1) * np.var(values.astype(float))))
             intervals[name] = (value, value - reach * error, value + reach * error)

@@ -25,7 +25,7 @@ from lapsus.files import (
     write_json,
 )
 from lapsus.mechanism.activity import check_activity
-from lapsus.mechanism.asking import analyse, over_sessions, over_trials
+from lapsus.mechanism.asking import analyse, over_sessions
 from lapsus.mechanism.drawing import figure_of
 from lapsus.mechanism.recorded import analysable, complete, describe
 from lapsus.mechanism.registry import QUESTIONS, Mechanism
@@ -119,8 +119,6 @@ def answers_of(
         said, more = describe(opened, analysed)
         if len(sessions) > 1:
             more["over_sessions"] = over_sessions(sessions, found, sizes, seed, progress)
-        else:
-            more["over_trials"] = over_trials(analysed, found, sizes, seed, progress)
         if against is not None:
             compared = resemblance(complete(opened), against, seed=seed, progress=progress)
             more |= to_plain(compared)
