@@ -586,3 +586,13 @@ def test_intervals_over_sessions_are_those_of_a_jackknife():
     error = np.sqrt(2 / 3 * np.sum((np.array(without) - np.mean(without)) ** 2))
     assert value == ask(parts).decoding.before_cue > 0.6
     assert (high - low) / 2 == pytest.approx(4.3027 * error, rel=1e-3) and error > 0
+
+
+def test_counts_that_would_not_fit_in_memory_are_a_sentence(monkeypatch):
+    found = session()  # 60 trials × 60 bins × 6 units
+    monkeypatch.setattr("lapsus.recordings.counts.MOST_BYTES", 60 * 60 * 6)
+    assert count_spikes(found).sizes["time"] == 60
+    with pytest.raises(LapsusError, match="no `smooth`"):
+        count_spikes(found, smooth="50ms")
+    with pytest.raises(LapsusError, match="give a longer `bin`, or fewer"):
+        count_spikes(found, "20ms")
