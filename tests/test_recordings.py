@@ -378,6 +378,15 @@ MALFORMED = {
     "unknown column": (changed(), {"where": ["block=1"]}, "no column block"),
     "unknown region": (changed(), {"units": ["area=V1"]}, "no column area"),
     "unknown layout": (changed(), {"columns": "dandi-1"}, "TOML file or one of"),
+    "no angles": (changed(report_1=np.nan), {}, "without the angles of both items"),
+    "infinite times": (changed(cue_time=np.inf), {}, "cue_time holds 'inf'"),
+    "trials end before they begin": (lambda t, s: (t.assign(stop_time=t["start_time"]), s), {}, "end comes before"),
+    "third item cued": (lambda t, s: (t.assign(cued=t["cued"] + 2), s), {}, "without a cued item"),
+    "no flag": (lambda t, s: (t.assign(cued="[false, false]"), s), {}, "without a cued item"),
+    "list that does not end": (changed(response="[1, 2"), {}, "neither a number nor a JSON list"),
+    "no bin": (changed(), {"bin": 0}, "A bin of 0 s"),
+    "no rule": (changed(), {"where": ["cued"]}, "not of the form column=value"),
+    "silent units": (changed(), {"min_rate": 1e9}, "lower them"),
     "wrong preset": (changed(), {"columns": "dandi-000620"}, "no column 'stimulus_object_positions'"),
 }
 
@@ -399,6 +408,10 @@ def test_files_that_are_not_nwb_are_a_sentence(nwb, tmp_path):
     path = tmp_path / "a.nwb"
     with pytest.raises(LapsusError, match="There is no file"):
         read_nwb(path)
+    with pytest.raises(LapsusError, match="name of a file is missing"):
+        read_nwb(f"+{path}")
+    with pytest.raises(LapsusError, match="is a folder"):
+        read_nwb(tmp_path)
     path.write_text("start_time,stop_time\n")
     with pytest.raises(LapsusError, match="not an NWB file"):
         read_nwb(path)
@@ -420,8 +433,14 @@ def test_layouts_are_checked():
         Layout({"stimulus": "a", "response": "c"}, "r", "x", "c")
     with pytest.raises(LapsusError, match="unit 'hours'"):
         Layout(events, "r", "x", "c", unit="hours")
+    with pytest.raises(LapsusError, match="does not say which columns hold response, cued"):
+        layout_of({"events": events, "report": "r"})
+    with pytest.raises(LapsusError, match="unknown field 'colour'"):
+        layout_of({"events": events, "report": "r", "response": "x", "cued": "c", "colour": "q"})
     with pytest.raises(LapsusError, match="does not describe"):
-        layout_of({"events": events, "report": 3})
+        layout_of({"events": events, "report": 3, "response": "x", "cued": "c"})
+    with pytest.raises(LapsusError, match="centre"):
+        Layout(events, "r", "x", "c", centre=[0.5])
 
 
 # --- Comparing ---
@@ -526,6 +545,8 @@ def test_kinds_are_named_and_put_together():
         kinds_of("misbinding")
     with pytest.raises(LapsusError, match="nowhere"):
         kinds_of("early=nowhere,late switch")
+    with pytest.raises(LapsusError, match="name is missing"):
+        kinds_of("early=,late switch")
 
 
 @pytest.mark.slow

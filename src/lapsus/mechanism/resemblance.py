@@ -266,6 +266,8 @@ def kinds_of(names: str | Sequence[str], feature_cued: bool = False) -> dict[str
 
 def _sources(name: str, task: type) -> list[Source]:
     """Of the networks that a name stands for, or of a population made to err so."""
+    if not name:
+        raise LapsusError("A name is missing among those to compare with; write `against=open,persistent`.")
     if name in MECHANISMS:
         return [partial(_population, name, number) for number in range(2)]
     if name in COLLECTIONS:
@@ -328,7 +330,7 @@ def _pool(source: Source, trials: int, swaps: int, correct: int, seed: int) -> P
         if pool.swap.sum() >= swaps and pool.correct.sum() >= correct:
             return pool
     raise LapsusError(
-        f"A network that is compared makes {pool.swap.sum()} swaps in {more * trials:,} trials; {swaps} are needed."
+        f"a network makes {pool.swap.sum():,} swaps in {more * trials:,} trials, and {swaps:,} are needed"
     )
 
 
@@ -404,7 +406,10 @@ def resemblance(
     pools = {}
     for kind, sources in kinds.items():
         progress(f"networks of {kind}")
-        own = [_pool(source, trials, *counts, seed + 7 * k) for k, source in enumerate(sources)]
+        try:
+            own = [_pool(source, trials, *counts, seed + 7 * k) for k, source in enumerate(sources)]
+        except LapsusError as reason:
+            raise LapsusError(f"The recording cannot be compared with {kind}: {str(reason).rstrip('.')}.") from None
         level = partial(made, swaps=counts[0], correct=counts[1])
         pools[kind] = [(pool, *matched_noise(pool, level, noise)) for pool in own]
     progress("recordings of each kind")

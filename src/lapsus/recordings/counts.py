@@ -53,6 +53,8 @@ def count_spikes(
     than the bin. smooth: s.d. of a Gaussian over time, in seconds.
     """
     width, blur = seconds(bin), seconds(smooth)
+    if not width:
+        raise LapsusError("A bin of 0 s holds no spikes; give a longer `bin`, as 50ms.")
     if width < max(session.resolution, 1e-4):
         raise LapsusError(
             f"{session.name}: its spike times are multiples of {session.resolution * 1000:g} ms, so bins of"

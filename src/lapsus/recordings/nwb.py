@@ -41,6 +41,10 @@ def read_nwb(
     """
     pynwb, spikes, units, trials = _pynwb(), None, None, None
     for part in str(path).split("+"):
+        if not part.strip():
+            raise LapsusError(f"The name of a file is missing in {str(path)!r}; write TRIALS.nwb+UNITS.nwb.")
+        if Path(part).is_dir():
+            raise LapsusError(f"{short(part)} is a folder; NWB is read from HDF5 files.")
         if not Path(part).is_file():
             raise LapsusError(f"There is no file {short(part)}.")
         if not is_nwb(part):

@@ -115,14 +115,14 @@ def answers_of(
     else:
         sessions, opened = opened, pseudo_population(opened, seed)
         analysed = analysable(opened)
-        found = analyse(analysed, seed=seed, sizes=sizes, progress=progress)
         said, more = describe(opened, analysed)
-        if len(sessions) > 1:
-            more["over_sessions"] = over_sessions(sessions, found, sizes, seed, progress)
-        if against is not None:
+        if against is not None:  # first: what is wrong with the names is said at once
             compared = resemblance(complete(opened), against, seed=seed, progress=progress)
             more |= to_plain(compared)
             said.append(compared.sentence())
+        found = analyse(analysed, seed=seed, sizes=sizes, progress=progress)
+        if len(sessions) > 1:
+            more["over_sessions"] = over_sessions(sessions, found, sizes, seed, progress)
     row = to_plain(found.row() | {"seconds": process_time() - begun})
     result = found.to_dict() | more | {"said": [*said, *found.sentences()], "row": row, "made_of": made_of}
     if path is not None:
@@ -132,7 +132,7 @@ def answers_of(
 
 
 def _opened(source: str, trust: bool, reading: Mapping[str, Any] | None = None) -> Model | list[xr.Dataset]:
-    if source.endswith(".nwb"):
+    if ".nwb" in Path(source).suffix:
         return read_sessions(source, **(reading or {}))
     if not source.endswith(".nc"):
         return load(source, trust)
