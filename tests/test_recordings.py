@@ -584,13 +584,16 @@ def test_a_network_written_as_nwb_is_analysed_and_compared(nwb, tmp_path, monkey
     options = ("--conditions", 700, "--trials", 1, "--nwb", "made.nwb", "--units", 40, "--gain", 20)
     lapsus("simulate", "index-swap-10", *options, cwd=tmp_path)
     assert "--force" in lapsus("simulate", "index-swap-10", *options, cwd=tmp_path, code=2)
-    asked = ("analyse", "made.nwb", "--against", "misbinding,late switch", "--json")
+    asked = ("analyse", "made.nwb", "--against", "misbinding,late switch", "--json", "-o", "out")
     first, second = (json.loads(lapsus(*asked, cwd=tmp_path)) for _ in range(2))
     for found in (first, second):
         found["row"].pop("seconds")
     assert first == second
     assert first["units"] == 40 and first["swaps"] > 30 and set(first["scores"]) == {"misbinding", "late switch"}
     assert first["kind"] in ("late switch", "none of these", "cannot tell")
+    assert first["decoding"]["before_interval"][0] < first["row"]["decoding_before_cue"]
+    assert first["features"].keys() == first["expected"]["misbinding"].keys()
+    assert (tmp_path / "out" / "made-comparison.png").stat().st_size > 10_000
     assert first["clock"] == "s" and first["decoding"]["same_report"]
     assert "takes" in first["left_out"]["commitment"]
 

@@ -18,7 +18,9 @@ from pathlib import Path
 
 import numpy as np
 import xarray as xr
+from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from scipy import stats
 
 from lapsus.circular import distance
@@ -33,7 +35,7 @@ from lapsus.mechanism.error_type import error_equations
 from lapsus.mechanism.outcomes import Outcomes, outcomes
 from lapsus.mechanism.replay import conditions_at_one_pair
 from lapsus.mechanism.synthetic import MECHANISMS, synthetic_population
-from lapsus.plots.style import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, VERMILION
+from lapsus.plots.style import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, VERMILION, legend_above
 from lapsus.recordings.spikes import as_neurons
 from lapsus.statistics.intervals import Interval, limits
 from lapsus.tasks import FeatureCued, IndexCued
@@ -58,6 +60,7 @@ __all__ = [
     "recorded_windows",
     "recovered",
     "resemblance",
+    "resemblance_figure",
     "resemblance_panel",
     "single_trials",
     "windows",
@@ -70,6 +73,8 @@ FEATURES = (
     "misbinding",
     *(f"way to the error, {name}" for name in WINDOWS[2:]),
 )
+# How many of them are areas under ROC curves, the first ones.
+AREAS = len(WINDOWS) + 1
 # Principal components of the counts that are analysed; simulated recordings of each kind; trials of each network.
 COMPONENTS, RECORDINGS, TRIALS = 20, 40, 2048
 # Share of simulated recordings that must come back as their own kind, and the least score of the kind that is named.
@@ -424,9 +429,9 @@ def resemblance(
     if np.mean(list(shares.values())) < RECOVERED:
         needed = _needed(pools, made, *counts, recordings, seed)
     reach = float(stats.t.ppf(0.975, len(away) - 1)) * np.sqrt((away**2).sum(0))
-    own_features = {
-        name: (float(x), float(x - error), float(x + error)) for name, x, error in zip(FEATURES, value, reach)
-    }
+    low, high = value - reach, value + reach
+    low[:AREAS], high[:AREAS] = low[:AREAS].clip(0, 1), high[:AREAS].clip(0, 1)
+    own_features = {name: (float(x), float(a), float(b)) for name, x, a, b in zip(FEATURES, value, low, high)}
     expected = {name: dict(zip(FEATURES, map(float, own.mean(0)))) for name, own in simulated.items()}
     scores = _scores(simulated, value, away, seed)
     return Resemblance(kind, scores, shares, swaps, correct, units, needed, own_features, expected, why)
@@ -557,6 +562,14 @@ def _needed(
 
 
 # --- Figure ---
+
+
+def resemblance_figure(found: Resemblance) -> Figure:
+    """The panel with its legend, as a figure of its own."""
+    figure, ax = plt.subplots(figsize=(4.6, 3.2), layout="constrained")
+    resemblance_panel(ax, found)
+    legend_above(ax, columns=1)
+    return figure
 
 
 def resemblance_panel(ax: Axes, found: Resemblance) -> Axes:

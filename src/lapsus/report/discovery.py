@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from matplotlib import pyplot as plt
 
 from lapsus import __version__
 from lapsus.circular import distance
@@ -18,9 +17,9 @@ from lapsus.evaluation.match import Match
 from lapsus.fitting import Fit
 from lapsus.mechanism.recording_needs import CORRECT, SWAPS
 from lapsus.mechanism.registry import summary as mechanism_summary
-from lapsus.mechanism.resemblance import Resemblance, resemblance_panel
+from lapsus.mechanism.resemblance import Resemblance, resemblance_figure
 from lapsus.plots import panels
-from lapsus.plots.style import PAGE_POINTS, legend_above, style
+from lapsus.plots.style import PAGE_POINTS, style
 from lapsus.report.determined import Determined
 from lapsus.report.findings import Check, NetworkFindings, RecordingFindings
 from lapsus.report.page import SECTIONS, render
@@ -142,9 +141,7 @@ def _recording(found: RecordingFindings | None) -> dict[str, Any] | None:
 
 def _comparison_picture(found: Resemblance) -> panels.Picture:
     with style(PAGE_POINTS):
-        figure, ax = plt.subplots(figsize=(4.6, 3.2), layout="constrained")
-        resemblance_panel(ax, found)
-        legend_above(ax, columns=1)
+        figure = resemblance_figure(found)
     return panels.picture(
         figure,
         "How well the coming swap is decoded from held-out trials in each part of the trial, and how far swap trials"
