@@ -148,28 +148,33 @@ def keep(rows: pd.DataFrame) -> None:
 
 
 def figure() -> None:
-    """Share of recordings that are recognised and of wrong answers, against the number of swaps."""
+    """Share of right and of wrong answers, against the number of swaps; the others are "cannot tell" or none."""
     table = pd.read_csv(TABLE)
     table = table[table["correct"] == CORRECT[0]]
     reliabilities = sorted(table["reliability"].unique())
     swaps = sorted(table["swaps"].unique())
     with style():
         fig, axes = plt.subplots(
-            1, len(reliabilities), figsize=(2.2 * len(reliabilities), 2.4), layout="constrained", sharey=True
+            1,
+            len(reliabilities),
+            figsize=(2.2 * len(reliabilities), 2.4),
+            layout="constrained",
+            sharey=True,
+            squeeze=False,
         )
         shades = plt.get_cmap("viridis")(np.linspace(0.85, 0.1, table["units"].nunique()))
-        for ax, reliability in zip(axes, reliabilities, strict=True):
+        for ax, reliability in zip(axes[0], reliabilities, strict=True):
             own = table[table["reliability"] == reliability]
             for shade, (units, part) in zip(shades, own.groupby("units"), strict=True):
-                mean = part.groupby("swaps")[["recognised", "wrong"]].mean()
-                ax.plot(mean.index, 100 * mean["recognised"], "o-", ms=3, color=shade, label=f"{units} neurons")
+                mean = part.groupby("swaps")[["right", "wrong"]].mean()
+                ax.plot(mean.index, 100 * mean["right"], "o-", ms=3, color=shade, label=f"{units} neurons")
                 ax.plot(mean.index, 100 * mean["wrong"], "--", lw=0.8, color=shade)
             ax.axhline(90, color="0.5", lw=0.6, ls=(0, (3, 2)))
             ax.set(title=f"colours explain {100 * reliability:.0f} %", xlabel="swaps", ylim=(0, 103), xscale="log")
             ax.set_xticks(swaps, [str(count) for count in swaps], minor=False)
             ax.minorticks_off()
-        axes[0].set_ylabel("recordings (%)")
-        fig.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4, fontsize=7)
+        axes[0, 0].set_ylabel("recordings (%)")
+        fig.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=4, fontsize=7)
         write_figure(HERE / "swaps_needed.png", fig, dpi=200)
 
 

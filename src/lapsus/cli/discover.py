@@ -61,7 +61,9 @@ def command(
     recording_columns: Annotated[
         str | None, typer.Option(help="Which columns of its trials hold what: dandi-000620, or a TOML file.")
     ] = None,
-    align: Annotated[str, typer.Option(help="Event that its time bins are aligned to.")] = "cue",
+    recording_align: Annotated[
+        str, typer.Option(help="Event that its time bins are aligned to; stimulus,cue has delays on two clocks.")
+    ] = "cue",
     trust: Trust = False,
     *,
     table: dict[str, Any],
@@ -84,7 +86,7 @@ def command(
             seed=seed,
             trust=trust,
             recording=recording,
-            reading={"columns": recording_columns, "align": align},
+            reading={"columns": recording_columns, "align": recording_align},
             say=lambda text: typer.echo(as_typed(text), err=True),
             **table,
         )
