@@ -446,6 +446,10 @@ def test_two_observers_lead_the_recording_to_different_answers(copy, tmp_path):
     with mock.patch("lapsus.pipeline.recording.resemblance", side_effect=AssertionError):
         compare_recording(Discovery(copy), networks, given, QUICK, lambda text: None)
     assert (copy / "recording.json").read_bytes() == before
+    # A damaged comparison is made anew.
+    (copy / "recording.json").write_text('{"made_of": [')
+    compare_recording(Discovery(copy), {}, given, QUICK, lambda text: None)
+    assert "compared with nothing" in Discovery(copy).recording.sentence
 
 
 @pytest.mark.slow

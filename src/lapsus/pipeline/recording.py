@@ -1,5 +1,6 @@
 """A recording beside a discovery: which of the matched networks does it resemble?"""
 
+import contextlib
 import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -8,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from lapsus.evaluation.sample_sizes import SampleSizes
-from lapsus.files import write_json
+from lapsus.files import Damaged, write_json
 from lapsus.mechanism.recorded import complete, describe
 from lapsus.mechanism.resemblance import Resemblance, Windows, recorded_windows, resemblance, single_trials
 from lapsus.pipeline.result import Discovery
@@ -53,8 +54,11 @@ def compare_recording(
     that are matched, by name, or none. What was compared already is not compared again."""
     made_of = [given.digest, *map(weights_digest, networks.values())]
     place = discovery / "recording.json"
-    if place.is_file() and discovery.json("recording.json").get("made_of") == made_of:
-        return
+    if place.is_file():
+        # A damaged file is written anew.
+        with contextlib.suppress(Damaged):
+            if discovery.json("recording.json").get("made_of") == made_of and discovery.recording is not None:
+                return
     discovery.undo(["report"])
     comparison: Resemblance | None = None
     if networks:
