@@ -162,19 +162,22 @@ def figure() -> None:
             sharey=True,
             squeeze=False,
         )
-        shades = plt.get_cmap("viridis")(np.linspace(0.85, 0.1, table["units"].nunique()))
+        sizes = sorted(table["units"].unique())
+        shades = dict(zip(sizes, plt.get_cmap("viridis")(np.linspace(0.85, 0.1, len(sizes)))))
+        lines = {}
         for ax, reliability in zip(axes[0], reliabilities, strict=True):
             own = table[table["reliability"] == reliability]
-            for shade, (units, part) in zip(shades, own.groupby("units"), strict=True):
+            for units, part in own.groupby("units"):
                 mean = part.groupby("swaps")[["right", "wrong"]].mean()
-                ax.plot(mean.index, 100 * mean["right"], "o-", ms=3, color=shade, label=f"{units} neurons")
-                ax.plot(mean.index, 100 * mean["wrong"], "--", lw=0.8, color=shade)
+                (lines[units],) = ax.plot(mean.index, 100 * mean["right"], "o-", ms=3, color=shades[units])
+                ax.plot(mean.index, 100 * mean["wrong"], "--", lw=0.8, color=shades[units])
             ax.axhline(90, color="0.5", lw=0.6, ls=(0, (3, 2)))
             ax.set(title=f"colours explain {100 * reliability:.0f} %", xlabel="swaps", ylim=(0, 103), xscale="log")
             ax.set_xticks(swaps, [str(count) for count in swaps], minor=False)
             ax.minorticks_off()
         axes[0, 0].set_ylabel("recordings (%)")
-        fig.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=4, fontsize=7)
+        names = [f"{units} neurons" for units in sorted(lines)]
+        fig.legend([lines[units] for units in sorted(lines)], names, loc="outside lower center", ncols=4, fontsize=7)
         write_figure(HERE / "swaps_needed.png", fig, dpi=200)
 
 
