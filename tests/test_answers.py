@@ -165,7 +165,7 @@ def test_a_coming_swap_that_is_read_before_the_cue_is_a_prior_inclination():
     marked = data.assign(activity=data["activity"].copy(data=data["activity"] + early * mark))
     one = analyse(marked, only=("error_type", "decoding"))
     assert one.decoding.before_cue > 0.9 and one.error_type.decision == "misinterpretation"
-    assert one.error == "prior inclination" and "area of 1.00 before the cue" in one.sentence("decoding")
+    assert one.error == "prior inclination" and "area of 1.00 [" in one.sentence("decoding")
     assert "favoured before the cue" in summary([one]) and "taken for the other one" not in summary([one])
 
 

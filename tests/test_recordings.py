@@ -1,5 +1,7 @@
 """Recordings: from sessions of spikes and trials, in NWB files or in Python, to counts that every analysis takes."""
 
+import contextlib
+import importlib
 import json
 from functools import partial
 from types import SimpleNamespace
@@ -12,12 +14,25 @@ from scipy.io import loadmat
 
 from lapsus.circular import distance, wrap
 from lapsus.errors import LapsusError
-from lapsus.mechanism.activity import two_items
+from lapsus.mechanism.activity import activity_dataset, two_items
 from lapsus.mechanism.asking import analyse, over_sessions
-from lapsus.mechanism.decoding import decoding, folds_by_condition
+from lapsus.mechanism.decoding import _interval, decoding, folds_by_condition
 from lapsus.mechanism.plane_alignment import condition_alignment
 from lapsus.mechanism.recorded import analysable, complete, describe
-from lapsus.mechanism.resemblance import Noise, Pool, kinds_of, like, matched_noise, noise_of, resemblance
+from lapsus.mechanism.resemblance import (
+    Noise,
+    Pool,
+    _left_out,
+    decision,
+    features,
+    folds,
+    kinds_of,
+    like,
+    matched_noise,
+    noise_of,
+    recovered,
+    resemblance,
+)
 from lapsus.mechanism.synthetic import synthetic_population
 from lapsus.recordings import Layout, Session, count_spikes, layout_of, pseudo_population, read_sessions
 from lapsus.recordings.nwb import read_nwb, write_nwb
@@ -163,6 +178,32 @@ def test_pynapple_objects_are_taken_as_they_are():
     assert len(found.select("area=B").spikes) == 3
     expected = count_spikes(Session.of(spikes, trials))
     np.testing.assert_array_equal(count_spikes(found)["activity"], expected["activity"])
+
+
+class TsdTensor:
+    """What pynapple's TsdTensor offers: times, a support, and its values as an array [time, trial, unit]."""
+
+    time_support = None
+
+    def __init__(self, t, d):
+        self.t, self.d = t, d
+
+    def __array__(self, dtype=None, copy=None):
+        return self.d
+
+
+def test_a_tsd_tensor_is_taken_as_it_is():
+    counts = count_spikes(session())
+    table = counts[["report_1", "report_2", "cued", "response"]].to_dataframe().reset_index(drop=True)
+    values, epoch = counts["activity"].to_numpy(), counts["epoch"].to_numpy()
+    kinds = [TsdTensor]
+    with contextlib.suppress(ImportError):
+        kinds.append(importlib.import_module("pynapple").TsdTensor)
+    for kind in kinds:
+        found = activity_dataset(kind(t=counts["time"].to_numpy(), d=np.moveaxis(values, 1, 0)), table, epoch=epoch)
+        np.testing.assert_array_equal(found["activity"], values)
+        np.testing.assert_array_equal(found["time"], counts["time"])
+        assert found["time"].attrs["units"] == "s"
 
 
 def test_a_pseudo_population_matches_trials_by_condition():
@@ -337,6 +378,15 @@ MALFORMED = {
     "unknown column": (changed(), {"where": ["block=1"]}, "no column block"),
     "unknown region": (changed(), {"units": ["area=V1"]}, "no column area"),
     "unknown layout": (changed(), {"columns": "dandi-1"}, "TOML file or one of"),
+    "no angles": (changed(report_1=np.nan), {}, "without the angles of both items"),
+    "infinite times": (changed(cue_time=np.inf), {}, "cue_time holds 'inf'"),
+    "trials end before they begin": (lambda t, s: (t.assign(stop_time=t["start_time"]), s), {}, "end comes before"),
+    "third item cued": (lambda t, s: (t.assign(cued=t["cued"] + 2), s), {}, "without a cued item"),
+    "no flag": (lambda t, s: (t.assign(cued="[false, false]"), s), {}, "without a cued item"),
+    "list that does not end": (changed(response="[1, 2"), {}, "neither a number nor a JSON list"),
+    "no bin": (changed(), {"bin": 0}, "A bin of 0 s"),
+    "no rule": (changed(), {"where": ["cued"]}, "not of the form column=value"),
+    "silent units": (changed(), {"min_rate": 1e9}, "lower them"),
     "wrong preset": (changed(), {"columns": "dandi-000620"}, "no column 'stimulus_object_positions'"),
 }
 
@@ -358,6 +408,10 @@ def test_files_that_are_not_nwb_are_a_sentence(nwb, tmp_path):
     path = tmp_path / "a.nwb"
     with pytest.raises(LapsusError, match="There is no file"):
         read_nwb(path)
+    with pytest.raises(LapsusError, match="name of a file is missing"):
+        read_nwb(f"+{path}")
+    with pytest.raises(LapsusError, match="is a folder"):
+        read_nwb(tmp_path)
     path.write_text("start_time,stop_time\n")
     with pytest.raises(LapsusError, match="not an NWB file"):
         read_nwb(path)
@@ -379,8 +433,14 @@ def test_layouts_are_checked():
         Layout({"stimulus": "a", "response": "c"}, "r", "x", "c")
     with pytest.raises(LapsusError, match="unit 'hours'"):
         Layout(events, "r", "x", "c", unit="hours")
+    with pytest.raises(LapsusError, match="does not say which columns hold response, cued"):
+        layout_of({"events": events, "report": "r"})
+    with pytest.raises(LapsusError, match="unknown field 'colour'"):
+        layout_of({"events": events, "report": "r", "response": "x", "cued": "c", "colour": "q"})
     with pytest.raises(LapsusError, match="does not describe"):
-        layout_of({"events": events, "report": 3})
+        layout_of({"events": events, "report": 3, "response": "x", "cued": "c"})
+    with pytest.raises(LapsusError, match="centre"):
+        Layout(events, "r", "x", "c", centre=[0.5])
 
 
 # --- Comparing ---
@@ -405,6 +465,13 @@ def test_the_control_holds_the_report_fixed():
     late = decoding(counted("late switch", trials=1500), every=17, hold_report=True)
     after_cue = np.flatnonzero(late.times > 0)[0]
     assert late.same_report[after_cue] > 0.75 and late.auc[after_cue] < 0.65
+
+
+def test_the_interval_of_an_area_is_that_of_mann_and_whitney_where_there_is_nothing_to_read():
+    rng, swap = np.random.default_rng(0), np.arange(400) < 60
+    outcome = SimpleNamespace(swap=swap, correct=~swap)
+    widths = [np.ptp(_interval(rng.standard_normal((1, 400)), outcome, rng)) for _ in range(20)]
+    assert np.mean(widths) == pytest.approx(2 * 1.96 * np.sqrt(401 / (12 * 60 * 340)), rel=0.1)
 
 
 def test_folds_hold_whole_conditions():
@@ -435,7 +502,66 @@ def test_kinds_that_cannot_be_told_apart_are_not_told_apart():
     found = resemblance(counted("misbinding", seed=5), twice, recordings=8, trials=600)
     assert found.kind == "cannot tell" and np.mean(list(found.recovered.values())) < 0.9
     few = resemblance(counted("misbinding", seed=5, swap=0.005), "misbinding,late switch")
-    assert few.kind == "cannot tell" and "it takes 10 swaps" in few.sentence()
+    assert few.kind == "cannot tell" and "it takes 5 swaps" in few.sentence()
+
+
+def toy(apart, count=24, seed=0):
+    """Features of simulated recordings of two kinds, each of two networks in turn; the networks of a kind differ in the
+    first feature, as kinds do in the second."""
+    rng = np.random.default_rng(seed)
+    noise = lambda: 0.5 * rng.standard_normal((count, 3))
+    network = np.where(np.arange(count) % 2, 1.0, -1.0)
+    return {name: noise() + np.stack([network, np.full(count, place), 0 * network], 1) for name, place in apart.items()}
+
+
+def test_a_recording_is_recognised_without_the_recordings_of_its_own_network():
+    """A kind of which one network is like another kind: that network is recognised only where its own recordings are
+    among those that it is compared with."""
+    found = toy({"one": 0.0, "other": 6.0})
+    assert recovered(found, {"one": 2, "other": 2}) == {"one": 1.0, "other": 1.0}
+    stray = np.arange(24) % 2 == 0
+    mixed = {
+        "one": found["one"],
+        "other": np.where(stray[:, None], found["one"] + [0, 3, 0], found["other"] + [0, 6, 0]),
+    }
+    assert recovered(mixed, {"one": 1, "other": 1})["other"] > 0.7
+    assert recovered(mixed, {"one": 2, "other": 2})["other"] == 0.5  # the network that is not stray
+
+
+def test_the_answer_is_one_of_the_kinds_or_none_or_cannot_tell():
+    far, near = toy({"one": 0.0, "other": 6.0}), toy({"one": 0.0, "other": 0.6})
+    sure = {"one": 1.0, "other": 1.0}
+    assert decision(far, sure, np.array([0.0, 6.0, 0.0])) == ("other", "")
+    assert decision(far, sure, np.array([0.0, 6.0, 30.0]))[0] == "none of these"
+    assert decision(near, sure, np.array([0.0, 0.3, 0.0])) == ("cannot tell", "it lies between the kinds")
+    kind, why = decision(far, {"one": 0.7, "other": 0.9}, np.array([0.0, 6.0, 0.0]))
+    assert kind == "cannot tell" and "80 % of simulated recordings" in why
+
+
+def test_kinds_are_named_and_put_together():
+    found = kinds_of("early = misbinding + misselection, late switch")
+    assert {kind: len(sources) for kind, sources in found.items()} == {"early": 4, "late switch": 2}
+    with pytest.raises(LapsusError, match="two kinds or more"):
+        kinds_of("misbinding")
+    with pytest.raises(LapsusError, match="nowhere"):
+        kinds_of("early=nowhere,late switch")
+    with pytest.raises(LapsusError, match="name is missing"):
+        kinds_of("early=,late switch")
+
+
+@pytest.mark.slow
+def test_intervals_of_what_is_compared_are_no_narrower_than_the_spread_of_recordings():
+    """The jackknife's standard error beside the s.d. over simulated recordings: it errs on the wide side."""
+    pool = Pool.of(kinds_of("misselection,late switch")["misselection"][0], 1200, 1)
+    made = partial(like, pool, swaps=40, correct=200, seconds=np.full(5, 0.3), rates=np.full(30, 10.0), depth=0.3)
+    values, errors = [], []
+    for seed in range(12):
+        one = made(shared=0.05, seed=seed)
+        fold = folds(one, seed)
+        values.append(features(one, fold))
+        errors.append(np.sqrt((_left_out(one, fold, seed) ** 2).sum(0)))
+    ratio = np.median(np.mean(errors, 0) / np.std(values, 0, ddof=1))
+    assert 0.9 < ratio < 2.5
 
 
 def test_noise_is_matched():
@@ -454,17 +580,20 @@ def test_noise_is_matched():
 
 @pytest.mark.slow
 def test_a_network_written_as_nwb_is_analysed_and_compared(nwb, tmp_path, monkeypatch):
-    monkeypatch.setattr("lapsus.mechanism.resemblance.RECORDINGS", 6)
+    monkeypatch.setattr("lapsus.mechanism.resemblance.RECORDINGS", 12)
     options = ("--conditions", 700, "--trials", 1, "--nwb", "made.nwb", "--units", 40, "--gain", 20)
     lapsus("simulate", "index-swap-10", *options, cwd=tmp_path)
     assert "--force" in lapsus("simulate", "index-swap-10", *options, cwd=tmp_path, code=2)
-    asked = ("analyse", "made.nwb", "--against", "misbinding,late switch", "--json")
+    asked = ("analyse", "made.nwb", "--against", "misbinding,late switch", "--json", "-o", "out")
     first, second = (json.loads(lapsus(*asked, cwd=tmp_path)) for _ in range(2))
     for found in (first, second):
         found["row"].pop("seconds")
     assert first == second
     assert first["units"] == 40 and first["swaps"] > 30 and set(first["scores"]) == {"misbinding", "late switch"}
     assert first["kind"] in ("late switch", "none of these", "cannot tell")
+    assert first["decoding"]["before_interval"][0] < first["row"]["decoding_before_cue"]
+    assert first["features"].keys() == first["expected"]["misbinding"].keys()
+    assert (tmp_path / "out" / "made-comparison.png").stat().st_size > 10_000
     assert first["clock"] == "s" and first["decoding"]["same_report"]
     assert "takes" in first["left_out"]["commitment"]
 
@@ -481,3 +610,13 @@ def test_intervals_over_sessions_are_those_of_a_jackknife():
     error = np.sqrt(2 / 3 * np.sum((np.array(without) - np.mean(without)) ** 2))
     assert value == ask(parts).decoding.before_cue > 0.6
     assert (high - low) / 2 == pytest.approx(4.3027 * error, rel=1e-3) and error > 0
+
+
+def test_counts_that_would_not_fit_in_memory_are_a_sentence(monkeypatch):
+    found = session()  # 60 trials × 60 bins × 6 units
+    monkeypatch.setattr("lapsus.recordings.counts.MOST_BYTES", 60 * 60 * 6)
+    assert count_spikes(found).sizes["time"] == 60
+    with pytest.raises(LapsusError, match="no `smooth`"):
+        count_spikes(found, smooth="50ms")
+    with pytest.raises(LapsusError, match="give a longer `bin`, or fewer"):
+        count_spikes(found, "20ms")

@@ -1,20 +1,21 @@
 """How many swaps does it take to tell kinds of mechanisms apart in a recording?
 
-    python swaps_needed.py [--recordings 24] [--tests 16] [--keep]
+    python swaps_needed.py [--recordings 32] [--tests 16] [--keep]
     python swaps_needed.py --figure
 
 Kinds: late in the response (networks of the collection `persistent`), at the cue in memory (`open`), and populations
-built to err by prior inclination and by misbinding. Kinds are learnt from some systems and tested on others: persistent
-networks of another seed, written networks (studies/recovery) for the two types that were built in, and other trials of
-the open network where the collection has one alone. Every recording has Poisson spikes, 10 spikes/s on average, and
-colours that explain a share of the variance of the counts (--reliability). With --keep the rows are put into
-swaps_needed.csv.
+built to err by prior inclination and by misbinding. Every recording that is tested comes from a network that the kinds
+were not learnt from: a network of another seed where the collection has several seeds, else another network of the
+collection, and written networks (studies/recovery) for the two types that were built in. Every recording has Poisson
+spikes, 10 spikes/s on average, and colours that explain a share of the variance of the counts (--reliability). The
+answer is that of `lapsus analyse --against`. With --keep the rows are put into swaps_needed.csv.
 """
 
 import argparse
 import itertools
 import sys
 import warnings
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -32,11 +33,14 @@ from lapsus.files import write_figure
 from lapsus.mechanism.resemblance import (
     Noise,
     Pool,
+    decision,
     features,
+    folds,
     kinds_of,
     like,
     matched_noise,
     probabilities,
+    recovered,
     single_trials,
 )
 from lapsus.plots.style import style
@@ -44,41 +48,96 @@ from lapsus.zoo.shipped import shipped_names
 
 TABLE = HERE / "swaps_needed.csv"
 KINDS = ("persistent", "open", "prior inclination", "misbinding")
-UNITS, SWAPS, CORRECT = (30, 100, 300), (10, 20, 40, 80), (400,)
+UNITS, SWAPS, CORRECT = (10, 25, 50, 100), (5, 10, 20, 40), (400,)
 SECONDS = np.array([0.15, 0.5, 0.15, 0.65, 0.65])
-RATE, RELIABILITY, CORRELATION = 10.0, 0.1, 0.03
+RATE, RELIABILITY, CORRELATION = 10.0, (0.02, 0.05, 0.1), 0.03
 COLUMNS = ["reliability", "units", "correct", "swaps", "kind"]
 TRIALS = 2048
 
 
-def systems() -> dict[str, tuple[list, list]]:
-    """Sources to learn each kind from, and sources to test it on."""
-    trained = partial(partial, single_trials)
-    late = [trained(load(f"persistent-index-swap-10{seed}")) for seed in ("", "@2", "@3")]
-    names = [name for name in shipped_names() if name.startswith("open-index-swap")]
-    early = [trained(load(name)) for name in names]
-    built = kinds_of(["prior inclination", "misbinding"])
-    written = {kind: [trained(written_network(kind, 0.1, 10.0))] for kind in built}
-    return {
-        "persistent": (late[:2], late[2:]),
-        "open": (early[:1], early[1:] or early),
-        **{kind: (built[kind][:2], written[kind]) for kind in built},
-    }
+@dataclass(frozen=True)
+class System:
+    """A network or a population; those of a family are not tested on recordings learnt from one another. learnt:
+    whether kinds are learnt from it; tested: whether it is tested."""
+
+    kind: str
+    pool: Pool
+    family: str
+    learnt: bool = True
+    tested: bool = True
+
+
+def systems(seed: int) -> list[System]:
+    """Every system with trials of this seed."""
+    pool = lambda source: Pool.of(source, TRIALS, seed)
+    found = []
+    for kind, pattern in (("persistent", "persistent-index-swap-10"), ("open", "open-index-swap")):
+        names = [name for name in shipped_names() if name.startswith(pattern)]
+        seeds = [name.partition("@")[2] for name in names]
+        families = seeds if len(set(seeds)) > 1 else names
+        found += [System(kind, pool(partial(single_trials, load(n))), f) for n, f in zip(names, families)]
+    for kind, sources in kinds_of(["prior inclination", "misbinding"]).items():
+        found += [System(kind, pool(source), "built", tested=False) for source in sources]
+        written = partial(single_trials, written_network(kind, 0.1, 10.0))
+        found.append(System(kind, pool(written), "written", learnt=False))
+    return found
 
 
 def recordings(
-    sources: list, count: int, units: int, swaps: int, correct: int, reliability: float, seed: int
-) -> np.ndarray:
-    """Features [recording, feature] of simulated recordings, the sources in turn."""
-    rates = np.random.default_rng(seed).lognormal(np.log(RATE), 0.5, units)
-    made = partial(like, swaps=swaps, correct=correct, seconds=SECONDS, rates=rates)
-    noise = Noise(reliability, CORRELATION, rates)
-    levels = [matched_noise(pool, made, noise) for pool in sources]
+    sources: list[System], levels: list[tuple[float, float]], count: int, size: dict, rates: np.ndarray, seed: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Features [recording, feature] of simulated recordings, the sources in turn, and the number of each's source."""
+    source = np.arange(count) % len(sources)
     rows = []
-    for k in range(count):
-        depth, shared = levels[k % len(sources)]
-        rows.append(features(made(sources[k % len(sources)], depth=depth, shared=shared, seed=seed + k), seed + k))
-    return np.stack(rows)
+    for k, which in enumerate(source):
+        depth, shared = levels[which]
+        made = like(
+            sources[which].pool, seconds=SECONDS, rates=rates, depth=depth, shared=shared, seed=seed + k, **size
+        )
+        rows.append(features(made, folds(made, seed + k)))
+    return np.stack(rows), source
+
+
+def cell(learn: list[System], test: list[System], units: int, reliability: float, sizes: list[dict], given) -> list:
+    """Rows of the table for recordings of each size with so many units."""
+    rates = np.random.default_rng(1000).lognormal(np.log(RATE), 0.5, units)
+    noise = Noise(reliability, CORRELATION, rates)
+    level = partial(like, seconds=SECONDS, rates=rates, swaps=40, correct=400)
+    levels = {id(one): matched_noise(one.pool, level, noise) for one in learn + test}
+    rows = []
+    for size in sizes:
+        made = {}
+        for role, group, count, seed in (
+            ("learnt", learn, given.recordings, 1000),
+            ("tested", test, given.tests, 5000),
+        ):
+            for kind in KINDS:
+                own = [one for one in group if one.kind == kind]
+                found = recordings(own, [levels[id(one)] for one in own], count, size, rates, seed)
+                made[role, kind] = (*found, own)
+        for k, kind in enumerate(KINDS):
+            values, source, own = made["tested", kind]
+            answers, scores, shares = [], [], []
+            for which, system in enumerate(own):
+                known, networks = {}, {}
+                for name in KINDS:
+                    rows_learnt, from_, sources = made["learnt", name]
+                    kept = [j for j, one in enumerate(sources) if name != kind or one.family != system.family]
+                    known[name], networks[name] = rows_learnt[np.isin(from_, kept)], len(kept)
+                share = recovered(known, networks)
+                shares.append(np.mean(list(share.values())))
+                for value in values[source == which]:
+                    answers.append(decision(known, share, value)[0])
+                    scores.append(probabilities(known, value))
+            facts = {"reliability": reliability, "units": units, **size, "kind": kind, "tested": len(answers)}
+            facts |= {"recognised": float((np.stack(scores).argmax(1) == k).mean()), "calibration": np.mean(shares)}
+            facts |= {"right": np.mean([one == kind for one in answers])}
+            facts |= {"wrong": np.mean([one in KINDS and one != kind for one in answers])}
+            facts |= {"cannot tell": np.mean([one == "cannot tell" for one in answers])}
+            facts |= {"none of these": np.mean([one == "none of these" for one in answers])}
+            print(facts, flush=True)
+            rows.append(facts)
+    return rows
 
 
 def keep(rows: pd.DataFrame) -> None:
@@ -89,31 +148,47 @@ def keep(rows: pd.DataFrame) -> None:
 
 
 def figure() -> None:
-    """Share of recordings that are assigned to their own kind, against the number of swaps."""
+    """Share of right and of wrong answers, against the number of swaps; the others are "cannot tell" or none."""
     table = pd.read_csv(TABLE)
+    table = table[table["correct"] == CORRECT[0]]
+    reliabilities = sorted(table["reliability"].unique())
+    swaps = sorted(table["swaps"].unique())
     with style():
-        fig, ax = plt.subplots(figsize=(3.4, 2.4), layout="constrained")
-        for (reliability, units, correct), own in table.groupby(COLUMNS[:3]):
-            mean = own.groupby("swaps")["right"].mean()
-            label = f"{units} neurons, {correct} correct trials, {100 * reliability:.0f} %"
-            ax.plot(mean.index, 100 * mean, "o-", ms=3, label=label)
-        ax.axhline(90, color="0.5", lw=0.6, ls=(0, (3, 2)))
-        ax.set(xlabel="swaps", ylabel="assigned to their own kind (%)", ylim=(0, 103), xscale="log")
-        swaps = sorted(table["swaps"].unique())
-        ax.set_xticks(swaps, [str(count) for count in swaps], minor=False)
-        ax.minorticks_off()
-        ax.legend(fontsize=6)
+        fig, axes = plt.subplots(
+            1,
+            len(reliabilities),
+            figsize=(2.2 * len(reliabilities), 2.4),
+            layout="constrained",
+            sharey=True,
+            squeeze=False,
+        )
+        sizes = sorted(table["units"].unique())
+        shades = dict(zip(sizes, plt.get_cmap("viridis")(np.linspace(0.85, 0.1, len(sizes)))))
+        lines = {}
+        for ax, reliability in zip(axes[0], reliabilities, strict=True):
+            own = table[table["reliability"] == reliability]
+            for units, part in own.groupby("units"):
+                mean = part.groupby("swaps")[["right", "wrong"]].mean()
+                (lines[units],) = ax.plot(mean.index, 100 * mean["right"], "o-", ms=3, color=shades[units])
+                ax.plot(mean.index, 100 * mean["wrong"], "--", lw=0.8, color=shades[units])
+            ax.axhline(90, color="0.5", lw=0.6, ls=(0, (3, 2)))
+            ax.set(title=f"colours explain {100 * reliability:.0f} %", xlabel="swaps", ylim=(0, 103), xscale="log")
+            ax.set_xticks(swaps, [str(count) for count in swaps], minor=False)
+            ax.minorticks_off()
+        axes[0, 0].set_ylabel("recordings (%)")
+        names = [f"{units} neurons" for units in sorted(lines)]
+        fig.legend([lines[units] for units in sorted(lines)], names, loc="outside lower center", ncols=4, fontsize=7)
         write_figure(HERE / "swaps_needed.png", fig, dpi=200)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--recordings", type=int, default=24, help="to learn each kind from")
+    parser.add_argument("--recordings", type=int, default=32, help="to learn each kind from")
     parser.add_argument("--tests", type=int, default=16, help="to test each kind on")
     parser.add_argument("--units", type=int, nargs="+", default=UNITS)
     parser.add_argument("--swaps", type=int, nargs="+", default=SWAPS)
     parser.add_argument("--correct", type=int, nargs="+", default=CORRECT)
-    parser.add_argument("--reliability", type=float, default=RELIABILITY)
+    parser.add_argument("--reliability", type=float, nargs="+", default=RELIABILITY)
     parser.add_argument("--keep", action="store_true", help="put the rows into swaps_needed.csv")
     parser.add_argument("--figure", action="store_true", help="draw swaps_needed.csv and nothing else")
     given = parser.parse_args()
@@ -121,25 +196,16 @@ def main() -> None:
         figure()
         return
     warnings.simplefilter("ignore")  # written networks run on the torch reference
-    pools = {
-        kind: [[Pool.of(source, TRIALS, seed) for source in part] for seed, part in ((1, learnt), (2, tested))]
-        for kind, (learnt, tested) in systems().items()
-    }
+    learn = [one for one in systems(1) if one.learnt]
+    test = [one for one in systems(2) if one.tested]
+    sizes = [{"swaps": swaps, "correct": correct} for correct, swaps in itertools.product(given.correct, given.swaps)]
     rows = []
-    for units, correct, swaps in itertools.product(given.units, given.correct, given.swaps):
-        size = (units, swaps, correct, given.reliability)
-        learnt = {kind: recordings(own, given.recordings, *size, 1000) for kind, (own, _) in pools.items()}
-        for k, (kind, (_, own)) in enumerate(pools.items()):
-            found = recordings(own, given.tests, *size, 5000)
-            scores = np.stack([probabilities(learnt, value) for value in found])
-            named = pd.Series([KINDS[best] for best in scores.argmax(1)]).value_counts().to_dict()
-            facts = dict(zip(COLUMNS, (given.reliability, units, correct, swaps, kind))) | {"tested": len(found)}
-            rows.append(facts | {"right": float((scores.argmax(1) == k).mean()), "score": float(scores[:, k].mean())})
-            print(rows[-1] | {"named": named}, flush=True)
+    for reliability, units in itertools.product(given.reliability, given.units):
+        rows += cell(learn, test, units, reliability, sizes, given)
         if given.keep:
             keep(pd.DataFrame(rows))
-    table = pd.DataFrame(rows)
-    print(table.pivot_table(index=COLUMNS[:3], columns="swaps", values="right").round(2))
+    table = pd.DataFrame(rows).groupby(COLUMNS[:4])[["recognised", "right", "wrong", "cannot tell"]].mean()
+    print(table.round(2))
 
 
 if __name__ == "__main__":

@@ -38,7 +38,8 @@ def command(
     against: Annotated[
         str | None,
         typer.Option(
-            help="Compare a recording with kinds of networks: collections, networks or folders, as open,persistent."
+            help="Compare a recording with kinds of networks: collections, networks, folders or types of error, as"
+            " open,persistent; late=A+B is a kind of two networks."
         ),
     ] = None,
     bin: Annotated[str, typer.Option(help="NWB: length of a time bin.")] = "50ms",

@@ -54,6 +54,16 @@ def command(
         ),
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of fit and networks.")] = 1,
+    recording: Annotated[
+        str | None,
+        typer.Option(help="An NWB file of the same task: the report says which of the networks it resembles."),
+    ] = None,
+    recording_columns: Annotated[
+        str | None, typer.Option(help="Which columns of its trials hold what: dandi-000620, or a TOML file.")
+    ] = None,
+    recording_align: Annotated[
+        str, typer.Option(help="Event that its time bins are aligned to; stimulus,cue has delays on two clocks.")
+    ] = "cue",
     trust: Trust = False,
     design: Annotated[
         Path | None,
@@ -82,6 +92,8 @@ def command(
             start_from=start_from,
             seed=seed,
             trust=trust,
+            recording=recording,
+            reading={"columns": recording_columns, "align": recording_align},
             say=lambda text: typer.echo(as_typed(text), err=True),
             **table,
         )

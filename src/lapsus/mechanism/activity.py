@@ -5,6 +5,7 @@ the offset of the cue. A network's dataset also holds `readout[dim, unit]`, W_x 
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -65,6 +66,11 @@ class Items:
         """Report feature of the other item, [trial]; two items only."""
         return np.take_along_axis(self.report, 1 - self.cued[:, None], 1)[:, 0]
 
+    def of_trials(self, rows: np.ndarray) -> "Items":
+        """Some of the trials."""
+        probe = None if self.probe is None else self.probe[rows]
+        return Items(self.report[rows], probe, self.cued[rows], self.response[rows], self.recalled[rows])
+
     @property
     def probe_distance(self) -> np.ndarray:
         """Distance between the two probe features, [trial], in [0, pi]; NaN where none are given."""
@@ -79,7 +85,7 @@ class Items:
 
 
 def activity_dataset(
-    activity: np.ndarray,
+    activity: Any,
     trials: pd.DataFrame,
     *,
     time: np.ndarray | None = None,
@@ -90,13 +96,18 @@ def activity_dataset(
 ) -> xr.Dataset:
     """A dataset from plain arrays, checked.
 
-    activity: [trial, time, unit], finite. trials: one row a trial, with `cued` (number of the cued item, from 1),
+    activity: [trial, time, unit], finite; or pynapple's TsdTensor [time, trial, unit], which brings its times in
+    seconds. trials: one row a trial, with `cued` (number of the cued item, from 1),
     `report_1`, `report_2`, … (radians) and, where locations vary, `probe_1`, `probe_2`, …; any further column is kept.
     time: [time], increasing, 0 at cue offset. epoch: [time] names, among them "cue". response: [trial] radians, unless
     `trials` has it.
     readout: [dim, unit] with orthonormal rows, for networks. time_unit: "s", "ms" or "steps" (of 50 ms); without it,
     the numbers decide (lapsus.mechanism.clock).
     """
+    if hasattr(activity, "time_support"):
+        time = activity.t if time is None else time
+        time_unit = "s" if time_unit is None else time_unit
+        activity = np.moveaxis(np.asarray(activity), 0, min(1, np.ndim(activity) - 1))
     activity = np.asarray(activity)
     if activity.ndim != 3:
         raise LapsusError(f"activity must have three axes (trial, time, unit), not {activity.ndim}.")

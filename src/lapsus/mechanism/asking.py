@@ -1,6 +1,7 @@
 """Ask a network or a recording: `analyse`. A question without an answer leaves its reason instead of numbers."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -102,6 +103,8 @@ def over_sessions(
     """Each number of an answer's row with its 95 % interval over sessions: what it would be without each of them in
     turn (jackknife)."""
     row, count = found.row(), len(sessions)
+    # Shuffles and resampled trials only give intervals, which are not looked at here.
+    sizes = replace(sizes, shuffles=2, repeats=2)
     without: list[dict] = []
     for k in range(count):
         progress(f"without session {k + 1}")
@@ -110,9 +113,11 @@ def over_sessions(
     reach = float(stats.t.ppf(0.975, count - 1))
     intervals = {}
     for name, value in row.items():
+        if name.endswith("_p"):  # a p-value says by itself how sure it is
+            continue
         values = np.array([one.get(name) for one in without], dtype=object)
         if isinstance(value, float) and all(isinstance(one, float) for one in values):
-            error = np.sqrt((count - 1) * np.var(values.astype(float)))
+            error = float(np.sqrt((count - 1) * np.var(values.astype(float))))
             intervals[name] = (value, value - reach * error, value + reach * error)
     return intervals
 

@@ -25,10 +25,11 @@ from lapsus.mechanism.activity import NO_SWAPS, Items, cue_onset, memory, two_it
 from lapsus.mechanism.clock import Clock
 from lapsus.mechanism.colour_code import prediction_model, whitener, without_conjunctions
 from lapsus.mechanism.discriminants import discriminant, roc_area
-from lapsus.mechanism.drawing import legend, time_axis
+from lapsus.mechanism.drawing import interval, legend, time_axis
 from lapsus.mechanism.outcomes import Outcomes, outcomes
 from lapsus.mechanism.registry import Column, Mechanism, Panel, Question
 from lapsus.plots.style import BLUE, GREY
+from lapsus.statistics.intervals import limits
 
 __all__ = [
     "QUESTION",
@@ -42,6 +43,8 @@ __all__ = [
 
 # Area from which on a decoder is said to tell two types of trials apart.
 TELLS = 0.6
+# Times before the cue that are averaged; resampled trials for an interval.
+LAST, RESAMPLED = 5, 200
 
 
 @dataclass(frozen=True)
@@ -50,7 +53,8 @@ class Decoding:
     onset, offset: of the cue, on the clock of `times`; swaps, correct, unclear: trials used and left out. inclined: the
     area before the cue of activity that is turned over where item 2 will be cued: an inclination to one item makes a
     swap only where the other one is cued, and a decoder that does not know the cue cannot read it. same_report [time]:
-    the area among trials with the same report, of a recording."""
+    the area among trials with the same report, of a recording. before_interval, response_interval: 95 % limits of
+    `before_cue` and `at_response` over trials, whose held-out scores are resampled."""
 
     times: np.ndarray
     auc: np.ndarray
@@ -62,6 +66,8 @@ class Decoding:
     offset: float = float("nan")
     inclined: float = float("nan")
     same_report: np.ndarray = field(default_factory=lambda: np.empty(0))
+    before_interval: tuple[float, float] = (float("nan"), float("nan"))
+    response_interval: tuple[float, float] = (float("nan"), float("nan"))
 
     @property
     def error(self) -> float:
@@ -71,7 +77,7 @@ class Decoding:
     @property
     def before_cue(self) -> float:
         """Mean area over the last five times before the cue; NaN where there are none."""
-        before = self.auc[self.times < self.onset][-5:]
+        before = self.auc[self.times < self.onset][-LAST:]
         return float(before.mean()) if len(before) else float("nan")
 
     @property
@@ -128,6 +134,8 @@ def decoding(
         np.array([roc_area(one[sure], labels[sure]) for one in part])
         for part, labels in zip(np.concatenate([early, late], 1), labellings)
     )
+    last = before.shape[1]
+    intervals = [_interval(own, outcome, rng) for own in (early[0, max(last - LAST, 0) :], late[0, -1:])]
     same_report = np.empty(0)
     if hold_report:
         as_reported = (items.report, items.recalled)
@@ -137,7 +145,23 @@ def decoding(
     counts = int(outcome.swap.sum()), int(outcome.correct.sum()), outcome.unclear
     offset = _cue_offset(dataset)
     inclined = inclined_area(memory(dataset.isel(time=np.flatnonzero(time < onset)[-5:])), items, outcome, fold)
-    return Decoding(time[steps].astype(float), areas, nulls, float(onset), *counts, offset, inclined, same_report)
+    return Decoding(
+        time[steps].astype(float), areas, nulls, float(onset), *counts, offset, inclined, same_report, *intervals
+    )
+
+
+def _interval(scores: np.ndarray, outcome: Outcomes, rng: np.random.Generator) -> tuple[float, float]:
+    """95 % interval of the mean area over times of held-out scores [time, trial], over trials of both types."""
+    swap, correct = np.flatnonzero(outcome.swap), np.flatnonzero(outcome.correct)
+    if not len(scores):
+        return float("nan"), float("nan")
+    labels = np.arange(len(swap) + len(correct)) < len(swap)
+    drawn = []
+    for _ in range(RESAMPLED):
+        rows = np.append(rng.choice(swap, len(swap)), rng.choice(correct, len(correct)))
+        drawn.append(np.mean([roc_area(one[rows], labels) for one in scores]))
+    low, high = limits(np.array(drawn))
+    return float(low), float(high)
 
 
 def folds_by_condition(items: Items, swap: np.ndarray, folds: int, rng: np.random.Generator) -> np.ndarray:
@@ -237,8 +261,10 @@ def _features(m: np.ndarray, given: tuple[np.ndarray, ...], known: np.ndarray) -
 
 def _sentence(read: Decoding, _: Mechanism) -> str:
     text = (
-        f"Decoder: the coming swap is decoded from held-out trials with an area of {read.before_cue:.2f} before the cue"
-        f" and {read.at_response:.2f} at the response (0.5 is chance; {read.swaps:,} swaps)."
+        "Decoder: the coming swap is decoded from held-out trials with an area of"
+        f" {_with_limits(read.before_cue, read.before_interval)} before the cue and"
+        f" {_with_limits(read.at_response, read.response_interval)} at the response (0.5 is chance; {read.swaps:,}"
+        " swaps)."
     )
     if len(read.same_report):
         at_cue = float(np.interp(read.onset, read.times, read.same_report))
@@ -246,6 +272,11 @@ def _sentence(read: Decoding, _: Mechanism) -> str:
             f" Among trials with the same report, it is {at_cue:.2f} at the cue and {read.same_report[-1]:.2f} then."
         )
     return text
+
+
+def _with_limits(area: float, limits: tuple[float, float]) -> str:
+    """An area with its interval, where that is known: answers that were kept before it was computed lack it."""
+    return interval((area, *limits)) if np.isfinite(limits[0]) else f"{area:.2f}"
 
 
 def _check(read: Decoding, found: Mechanism) -> tuple[str, bool, str]:

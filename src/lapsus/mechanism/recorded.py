@@ -85,17 +85,21 @@ def _groups_of_bins(epoch: np.ndarray, size: int) -> list[np.ndarray]:
     return [run[k : k + size] for run in runs for k in range(0, len(run), size)]
 
 
+def _counted(count: int, what: str) -> str:
+    return f"{count:,} {what}{'s' * (count != 1)}"
+
+
 def describe(dataset: xr.Dataset, analysed: xr.Dataset) -> tuple[list[str], dict]:
     """What a recording has, as sentences and as numbers: neurons, spikes/s, trials, swaps; and notes about what of it
     is `analysed`."""
     shown = items(dataset)
     swaps = int(outcomes(shown.response, shown.report, shown.cued).swap.sum())
     facts: dict = {"units": dataset.sizes["unit"], "trials": dataset.sizes["trial"], "swaps": swaps}
-    text = f"Recording: {facts['units']:,} neurons"
+    text = f"Recording: {_counted(facts['units'], 'neuron')}"
     if "rate" in dataset.coords:
         facts["spikes_per_second"] = float(dataset["rate"].mean())
         text += f" with {facts['spikes_per_second']:.1f} spikes/s on average"
-    text += f", {facts['trials']:,} trials, {swaps:,} of which are surely swaps"
+    text += f", {_counted(facts['trials'], 'trial')}, {swaps:,} of which are surely swaps"
     if "bin" in dataset.attrs:
         text += f", in bins of {1000 * dataset.attrs['bin']:.0f} ms"
     said = [f"{text}."]

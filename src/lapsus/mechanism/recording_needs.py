@@ -13,7 +13,17 @@ from functools import partial
 import numpy as np
 import pandas as pd
 
-from lapsus.mechanism.resemblance import TRIALS, WINDOWS, Noise, Pool, features, like, matched_noise, single_trials
+from lapsus.mechanism.resemblance import (
+    TRIALS,
+    WINDOWS,
+    Noise,
+    Pool,
+    features,
+    folds,
+    like,
+    matched_noise,
+    single_trials,
+)
 from lapsus.training.model import Model
 
 __all__ = ["CORRECT", "SWAPS", "UNITS", "critical_area", "earliest", "recording_needs"]
@@ -69,7 +79,8 @@ def _by_window(
     for count in tried:
         numbers = range(1000 * (seed + 1), 1000 * (seed + 1) + recordings)
         of_size = partial(made, swaps=count, depth=depth, shared=shared)
-        areas = np.stack([features(of_size(seed=number), number)[: len(WINDOWS)] for number in numbers])
+        simulated = [(number, of_size(seed=number)) for number in numbers]
+        areas = np.stack([features(one, folds(one, number))[: len(WINDOWS)] for number, one in simulated])
         shown[count] = (areas.mean(0), (areas > critical_area(count, CORRECT)).mean(0) >= POWER)
     found = []
     for k, window in enumerate(WINDOWS):

@@ -6,16 +6,21 @@ much of the counts as in the recording, and a gain common to all neurons that va
 correlations agree. The same numbers are computed of both: in five windows of the trial, how well the coming swap is
 decoded, and how far swap trials have gone towards each error. Kinds are compared by a Gaussian discriminant of these
 numbers. Its recovery of simulated recordings, each left out in turn, says what the answer is worth: where fewer than
-nine in ten come back as their own kind, the answer is "cannot tell".
+nine in ten come back as their own kind, the answer is "cannot tell". Where a kind has several networks, a simulated
+recording is recognised without the recordings of its own network, as a real one has to be.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from itertools import cycle
 from pathlib import Path
 
 import numpy as np
 import xarray as xr
+from matplotlib import pyplot as plt
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from scipy import stats
 
 from lapsus.circular import distance
@@ -30,8 +35,9 @@ from lapsus.mechanism.error_type import error_equations
 from lapsus.mechanism.outcomes import Outcomes, outcomes
 from lapsus.mechanism.replay import conditions_at_one_pair
 from lapsus.mechanism.synthetic import MECHANISMS, synthetic_population
+from lapsus.plots.style import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, VERMILION, legend_above
 from lapsus.recordings.spikes import as_neurons
-from lapsus.statistics.intervals import limits
+from lapsus.statistics.intervals import Interval, limits
 from lapsus.tasks import FeatureCued, IndexCued
 from lapsus.training.model import Model
 from lapsus.zoo import load
@@ -43,13 +49,19 @@ __all__ = [
     "Pool",
     "Resemblance",
     "Windows",
+    "decision",
     "features",
+    "folds",
     "kinds_of",
     "like",
     "matched_noise",
     "noise_of",
     "probabilities",
+    "recorded_windows",
+    "recovered",
     "resemblance",
+    "resemblance_figure",
+    "resemblance_panel",
     "single_trials",
     "windows",
 ]
@@ -61,13 +73,19 @@ FEATURES = (
     "misbinding",
     *(f"way to the error, {name}" for name in WINDOWS[2:]),
 )
+# How many of them are areas under ROC curves, the first ones.
+AREAS = len(WINDOWS) + 1
 # Principal components of the counts that are analysed; simulated recordings of each kind; trials of each network.
 COMPONENTS, RECORDINGS, TRIALS = 20, 40, 2048
 # Share of simulated recordings that must come back as their own kind, and the least score of the kind that is named.
 RECOVERED, SURE = 0.9, 0.9
 # Probability below which a recording is too far from every kind to be one of them.
 UNLIKE = 1e-4
-FEWEST_SWAPS, FEWEST_CORRECT = 10, 100
+FEWEST_SWAPS, FEWEST_CORRECT = 5, 100
+# More trials than these are not compared: they would add little and take long to simulate.
+MOST_SWAPS, MOST_CORRECT = 200, 1000
+# Groups of trials of which each is left out in turn, for intervals over trials.
+GROUPS = 10
 # Levels that are tried to match reliability and noise correlations, by halving.
 HALVINGS = 6
 
@@ -77,16 +95,22 @@ Source = Callable[[int, int], xr.Dataset]
 
 @dataclass(frozen=True)
 class Windows:
-    """Spike counts [trial, window, unit] in five windows of the trial, their lengths in seconds, and the trials."""
+    """Spike counts [trial, window, unit] in five windows of the trial, their lengths in seconds, the trials, and in a
+    pseudo-population the session of each unit."""
 
     counts: np.ndarray
     seconds: np.ndarray
     items: Items
+    session: np.ndarray | None = None
 
     @cached_property
     def outcome(self) -> Outcomes:
         """Which trials are surely swaps, and which surely correct."""
         return outcomes(self.items.response, self.items.report, self.items.cued)
+
+    def of_trials(self, rows: np.ndarray) -> "Windows":
+        """Some of the trials."""
+        return replace(self, counts=self.counts[rows], items=self.items.of_trials(rows))
 
 
 @dataclass(frozen=True)
@@ -102,21 +126,29 @@ class Noise:
 @dataclass(frozen=True)
 class Resemblance:
     """kind: the one that the recording resembles, "none of these" or "cannot tell" (why says which). scores: kind →
-    (probability, low, high), kinds taken as equally likely, with the 95 % interval over resampled simulated
-    recordings. recovered: kind → share of simulated recordings like this one that come back as their own kind. needed:
-    swaps with which nine in ten do, as many trials correct as here; None where none of those tried is enough. features:
-    name → value in the recording; expected: kind → name → mean."""
+    (probability, low, high), kinds taken as equally likely, with the 95 % interval over the recording's trials (or
+    sessions) and over simulated recordings. recovered: kind → share of simulated recordings like this one that come
+    back as their own kind. needed: swaps with which nine in ten do, as many trials correct as here; None where none of
+    those tried is enough. features: name → (value in the recording, low, high), over trials or sessions; expected: kind
+    → name → mean."""
 
     kind: str
-    scores: dict[str, tuple[float, float, float]]
+    scores: dict[str, Interval]
     recovered: dict[str, float]
     swaps: int
     correct: int
     units: int
     needed: int | None
-    features: dict[str, float]
+    features: dict[str, Interval]
     expected: dict[str, dict[str, float]]
     why: str = ""
+
+    @property
+    def nearest(self) -> str | None:
+        """The kind that the recording is nearest to, where it is clearly nearer to it than to the others."""
+        if self.kind == "cannot tell":
+            return None
+        return next((kind for kind, (score, _, _) in self.scores.items() if score >= SURE), None)
 
     def sentence(self) -> str:
         """The answer in words."""
@@ -131,6 +163,8 @@ class Resemblance:
                 f" one simulated from {self.kind}, {rate:.0f} % are recognised."
             )
         text = f"Comparison: {self.kind} ({given}{f'; scores: {scores}' if scores else ''}): {self.why}."
+        if self.nearest is not None:
+            text += f" The nearest of them is {self.nearest}."
         if self.needed is not None and self.needed > self.swaps:
             text += f" About {self.needed:,} swaps would be enough."
         return text
@@ -166,10 +200,16 @@ def recorded_windows(dataset: xr.Dataset) -> Windows:
     activity = dataset["activity"].transpose("trial", "time", "unit").to_numpy()
     counts = np.stack([activity[:, own].sum(1, dtype=np.float32) for own in bins], 1)
     seconds = float(dataset.attrs["bin"]) * np.array([len(own) for own in bins])
-    return Windows(counts, seconds, two_items(dataset))
+    session = dataset["session"].to_numpy() if "session" in dataset.coords else None
+    return Windows(counts, seconds, two_items(dataset), session)
 
 
-def features(found: Windows, seed: int = 0) -> np.ndarray:
+def folds(found: Windows, seed: int = 0) -> np.ndarray:
+    """Fold of each trial in which decoders are tested, [trial]."""
+    return folds_by_condition(found.items, found.outcome.swap, 5, np.random.default_rng(seed))
+
+
+def features(found: Windows, fold: np.ndarray) -> np.ndarray:
     """The numbers that kinds are compared by, [feature], of the leading principal components of the counts."""
     counts = found.counts / np.sqrt(found.seconds)[:, None]
     z = (counts - counts.mean((0, 1))) / np.sqrt(np.maximum(counts.mean((0, 1)), 1e-3))
@@ -177,7 +217,6 @@ def features(found: Windows, seed: int = 0) -> np.ndarray:
     vectors = np.linalg.eigh(flat.T @ flat)[1][:, ::-1][:, :COMPONENTS]
     m = (z @ vectors).astype(np.float64)
     items, swap, correct = found.items, found.outcome.swap, found.outcome.correct
-    fold = folds_by_condition(items, swap, 5, np.random.default_rng(seed))
     before, after = (items.report,), (items.report, items.cued)
     sure = swap | correct
     scores = [
@@ -217,29 +256,35 @@ def noise_of(found: Windows) -> Noise:
 
 def kinds_of(names: str | Sequence[str], feature_cued: bool = False) -> dict[str, list[Source]]:
     """Sources of simulated trials by kind: names of collections, networks, run folders or folders of them (a
-    discovery), and types of error that are built in (a population made to err so). feature_cued: which networks of a
-    collection are meant."""
+    discovery), and types of error that are built in (a population made to err so). "name=this+that" is a kind of
+    several of these. feature_cued: which networks of a collection are meant."""
     task = FeatureCued if feature_cued else IndexCued
     found: dict[str, list[Source]] = {}
-    for name in names.split(",") if isinstance(names, str) else names:
-        name = name.strip()
-        if name in MECHANISMS:
-            found[name] = [partial(_population, name, number) for number in range(2)]
-            continue
-        models: list[Model] = []
-        if name in COLLECTIONS:
-            models = [load(network) for network, facts in shipped(name).items() if _swaps(network, facts)]
-            models = [model for model in models if isinstance(model.task, task)]
-        elif Path(name).is_dir() and not (Path(name) / "config.toml").exists():
-            models = [load(path.parent) for path in sorted(Path(name).rglob("config.toml"))]
-        else:
-            models = [load(name)]
-        if not models:
-            raise LapsusError(f"There is no network of {name} that swaps and has the task of the recording.")
-        found[name] = [partial(single_trials, model) for model in models]
+    for given in names.split(",") if isinstance(names, str) else names:
+        kind, _, several = given.rpartition("=")
+        members = [member.strip() for member in several.split("+")]
+        found[kind.strip() or members[0]] = [source for member in members for source in _sources(member, task)]
     if len(found) < 2:
         raise LapsusError("A recording is compared with two kinds or more; name them as `against=open,persistent`.")
     return found
+
+
+def _sources(name: str, task: type) -> list[Source]:
+    """Of the networks that a name stands for, or of a population made to err so."""
+    if not name:
+        raise LapsusError("A name is missing among those to compare with; write `against=open,persistent`.")
+    if name in MECHANISMS:
+        return [partial(_population, name, number) for number in range(2)]
+    if name in COLLECTIONS:
+        swapping = (load(network) for network, facts in shipped(name).items() if _swaps(network, facts))
+        models = [model for model in swapping if isinstance(model.task, task)]
+    elif Path(name).is_dir() and not (Path(name) / "config.toml").exists():
+        models = [load(path.parent) for path in sorted(Path(name).rglob("config.toml"))]
+    else:
+        models = [load(name)]
+    if not models:
+        raise LapsusError(f"There is no network of {name} that swaps and has the task of the recording.")
+    return [partial(single_trials, model) for model in models]
 
 
 def _swaps(name: str, facts: dict) -> bool:
@@ -290,7 +335,7 @@ def _pool(source: Source, trials: int, swaps: int, correct: int, seed: int) -> P
         if pool.swap.sum() >= swaps and pool.correct.sum() >= correct:
             return pool
     raise LapsusError(
-        f"A network that is compared makes {pool.swap.sum()} swaps in {more * trials:,} trials; {swaps} are needed."
+        f"a network makes {pool.swap.sum():,} swaps in {more * trials:,} trials, and {swaps:,} are needed"
     )
 
 
@@ -308,10 +353,7 @@ def like(
     relative /= relative.mean((0, 1))
     gain = np.exp(shared * rng.standard_normal((len(chosen), len(seconds), 1)) - shared**2 / 2)
     counts = rng.poisson(relative * gain * rng.permutation(rates) * seconds[:, None]).astype(np.float32)
-    items = pool.items
-    probe = None if items.probe is None else items.probe[chosen]
-    own = Items(items.report[chosen], probe, items.cued[chosen], items.response[chosen], items.recalled[chosen])
-    return Windows(counts, seconds, own)
+    return Windows(counts, seconds, pool.items.of_trials(chosen))
 
 
 def matched_noise(pool: Pool, made: Callable[..., Windows], noise: Noise) -> tuple[float, float]:
@@ -340,7 +382,7 @@ def matched_noise(pool: Pool, made: Callable[..., Windows], noise: Noise) -> tup
 
 
 def resemblance(
-    recording: xr.Dataset,
+    recording: xr.Dataset | Windows,
     against: "str | Sequence[str] | Mapping[str, Sequence[Source]]",
     *,
     recordings: int | None = None,
@@ -354,7 +396,7 @@ def resemblance(
     (40).
     """
     recordings = RECORDINGS if recordings is None else recordings
-    found = recorded_windows(recording)
+    found = recording if isinstance(recording, Windows) else recorded_windows(recording)
     probe = found.items.probe
     feature_cued = probe is not None and bool(distance(probe, probe[:1]).max() > 1e-3)
     kinds = against if isinstance(against, Mapping) else kinds_of(against, feature_cued)
@@ -362,32 +404,78 @@ def resemblance(
     if swaps < FEWEST_SWAPS or correct < FEWEST_CORRECT:
         why = f"it takes {FEWEST_SWAPS} swaps and {FEWEST_CORRECT} correct trials, and there are {swaps} and {correct}"
         return Resemblance("cannot tell", {}, {}, swaps, correct, units, None, {}, {}, why)
-    noise = noise_of(found)
+    compared = found.of_trials(_at_most(found.outcome, MOST_SWAPS, MOST_CORRECT, seed))
+    counts = min(swaps, MOST_SWAPS), min(correct, MOST_CORRECT)
+    noise = noise_of(compared)
     made = partial(like, seconds=found.seconds, rates=noise.rates)
     pools = {}
     for kind, sources in kinds.items():
         progress(f"networks of {kind}")
-        own = [_pool(source, trials, swaps, correct, seed + 7 * k) for k, source in enumerate(sources)]
-        pools[kind] = [(pool, *matched_noise(pool, partial(made, swaps=swaps, correct=correct), noise)) for pool in own]
+        try:
+            own = [_pool(source, trials, *counts, seed + 7 * k) for k, source in enumerate(sources)]
+        except LapsusError as reason:
+            raise LapsusError(f"The recording cannot be compared with {kind}: {str(reason).rstrip('.')}.") from None
+        level = partial(made, swaps=counts[0], correct=counts[1])
+        pools[kind] = [(pool, *matched_noise(pool, level, noise)) for pool in own]
     progress("recordings of each kind")
-    simulated = _simulated(pools, made, swaps, correct, recordings, seed)
-    recovered = _recovered(simulated)
-    value = features(found, seed)
-    scores = _scores(simulated, value, seed)
-    best = max(scores, key=lambda kind: scores[kind][0])
-    kind, why = best, ""
+    simulated = _simulated(pools, made, *counts, recordings, seed)
+    networks = {kind: len(own) for kind, own in pools.items()}
+    shares = recovered(simulated, networks)
+    fold = folds(compared, seed)
+    value = features(compared, fold)
+    away = _left_out(compared, fold, seed)
+    kind, why = decision(simulated, shares, value)
     needed: int | None = swaps
-    if np.mean(list(recovered.values())) < RECOVERED:
-        needed = _needed(pools, made, swaps, correct, recordings, seed)
-        share = 100 * float(np.mean(list(recovered.values())))
-        kind, why = "cannot tell", f"only {share:.0f} % of simulated recordings like this one are recognised"
-    elif (far := _unlikely(simulated, value)) < UNLIKE:
-        kind, why = "none of these", f"recordings of these kinds would be as far away with a probability of {far:.1g}"
-    elif scores[best][0] < SURE:
-        kind, why = "cannot tell", "it lies between the kinds"
-    named = lambda values: dict(zip(FEATURES, map(float, values)))
-    expected = {name: named(own.mean(0)) for name, own in simulated.items()}
-    return Resemblance(kind, scores, recovered, swaps, correct, units, needed, named(value), expected, why)
+    if np.mean(list(shares.values())) < RECOVERED:
+        needed = _needed(pools, made, *counts, recordings, seed)
+    reach = float(stats.t.ppf(0.975, len(away) - 1)) * np.sqrt((away**2).sum(0))
+    low, high = value - reach, value + reach
+    low[:AREAS], high[:AREAS] = low[:AREAS].clip(0, 1), high[:AREAS].clip(0, 1)
+    own_features = {name: (float(x), float(a), float(b)) for name, x, a, b in zip(FEATURES, value, low, high)}
+    expected = {name: dict(zip(FEATURES, map(float, own.mean(0)))) for name, own in simulated.items()}
+    scores = _scores(simulated, value, away, seed)
+    return Resemblance(kind, scores, shares, swaps, correct, units, needed, own_features, expected, why)
+
+
+def _at_most(outcome: Outcomes, swaps: int, correct: int, seed: int) -> np.ndarray:
+    """Rows of surely swapped and surely correct trials, so many of each at most."""
+    rng = np.random.default_rng(seed)
+    parts = ((outcome.swap, swaps), (outcome.correct, correct))
+    return np.sort(np.concatenate([rng.permutation(np.flatnonzero(own))[:most] for own, most in parts]))
+
+
+def _left_out(found: Windows, fold: np.ndarray, seed: int) -> np.ndarray:
+    """How features change when each session (of units) or each group of trials is left out, [group, feature], in units
+    in which the sum of squares is the jackknife's variance."""
+    if found.session is not None:
+        rest = [found.session != own for own in np.unique(found.session)]
+        parts = [replace(found, counts=found.counts[:, :, units], session=None) for units in rest]
+        values = np.stack([features(part, fold) for part in parts])
+    else:
+        rng, swap = np.random.default_rng(seed), found.outcome.swap
+        count = min(GROUPS, int(swap.sum()))
+        group = np.empty(len(swap), dtype=int)
+        for own in (swap, ~swap):
+            group[own] = rng.permutation(np.arange(own.sum()) % count)
+        kept = [np.flatnonzero(group != k) for k in range(count)]
+        # Trials stay in their fold: other folds would change the decoders by more than a tenth of the trials does.
+        values = np.stack([features(found.of_trials(rows), fold[rows]) for rows in kept])
+    return (values - values.mean(0)) * np.sqrt(1 - 1 / len(values))
+
+
+def decision(simulated: Mapping[str, np.ndarray], shares: Mapping[str, float], value: np.ndarray) -> tuple[str, str]:
+    """The kind that features [feature] are of, "cannot tell" or "none of these", and why it is none.
+
+    simulated: kind → features [recording, feature]; shares: what `recovered` says of these.
+    """
+    share, score = float(np.mean(list(shares.values()))), probabilities(simulated, value)
+    if share < RECOVERED:
+        return "cannot tell", f"only {100 * share:.0f} % of simulated recordings like this one are recognised"
+    if (far := _unlikely(simulated, value)) < UNLIKE:
+        return "none of these", f"recordings of these kinds would be as far away with a probability of {far:.1g}"
+    if score.max() < SURE:
+        return "cannot tell", "it lies between the kinds"
+    return list(simulated)[int(score.argmax())], ""
 
 
 def _simulated(
@@ -401,7 +489,7 @@ def _simulated(
             pool, depth, shared = own[k % len(own)]
             number = 1000 * (seed + 1) + k
             one = made(pool, swaps=swaps, correct=correct, depth=depth, shared=shared, seed=number)
-            rows.append(features(one, number))
+            rows.append(features(one, folds(one, number)))
         found[kind] = np.stack(rows)
     return found
 
@@ -424,29 +512,33 @@ def _distance(simulated: Mapping[str, np.ndarray], away: np.ndarray) -> np.ndarr
     return (away * np.linalg.solve(covariance, away.T).T).sum(-1)
 
 
-def _recovered(simulated: dict[str, np.ndarray]) -> dict[str, float]:
-    """Share of simulated recordings of each kind that the others assign to it, each left out in turn."""
+def recovered(simulated: Mapping[str, np.ndarray], networks: Mapping[str, int]) -> dict[str, float]:
+    """Share of simulated recordings of each kind, made from its networks in turn, that the others assign to it: those
+    of the other networks, or where the kind has one network, all others."""
     shares = {}
     for k, (kind, own) in enumerate(simulated.items()):
-        right = [
-            probabilities(simulated | {kind: np.delete(own, row, 0)}, own[row]).argmax() == k for row in range(len(own))
-        ]
-        shares[kind] = float(np.mean(right))
+        network = np.arange(len(own)) % (networks[kind] if networks[kind] > 1 else len(own))
+        right = 0
+        for held_out in np.unique(network):
+            rest = {**simulated, kind: own[network != held_out]}
+            right += sum(int(probabilities(rest, value).argmax() == k) for value in own[network == held_out])
+        shares[kind] = right / len(own)
     return shares
 
 
-def _scores(simulated: dict[str, np.ndarray], value: np.ndarray, seed: int) -> dict[str, tuple[float, float, float]]:
+def _scores(simulated: dict[str, np.ndarray], value: np.ndarray, away: np.ndarray, seed: int) -> dict[str, Interval]:
+    """Probability of each kind with its interval; away [group, feature]: as `_left_out` gives it."""
     rng = np.random.default_rng(seed)
     drawn = []
     for _ in range(200):
         resampled = {kind: own[rng.integers(len(own), size=len(own))] for kind, own in simulated.items()}
-        drawn.append(probabilities(resampled, value))
+        drawn.append(probabilities(resampled, value + rng.standard_normal(len(away)) @ away))
     low, high = limits(np.array(drawn))
     score = probabilities(simulated, value)
     return {kind: (float(score[k]), float(low[k]), float(high[k])) for k, kind in enumerate(simulated)}
 
 
-def _unlikely(simulated: dict[str, np.ndarray], value: np.ndarray) -> float:
+def _unlikely(simulated: Mapping[str, np.ndarray], value: np.ndarray) -> float:
     """Probability that a recording of the nearest kind is as far from its mean as this one (Hotelling's T²)."""
     means = np.stack([own.mean(0) for own in simulated.values()])
     nearest = float(_distance(simulated, value - means).min())
@@ -462,7 +554,37 @@ def _needed(
     for more in (2 * swaps, 4 * swaps, 8 * swaps):
         if more > available:
             return None
-        shares = _recovered(_simulated(pools, made, more, correct, recordings, seed))
+        networks = {kind: len(own) for kind, own in pools.items()}
+        shares = recovered(_simulated(pools, made, more, correct, recordings, seed), networks)
         if np.mean(list(shares.values())) >= RECOVERED:
             return more
     return None
+
+
+# --- Figure ---
+
+
+def resemblance_figure(found: Resemblance) -> Figure:
+    """The panel with its legend, as a figure of its own."""
+    figure, ax = plt.subplots(figsize=(4.6, 3.2), layout="constrained")
+    resemblance_panel(ax, found)
+    legend_above(ax, columns=1)
+    return figure
+
+
+def resemblance_panel(ax: Axes, found: Resemblance) -> Axes:
+    """The numbers that kinds are compared by: of the recording with their intervals, and of each kind on average."""
+    heights = np.arange(len(found.features))
+    values = np.array(list(found.features.values()))
+    reach = np.abs(values[:, 1:] - values[:, :1]).T
+    ax.errorbar(values[:, 0], heights, xerr=reach, fmt="o", ms=4, lw=0.8, color=BLACK, label="the recording")
+    colours = (BLUE, VERMILION, GREEN, ORANGE, PURPLE, GREY)
+    for (kind, expected), colour, marker in zip(found.expected.items(), cycle(colours), cycle("sD^vPX")):
+        mean = [expected[name] for name in found.features]
+        ax.plot(mean, heights, marker, ms=4, color=colour, alpha=0.8, label=kind)
+    for chance in (0, 0.5, 1):
+        ax.axvline(chance, color=GREY, lw=0.4, zorder=0)
+    ax.set_yticks(heights, list(found.features))
+    low, high = min(values[:, 0].min(), 0) - 0.15, max(values[:, 0].max(), 1) + 0.15
+    ax.set(xlabel="area (0.5 is chance), or share of the way", ylim=(len(heights) - 0.5, -0.5), xlim=(low, high))
+    return ax

@@ -46,7 +46,7 @@ from lapsus.mechanism.registry import Mechanism
 from lapsus.report import DiscoveryContent, discovery_page
 from lapsus.report.check_list import Truth, fit_checks, in_order, match_checks, network_checks
 from lapsus.report.determined import determined, network_rows
-from lapsus.report.findings import NetworkFindings, seconds_trained
+from lapsus.report.findings import NetworkFindings, RecordingFindings, seconds_trained
 from lapsus.report.words import ReportContext, discovery_sentences
 from lapsus.training import Model
 from lapsus.trials import Trials
@@ -343,6 +343,14 @@ class Discovery:
         with understood(self.path / "analysis.json"):
             return from_plain(DensityDifference | None, self._part("analysis.json", "analyse").get("density"))
 
+    @property
+    def recording(self) -> RecordingFindings | None:
+        """What a recording that was given says about the matched networks."""
+        if not (self / "recording.json").is_file():
+            return None
+        with understood(self.path / "recording.json"):
+            return from_plain(RecordingFindings, self.json("recording.json")["found"])
+
     def arrays(self, network: int = 0) -> dict[str, np.ndarray]:
         """Arrays behind the mechanism's figures."""
         return read_arrays(self.check(f"analysis/network-{network + 1}.npz"))
@@ -407,6 +415,9 @@ class Discovery:
         separations = separate(self.predictions) if len(self.predictions) else []
         together = determined(networks, separations, self.density, self.recording_needs)
         sentences = discovery_sentences(fit, networks, facts, together)
+        recording = self.recording
+        if recording is not None:
+            sentences.append(recording.sentence)
         match = self.matches[0]
         summary = {
             "seconds": round(sum(self.done.values()), 1),
@@ -421,6 +432,7 @@ class Discovery:
             "differ": together.differ,
             "density": self.density,
             "recording_needs": self.recording_needs.to_dict("records"),
+            "recording": recording,
             "start": facts.start,
             "cueing": facts.cueing,
             "truth": facts.truth,
@@ -441,6 +453,7 @@ class Discovery:
             observer_f if self.settings["example"] else None,
             separations,
             self.recording_needs,
+            recording,
         )
         path = self.report if output is None else output
         write_text(path, discovery_page(content))

@@ -3,7 +3,7 @@
 import math
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,7 @@ from lapsus.mechanism.asking import analyse
 from lapsus.mechanism.example_trials import example_trials
 from lapsus.mechanism.recording_needs import recording_needs
 from lapsus.mechanism.registry import QUESTIONS
+from lapsus.pipeline.recording import GivenRecording, compare_recording
 from lapsus.pipeline.result import STAGES, Discovery, fingerprint
 from lapsus.pipeline.target import (
     OBJECTIVES,
@@ -69,16 +70,20 @@ def discover(
     trust: bool = False,
     say: Callable[[str], None] | None = None,
     sizes: SampleSizes = FULL,
+    recording: str | Path | None = None,
+    reading: Mapping[str, Any] | None = None,
     **table: Any,
 ) -> Discovery:
     """From trials (a path, a table, Trials; None: the synthetic observer that ships with lapsus) to a mechanism and a
     report.
 
     minutes is the budget of everything together. One network is trained by each of the objectives ("diffusion" and
-    "energy", or that of `start_from`), or as many as `networks` says; they are trained side by side on the cores that
-    there are. The folder `output` keeps every stage; the same call resumes where it was stopped. trust: import classes
-    outside of lapsus that `start_from` names. `say` is called with a line of text as stages begin. table: how a file
-    or table is read, as in `read_trials` (unit, columns, where, drop, …).
+    "energy", or that of `start_from`), or as many as `networks` says; they are trained side by side on the cores
+    that there are. recording: an NWB file of the same task, read as `reading` says
+    (`lapsus.recordings.read_sessions`); the report says which of the matched networks it resembles. The folder
+    `output` keeps every stage; the same call resumes where it was stopped. trust: import classes outside of lapsus
+    that `start_from` names. `say` is called with a line of text as stages begin. table: how a file or table is
+    read, as in `read_trials` (unit, columns, where, drop, …).
 
     >>> try:
     ...     lapsus.discover("absent.csv", minutes=10, output="found")
@@ -97,6 +102,7 @@ def discover(
         raise LapsusError(f"`cueing` is feature, index or auto, not {cueing}.")
     if objectives is not None and (not objectives or not set(objectives) <= set(OBJECTIVES)):
         raise LapsusError(f"`objectives` are one or both of {' and '.join(OBJECTIVES)}, not {', '.join(objectives)}.")
+    given = None if recording is None else GivenRecording.read(recording, reading or {})
     example = trials is None
     read, source = _read(trials, subject, table)
     used, notes = _of_size(read, source, set_size)
@@ -124,11 +130,16 @@ def discover(
         if set_size is None and (better := _better_size(read, int(used.set_size[0]))):
             say(f"      {better}")
     with locked(folder.path, "is being worked on"):
-        return _stages(folder, used, notes, say, sizes)
+        return _stages(folder, used, notes, say, sizes, given)
 
 
 def _stages(
-    discovery: Discovery, used: Trials, notes: list[str], say: Callable[[str], None], sizes: SampleSizes
+    discovery: Discovery,
+    used: Trials,
+    notes: list[str],
+    say: Callable[[str], None],
+    sizes: SampleSizes,
+    recording: GivenRecording | None = None,
 ) -> Discovery:
     """Every stage that is not done, in turn."""
     for stage in discovery.repair():
@@ -137,6 +148,8 @@ def _stages(
         say(f"      {short(place)} is damaged or gone: it is trained again.")
     work = _Work(discovery, used, notes, say, sizes)
     for number, stage in enumerate(STAGES, 1):
+        if stage == "report" and recording is not None:
+            compare_recording(discovery, work.of_both_objectives(), recording, sizes, say)
         if stage in discovery.done and (stage != "report" or _reported(discovery)):
             continue
         work.announce(number, stage)
@@ -371,7 +384,7 @@ class _Work:
             mechanism.left_out.update({name: NO_SWAPS_IN_DATA for name in QUESTIONS if name not in asked})
             write_arrays(place / f"network-{number}.npz", example_trials(model, mechanism.probe_distance, seed, sizes))
             mechanisms.append(mechanism.stored())
-        compared = self._of_both_objectives()
+        compared = self.of_both_objectives()
         outcome: dict[str, Any] = {"mechanisms": mechanisms, "predictions": [], "recording_needs": [], "density": None}
         if compared:
             outcome |= {
@@ -382,7 +395,7 @@ class _Work:
         write_json(self.folder / "analysis.json", outcome)
         return ["analysis.json", *(f"analysis/network-{number}.npz" for number in range(1, len(mechanisms) + 1))]
 
-    def _of_both_objectives(self) -> dict[str, Model]:
+    def of_both_objectives(self) -> dict[str, Model]:
         """The matched networks by name, where there are some of both objectives and swaps to compare them by."""
         matched = {
             run.path.name: model

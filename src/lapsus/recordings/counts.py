@@ -14,8 +14,8 @@ from lapsus.statistics.swaps import nearest_item
 
 __all__ = ["count_spikes", "pseudo_population", "seconds"]
 
-# Numbers that the counts of one recording may hold: 2 GB of bytes.
-MOST_COUNTS = 2_000_000_000
+# Bytes of the counts of one recording: one each, four each where they are smoothed.
+MOST_BYTES = 2_000_000_000
 # Bins of each colour among which trials of several sessions are matched, fewer where a session would lack trials.
 COLOUR_BINS = (4, 3, 2, 1)
 
@@ -53,6 +53,8 @@ def count_spikes(
     than the bin. smooth: s.d. of a Gaussian over time, in seconds.
     """
     width, blur = seconds(bin), seconds(smooth)
+    if not width:
+        raise LapsusError("A bin of 0 s holds no spikes; give a longer `bin`, as 50ms.")
     if width < max(session.resolution, 1e-4):
         raise LapsusError(
             f"{session.name}: its spike times are multiples of {session.resolution * 1000:g} ms, so bins of"
@@ -60,10 +62,11 @@ def count_spikes(
         )
     time, epoch, starts, recorded = _bins(session, width, align)
     size = len(session.trials) * len(time) * len(session.spikes)
-    if size > MOST_COUNTS:
+    if size * (4 if blur else 1) > MOST_BYTES:
         raise LapsusError(
             f"{session.name}: {len(session.spikes):,} units × {len(session.trials):,} trials × {len(time)} bins are"
-            f" more than the {MOST_COUNTS:,} counts that fit in memory; give a longer `bin`, or fewer units or trials."
+            f" {'more smoothed' if blur else 'more'} counts than fit in memory; give a longer `bin`,"
+            f"{' no `smooth`,' if blur else ''} or fewer units or trials."
         )
     counts = _counts(session.spikes, starts, width)
     counts[~recorded] = 0

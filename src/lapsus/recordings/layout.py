@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -53,6 +53,8 @@ class Layout:
         for name in ("stimulus", "cue", "response"):
             if name not in self.events:
                 raise LapsusError(f"The columns name no event {name!r}; give the column with the onset of each epoch.")
+        if len(self.centre) != 2:
+            raise LapsusError(f"`centre` is a point, [x, y], not {self.centre}.")
         if self.unit not in UNITS:
             raise LapsusError(f"unit '{self.unit[:40]}' is not known; use one of {', '.join(UNITS)}.")
 
@@ -107,9 +109,14 @@ def layout_of(source: "Layout | str | Path | Mapping[str, Any] | None") -> Layou
     return _from_fields(read_toml(name), name)
 
 
-def _from_fields(fields: Mapping[str, Any], source: str) -> Layout:
+def _from_fields(values: Mapping[str, Any], source: str) -> Layout:
+    known = {one.name for one in fields(Layout)}
+    if unknown := [name for name in values if name not in known]:
+        raise LapsusError(f"{source} has an unknown field {unknown[0][:40]!r}; use {', '.join(sorted(known))}.")
+    if missing := [name for name in ("report", "response", "cued", "events") if name not in values]:
+        raise LapsusError(f"{source} does not say which columns hold {', '.join(missing)}.")
     try:
-        return from_plain(Layout, to_plain(fields))
+        return from_plain(Layout, to_plain(values))
     except (ValueError, TypeError, LookupError) as error:
         raise LapsusError(f"{source} does not describe the columns of a trial table: {error}.") from error
 
@@ -132,6 +139,7 @@ def standard_trials(table: pd.DataFrame, layout: Layout, source: str) -> tuple[p
     notes, kept = [], np.ones(len(table), dtype=bool)
     reasons = {
         "with another number of items than two": ~two,
+        "without the angles of both items": np.array([not np.isfinite(row).all() for row in reports], dtype=bool),
         "without a response": ~np.isfinite(response),
         "without a cue time": ~np.isfinite(events["cue"]),
         "without the times of all events": ~np.isfinite(np.stack(list(events.values()))).all(0),
@@ -225,7 +233,7 @@ def _items(table: pd.DataFrame, columns: str | list[str], layout: Layout, source
 
 
 def _cued(table: pd.DataFrame, layout: Layout, source: str) -> np.ndarray:
-    """Number of the cued item of each trial as it is listed, from 1 on; 0 where none or several are flagged."""
+    """Number of the cued item of each trial as it is listed, from 1 on; NaN where none or several are flagged."""
     numbers = []
     for value in _column(table, layout.cued, source):
         cell = np.asarray(_cell(value, source, layout.cued))
@@ -233,7 +241,7 @@ def _cued(table: pd.DataFrame, layout: Layout, source: str) -> np.ndarray:
             numbers.append(cell.item())
         else:
             flags = cell.astype(bool)
-            numbers.append(1 + int(flags.argmax()) if flags.sum() == 1 else 0)
+            numbers.append(1 + int(flags.argmax()) if flags.sum() == 1 else np.nan)
     cued = numeric(pd.Series(numbers)).to_numpy()
     if np.nanmin(cued, initial=1) == 0 and not np.any(cued > 1):
         raise LapsusError(f"{source}: column {layout.cued} counts items from 0 on; count from 1, or give flags.")
@@ -252,7 +260,7 @@ def _times(table: pd.DataFrame, column: str, source: str) -> np.ndarray:
     values = _column(table, name, source)
     times = numeric(values).to_numpy()
     if values.notna().any() and not np.isfinite(times).any():
-        raise LapsusError(f"{source}: column {name} holds {values.iloc[0]!r:.60}; it must hold times in seconds.")
+        raise LapsusError(f"{source}: column {name} holds {str(values.iloc[0])[:60]!r}; it must hold times in seconds.")
     return times + shift
 
 

@@ -41,6 +41,10 @@ def read_nwb(
     """
     pynwb, spikes, units, trials = _pynwb(), None, None, None
     for part in str(path).split("+"):
+        if not part.strip():
+            raise LapsusError(f"The name of a file is missing in {str(path)!r}; write TRIALS.nwb+UNITS.nwb.")
+        if Path(part).is_dir():
+            raise LapsusError(f"{short(part)} is a folder; NWB is read from HDF5 files.")
         if not Path(part).is_file():
             raise LapsusError(f"There is no file {short(part)}.")
         if not is_nwb(part):
@@ -101,14 +105,17 @@ def write_nwb(path: str | Path, spikes: Sequence[np.ndarray], trials: pd.DataFra
 
     began = datetime(2000, 1, 1, tzinfo=UTC)  # simulated: there is no day on which it was recorded
     file = pynwb.NWBFile(session_description=description, identifier=description, session_start_time=began)
-    # Column by column: adding trials row by row takes a hundred times as long.
+    # Column by column: adding trials or units one by one takes a hundred times as long.
     columns = []
     for name, values in trials.items():
         data = values.tolist() if len(values) else np.empty(0)
         columns.append(pynwb.core.VectorData(name=str(name), description=f"{name} of the trial", data=data))
     file.trials = pynwb.epoch.TimeIntervals(name="trials", description="trials", columns=columns)
-    for times in spikes:
-        file.add_unit(spike_times=times)
+    if spikes:
+        times = pynwb.core.VectorData(name="spike_times", description="seconds", data=np.concatenate(spikes))
+        ends = np.cumsum([len(train) for train in spikes])
+        index = pynwb.core.VectorIndex(name="spike_times_index", data=ends, target=times)
+        file.units = pynwb.misc.Units(name="units", description="neurons", columns=[times, index])
     buffer = io.BytesIO()
     with h5py.File(buffer, "w") as target, pynwb.NWBHDF5IO(file=target, mode="w") as output:
         output.write(file)

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from lapsus.errors import LapsusError
-from lapsus.recordings.layout import Layout, layout_of, standard_trials
+from lapsus.recordings.layout import PRESETS, Layout, layout_of, standard_trials
 from lapsus.trials.columns import select_rows
 from lapsus.trials.options import TableOptions
 
@@ -70,7 +70,9 @@ class Session:
         table = trials.as_dataframe() if hasattr(trials, "as_dataframe") else trials
         table = table.rename(columns={"start": "start_time", "end": "stop_time"}) if table is not trials else table
         table = table.reset_index(drop=True)
-        rules = [rule for rule in layout.where if rule.partition("=")[0].strip("! ") in table]
+        # A preset's rules are about columns that some files lack; a lab's own are not.
+        own = layout not in PRESETS.values()
+        rules = [rule for rule in layout.where if own or rule.partition("=")[0].strip("! ") in table]
         for given in (rules, where):
             table = select_rows(table, TableOptions(where=given), name).reset_index(drop=True)
         if len(table) == 0:

@@ -2,6 +2,7 @@
 again."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from time import process_time
 from typing import Any
@@ -29,13 +30,16 @@ from lapsus.mechanism.asking import analyse, over_sessions
 from lapsus.mechanism.drawing import figure_of
 from lapsus.mechanism.recorded import analysable, complete, describe
 from lapsus.mechanism.registry import QUESTIONS, Mechanism
-from lapsus.mechanism.resemblance import resemblance
+from lapsus.mechanism.resemblance import Resemblance, resemblance, resemblance_figure
+from lapsus.plots.style import style
 from lapsus.recordings import pseudo_population, read_sessions
 from lapsus.training.model import Model, weights_digest
 from lapsus.zoo import load
 
 # The table of all answers in a folder, and how it and the answers themselves begin.
 TABLE = "mechanism.csv"
+# The picture of a comparison with kinds of networks: NAME-comparison.png.
+COMPARISON = "comparison"
 # Endings of recordings.
 RECORDINGS = (".nc", ".nwb")
 _TABLE_BEGINS, _ANSWERS_BEGIN = b"network,", b'{\n "source"'
@@ -66,7 +70,7 @@ def _place(source: str, folder: Path, delay: int | None) -> Path:
 
 def _check_place(path: Path) -> None:
     check_file(path, "a file of answers", lambda file: begins(file, _ANSWERS_BEGIN))
-    for part in QUESTIONS:
+    for part in (*QUESTIONS, COMPARISON):
         check_file(_picture(path, part), "a picture of ours", is_figure)
 
 
@@ -107,6 +111,7 @@ def answers_of(
     begun = process_time()
     more: dict[str, Any] = {}
     said: list[str] = []
+    compared: Resemblance | None = None
     if isinstance(opened, Model):
         if against is not None:
             raise LapsusError("`against` is for recordings; networks are compared by `lapsus predict`.")
@@ -115,24 +120,24 @@ def answers_of(
     else:
         sessions, opened = opened, pseudo_population(opened, seed)
         analysed = analysable(opened)
-        found = analyse(analysed, seed=seed, sizes=sizes, progress=progress)
         said, more = describe(opened, analysed)
-        if len(sessions) > 1:
-            more["over_sessions"] = over_sessions(sessions, found, sizes, seed, progress)
-        if against is not None:
+        if against is not None:  # first: what is wrong with the names is said at once
             compared = resemblance(complete(opened), against, seed=seed, progress=progress)
             more |= to_plain(compared)
             said.append(compared.sentence())
+        found = analyse(analysed, seed=seed, sizes=sizes, progress=progress)
+        if len(sessions) > 1:
+            more["over_sessions"] = over_sessions(sessions, found, sizes, seed, progress)
     row = to_plain(found.row() | {"seconds": process_time() - begun})
     result = found.to_dict() | more | {"said": [*said, *found.sentences()], "row": row, "made_of": made_of}
     if path is not None:
-        _draw(found, path)  # first: with the answers there, nothing is made again
+        _draw(found, path, compared)  # first: with the answers there, nothing is made again
         write_json(path, asked | result)
     return result | asked
 
 
 def _opened(source: str, trust: bool, reading: Mapping[str, Any] | None = None) -> Model | list[xr.Dataset]:
-    if source.endswith(".nwb"):
+    if ".nwb" in Path(source).suffix:
         return read_sessions(source, **(reading or {}))
     if not source.endswith(".nc"):
         return load(source, trust)
@@ -165,13 +170,17 @@ def _kept(path: Path, made_of: dict[str, Any] | None) -> dict[str, Any] | None:
     return found
 
 
-def _draw(found: Mechanism, path: Path) -> None:
+def _draw(found: Mechanism, path: Path, compared: Resemblance | None) -> None:
     import matplotlib
 
     matplotlib.use("agg")
     from matplotlib import pyplot as plt
 
-    for name in found.answers:
-        figure = figure_of(name, found)
+    figures = {name: partial(figure_of, name, found) for name in found.answers}
+    if compared is not None and compared.features:
+        figures[COMPARISON] = partial(resemblance_figure, compared)
+    for name, drawn in figures.items():
+        with style():
+            figure = drawn()
         write_figure(_picture(path, name), figure, dpi=150)
         plt.close(figure)

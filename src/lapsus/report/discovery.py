@@ -17,9 +17,11 @@ from lapsus.evaluation.match import Match
 from lapsus.fitting import Fit
 from lapsus.mechanism.recording_needs import CORRECT, SWAPS
 from lapsus.mechanism.registry import summary as mechanism_summary
+from lapsus.mechanism.resemblance import Resemblance, resemblance_figure
 from lapsus.plots import panels
+from lapsus.plots.style import PAGE_POINTS, style
 from lapsus.report.determined import Determined
-from lapsus.report.findings import Check, NetworkFindings
+from lapsus.report.findings import Check, NetworkFindings, RecordingFindings
 from lapsus.report.page import SECTIONS, render
 from lapsus.report.parts import (
     comparison,
@@ -42,7 +44,7 @@ class DiscoveryContent:
 
     settings: as the user gave them; notes: sentences about trials that were left out; stages: seconds of each; truth:
     the true swap function f of a distance (radians) where it is known; separations, recording_needs: what experiments
-    and recordings would tell matched networks of the two objectives apart.
+    and recordings would tell matched networks of the two objectives apart; recording: what one that was given says.
     """
 
     fit: Fit
@@ -57,6 +59,7 @@ class DiscoveryContent:
     truth: Callable[[np.ndarray], np.ndarray] | None = None
     separations: list[Separation] = field(default_factory=list)
     recording_needs: pd.DataFrame | None = None
+    recording: RecordingFindings | None = None
 
 
 def discovery_page(content: DiscoveryContent) -> str:
@@ -83,6 +86,7 @@ def discovery_page(content: DiscoveryContent) -> str:
             "mechanism_columns": mechanism_columns(),
             "overview": comparison(networks),
             "deciding": _deciding(content),
+            "recording": _recording(content.recording),
             "checks": content.checks,
             "sure": sure(content.checks),
             "methods": methods(summary, networks, content.facts),
@@ -97,6 +101,8 @@ def discovery_page(content: DiscoveryContent) -> str:
 def _answer(content: DiscoveryContent) -> str:
     """What the behaviour determines and what not; of a single network, its mechanism too."""
     sentences = " ".join(content.together.sentences)
+    if content.recording is not None:
+        sentences += f" {content.recording.sentence}"
     if len(content.networks) > 1:
         return sentences
     return f"{mechanism_summary([content.networks[0].mechanism])} {sentences}"
@@ -122,6 +128,26 @@ def _deciding(content: DiscoveryContent) -> dict[str, Any] | None:
     )
     head = ["network, part of the trial", *(f"{count} neurons" for count in units), "area"]
     return {"picture": panels.separations(content.separations), "table": table(label, head, body)}
+
+
+def _recording(found: RecordingFindings | None) -> dict[str, Any] | None:
+    """What a recording says about the networks: sentences, a figure of the numbers that are compared."""
+    if found is None:
+        return None
+    compared = found.comparison
+    drawn = None if compared is None or not compared.features else _comparison_picture(compared)
+    return {"source": shortened(found.source), "said": found.said, "sentence": found.sentence, "picture": drawn}
+
+
+def _comparison_picture(found: Resemblance) -> panels.Picture:
+    with style(PAGE_POINTS):
+        figure = resemblance_figure(found)
+    return panels.picture(
+        figure,
+        "How well the coming swap is decoded from held-out trials in each part of the trial, and how far swap trials"
+        " have gone towards the error: of the recording, with 95 % intervals over its trials or sessions, and of"
+        " recordings like it that were simulated from the networks.",
+    )
 
 
 def _about(trials: Trials, content: DiscoveryContent) -> str:

@@ -11,6 +11,7 @@ from lapsus.evaluation.sample_sizes import FULL, SampleSizes
 from lapsus.mechanism.asking import analyse
 from lapsus.mechanism.example_trials import Arrays, example_trials
 from lapsus.mechanism.registry import QUESTIONS, Mechanism
+from lapsus.mechanism.resemblance import Resemblance
 from lapsus.training import Experiment
 from lapsus.zoo import Run, Shipped
 
@@ -25,6 +26,23 @@ class Check:
     name: str
     status: str
     text: str
+
+
+@dataclass(frozen=True)
+class RecordingFindings:
+    """A recording that was given with a discovery: its name, what it has in sentences, and which of the matched
+    networks it resembles; no comparison where there were none of both objectives."""
+
+    source: str
+    said: list[str]
+    comparison: Resemblance | None
+
+    @property
+    def sentence(self) -> str:
+        """Which networks the recording resembles."""
+        if self.comparison is None:
+            return "The recording was compared with nothing: no networks of both objectives are matched and swap."
+        return self.comparison.sentence()
 
 
 @dataclass(frozen=True)
