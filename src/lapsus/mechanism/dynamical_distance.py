@@ -14,7 +14,7 @@ from lapsus.errors import LapsusError
 
 __all__ = ["SETTINGS", "dynamical_distances"]
 
-# Every argument that changes the result, of the comparison and of the linear models: the package's defaults have changed.
+# Every argument that changes the result, of the comparison and of the linear models, as defaults have changed.
 SETTINGS: dict[str, Any] = {
     "score_method": "wasserstein",
     "iters": 1500,
