@@ -1,64 +1,48 @@
 """lapsus discover."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
+from lapsus.cli.options import Trust
 from lapsus.cli.table_options import reads_table
-from lapsus.cli.train import Trust
 from lapsus.cli.words import as_typed
 
 
 @reads_table
 def command(
-    trials: Annotated[
-        Path | None,
-        typer.Argument(
-            help="Trial table: .csv, .tsv, .parquet or .mat, or a folder of van den Berg et al. (2012) recordings.",
-            show_default="a synthetic observer",
-        ),
-    ] = None,
-    subject: Annotated[
-        list[str] | None, typer.Option(help="Use only this subject; repeatable.", show_default="all together")
-    ] = None,
-    minutes: Annotated[float, typer.Option(help="Time for everything together.")] = 12.0,
-    cueing: Annotated[
-        str,
-        typer.Option(
-            help=(
-                "feature (the network sees both features), index (it is told which item), or auto: feature where the"
-                " table has a probe feature."
-            )
-        ),
-    ] = "auto",
-    objectives: Annotated[
-        str | None,
-        typer.Option(
-            help="What networks are trained by: diffusion, energy, or both as diffusion,energy.",
-            show_default="both, or that of --start-from",
-        ),
-    ] = None,
-    networks: Annotated[int, typer.Option(help="Networks to train by each objective; they share the time.")] = 1,
-    set_size: Annotated[
-        int | None, typer.Option(help="Use trials with this number of items.", show_default="the smallest from 2 on")
-    ] = None,
-    output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="Folder for everything.", show_default="runs/discover-NAME")
-    ] = None,
-    start_from: Annotated[
-        str | None,
-        typer.Option(
-            help="A run folder or shipped network to start from.",
-            show_default="one that never swaps, of another seed for each network",
-        ),
-    ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of fit and networks.")] = 1,
+    trials: Path | None = None,
+    subject: list[str] | None = None,
+    minutes: float = 12.0,
+    cueing: str = "auto",
+    objectives: str | None = None,
+    networks: int = 1,
+    set_size: int | None = None,
+    output: Path | None = None,
+    start_from: str | None = None,
+    seed: int = 1,
     trust: Trust = False,
     *,
     table: dict[str, Any],
 ) -> None:
-    """From a trial table to a mechanism: fit, train networks that make the same errors, analyse them, report."""
+    """From a trial table to a mechanism: fit, train networks that make the same errors, analyse them, report.
+
+    trials trials: Trial table: .csv, .tsv, .parquet or .mat, or a folder of van den Berg et al. (2012) recordings.
+        [default: a synthetic observer]
+    subject: Use only this subject; repeatable. [default: all together]
+    minutes: Time for everything together.
+    cueing: feature (the network sees both features), index (it is told which item), or auto: feature where the table
+        has a probe feature.
+    objectives: What networks are trained by: diffusion, energy, or both as diffusion,energy.
+        [default: both, or that of --start-from]
+    networks: Networks to train by each objective; they share the time.
+    set_size: Use trials with this number of items. [default: the smallest from 2 on]
+    output: Folder for everything. [default: runs/discover-NAME]
+    start_from: A run folder or shipped network to start from.
+        [default: one that never swaps, of another seed for each network]
+    seed: Seed of fit and networks.
+    """
     from lapsus.pipeline.stages import discover
     from lapsus.pipeline.training import Interrupted
 

@@ -1,8 +1,9 @@
 """Options of commands: most are described in the command's docstring, some are shared by several commands.
 
-A line `name: what it is [default: in words]` of the docstring describes a parameter. One without a default becomes an
-argument, any other one an option; `name/other:` gives a switch with two names. Parameters that the docstring does not
-name have typer's own annotations.
+A line `name: what it is [from 0 to 1] [default: in words]` of the docstring describes a parameter; lines that follow it
+indented belong to it. One without a default becomes an argument, any other one an option; `name/other:` gives a switch
+with two names, `name VALUE:` says what to call its value, `name [VALUE]...:` and `name name:` make an argument of one
+that has a default. Parameters that the docstring does not name have typer's own annotations.
 """
 
 import inspect
@@ -33,14 +34,17 @@ Delay = Annotated[
     ),
 ]
 
-_LINE = re.compile(r"(\w+)(?:/([\w-]+))?: (.*?)(?: \[default: (.*)\])?$")
+_LINE = re.compile(
+    r"(?P<name>\w+)(?:/(?P<other>[\w-]+))?(?: (?P<metavar>\S+))?: (?P<help>.*?)"
+    r"(?: \[from (?P<min>\d+)(?: to (?P<max>\d+))?\])?(?: \[default: (?P<default>.*)\])?$"
+)
 
 
 def described(command: Callable) -> Callable:
     """The command with what its docstring says of its parameters; the rest of the docstring is its help."""
     signature = inspect.signature(command)
     text, parameters = [], dict(signature.parameters)
-    for line in inspect.cleandoc(command.__doc__ or "").splitlines():
+    for line in re.sub(r"\n {4,}", " ", inspect.cleandoc(command.__doc__ or "")).splitlines():
         parameter = parameter_of(line, parameters)
         if parameter is None:
             text.append(line)
@@ -55,20 +59,21 @@ def described(command: Callable) -> Callable:
 def parameter_of(line: str, parameters: Mapping[str, inspect.Parameter]) -> inspect.Parameter | None:
     """The parameter that a line describes, with its help; None where it describes none of these."""
     found = _LINE.match(line)
-    if not found or found[1] not in parameters:
+    if not found or found["name"] not in parameters:
         return None
-    _, other, text, default = found.groups()
-    parameter = parameters[found[1]]
+    parameter = parameters[found["name"]]
     name = parameter.name.rstrip("_")
     option = "--" + name.replace("_", "-")
+    metavar = found["metavar"] or ""
+    told: dict[str, Any] = {"help": found["help"], "show_default": found["default"] or True, "metavar": metavar or None}
+    told |= {end: int(found[end]) for end in ("min", "max") if found[end]}
     info: Any
-    if parameter.default is parameter.empty:
-        info = typer.Argument(help=text)
-    elif other is not None:
-        info = typer.Option(f"{option}/--{other}", help=text)
+    if parameter.default is parameter.empty or metavar == name or metavar.startswith("["):
+        info = typer.Argument(**told)
+    elif found["other"]:
+        info = typer.Option(f"{option}/--{found['other']}", **told)
     else:
-        names = ["-o", option] if name == "output" else [option]
-        info = typer.Option(*names, help=text, show_default=default or True)
+        info = typer.Option(*(["-o", option] if name == "output" else [option]), **told)
     return parameter.replace(annotation=Annotated[parameter.annotation, info])
 
 

@@ -2,7 +2,7 @@
 
 import json as json_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -29,9 +29,7 @@ app.command("cue-combination")(described(reproduce_cue_combination.command))
 @app.command("figures")
 @described
 def figures(
-    figure: Annotated[
-        list[str] | None, typer.Argument(help="Which figures; none means all.", metavar="[FIGURE]...")
-    ] = None,
+    figure: list[str] | None = None,
     runs: Path | None = None,
     collection: str = "paper",
     seed: int | None = None,
@@ -49,6 +47,7 @@ def figures(
     Figures: task, architecture, bns, schedule, fig2, fig3, fig4, table1, windows, unimodal, cyclic, prediction,
     cue-combination.
 
+    figure [FIGURE]...: Which figures; none means all.
     runs: Folder of run folders to use instead of the shipped networks.
     collection: Which of the shipped networks: paper, or persistent (delays that vary).
     seed: One seed of the networks that ship with several. [default: 1; claims: all]

@@ -27,12 +27,7 @@ def command(
     experiment: str,
     output: Path | None = None,
     seed: int | None = None,
-    set_: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set", metavar="KEY=VALUE", help="Change a field, as in task.delay=10 or stage.0.updates=500; repeatable."
-        ),
-    ] = None,
+    set_: list[str] | None = None,
     steps: Steps = None,
     minutes: Minutes = None,
     engine: Engine = "auto",
@@ -45,6 +40,7 @@ def command(
     experiment: An experiment file (.toml), or the name of one that ships with lapsus.
     output: Run folder to make. [default: runs/NAME-SEED]
     seed: Seed of weights and draws. [default: the file's]
+    set_ KEY=VALUE: Change a field, as in task.delay=10 or stage.0.updates=500; repeatable.
     """
     from lapsus.files import file_name, holds
     from lapsus.training import read_experiment
