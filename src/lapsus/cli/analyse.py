@@ -69,7 +69,7 @@ def command(
     folder = None if output is None else make_folder(output)
     results, rows = [], []
     for name, steps in [(name, steps) for name in names for steps in delays]:
-        said = partial(on_terminal, name)
+        progress = partial(on_terminal, name)
         result = answers_of(
             name,
             folder,
@@ -80,7 +80,7 @@ def command(
             again=again,
             reading=reading,
             against=against,
-            progress=said,
+            progress=progress,
         )
         results.append(result)
         rows.append({"network": name} | ({} if steps is None else {"delay": steps}) | result["row"])

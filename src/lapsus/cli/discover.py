@@ -47,13 +47,13 @@ def command(
     from lapsus.pipeline.training import Interrupted
 
     try:
-        found = discover(
+        discovery = discover(
             trials,
             subject=subject or None,
             set_size=set_size,
             cueing=cueing,
             minutes=minutes,
-            objectives=None if objectives is None else [one.strip() for one in objectives.split(",")],
+            objectives=None if objectives is None else [name.strip() for name in objectives.split(",")],
             networks=networks,
             output=output,
             start_from=start_from,
@@ -65,11 +65,11 @@ def command(
     except Interrupted:
         typer.echo("Interrupted; all is saved. The same command continues.", err=True)
         raise typer.Exit(130) from None
-    for number, sentence in enumerate(found.sentences, 1):
+    for number, sentence in enumerate(discovery.sentences, 1):
         typer.echo(f"{number}. {sentence}")
-    failed = [check for check in found.checks if check["status"] == "failed"]
+    failed = [check for check in discovery.checks if check["status"] == "failed"]
     if failed:
         typer.echo("\nTo doubt:")
         for check in failed:
             typer.echo(f"- {check['name']}: {check['text']}")
-    typer.echo(f"\n{found.facts['seconds']:.0f} s. The report is {found.report}")
+    typer.echo(f"\n{discovery.facts['seconds']:.0f} s. The report is {discovery.report}")

@@ -20,5 +20,5 @@ def command(trials: Path, json: bool = False, *, table: dict[str, Any]) -> None:
     from lapsus.fitting.examine import examine
     from lapsus.trials import read_trials
 
-    found = examine(read_trials(trials, **table))
-    typer.echo(json_module.dumps(found.to_dict()) if json else as_typed(found.text()))
+    examination = examine(read_trials(trials, **table))
+    typer.echo(json_module.dumps(examination.to_dict()) if json else as_typed(examination.text()))

@@ -92,7 +92,7 @@ def command(
         )
         with Bar(not json) as bar:
             bar.stage("predictive checks")
-            shown = json_module.dumps(result.to_dict()) if json else as_typed(result.summary())
+            text = json_module.dumps(result.to_dict()) if json else as_typed(result.summary())
             if output is not None:
                 from lapsus.plots.fits import save_all
 
@@ -100,9 +100,9 @@ def command(
                 result.save(output, also=lambda place: save_all(result, place))
     except KeyboardInterrupt:
         kept = output is not None and (Path(output) / "fit.nc").exists()
-        said = f"the earlier fit in {output} is as it was" if kept else "nothing was kept"
-        typer.echo(f"lapsus: stopped; {said}.", err=True)
+        state = f"the earlier fit in {output} is as it was" if kept else "nothing was kept"
+        typer.echo(f"lapsus: stopped; {state}.", err=True)
         raise typer.Exit(130) from None
-    typer.echo(shown)
+    typer.echo(text)
     if output is not None and not json:
         typer.echo(f"\nWritten to {output}.")

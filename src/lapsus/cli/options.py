@@ -58,20 +58,20 @@ def described(command: Callable) -> Callable:
 
 def parameter_of(line: str, parameters: Mapping[str, inspect.Parameter]) -> inspect.Parameter | None:
     """The parameter that a line describes, with its help; None where it describes none of these."""
-    found = _LINE.match(line)
-    if not found or found["name"] not in parameters:
+    match = _LINE.match(line)
+    if not match or match["name"] not in parameters:
         return None
-    parameter = parameters[found["name"]]
+    parameter = parameters[match["name"]]
     name = parameter.name.rstrip("_")
     option = "--" + name.replace("_", "-")
-    metavar = found["metavar"] or ""
-    told: dict[str, Any] = {"help": found["help"], "show_default": found["default"] or True, "metavar": metavar or None}
-    told |= {end: int(found[end]) for end in ("min", "max") if found[end]}
+    metavar = match["metavar"] or ""
+    told: dict[str, Any] = {"help": match["help"], "show_default": match["default"] or True, "metavar": metavar or None}
+    told |= {end: int(match[end]) for end in ("min", "max") if match[end]}
     info: Any
     if parameter.default is parameter.empty or metavar == name or metavar.startswith("["):
         info = typer.Argument(**told)
-    elif found["other"]:
-        info = typer.Option(f"{option}/--{found['other']}", **told)
+    elif match["other"]:
+        info = typer.Option(f"{option}/--{match['other']}", **told)
     else:
         info = typer.Option(*(["-o", option] if name == "output" else [option]), **told)
     return parameter.replace(annotation=Annotated[parameter.annotation, info])
@@ -90,8 +90,8 @@ def default_verb(verb: str, alone: bool = False) -> type[TyperGroup]:
 
 def delays_of(text: str | None) -> list[int]:
     """Whole numbers from "20" or "5,10,20", each once; none from None."""
-    parts = [] if text is None else [part.strip() for part in text.split(",")]
-    if not all(part.isdecimal() and len(part) < 10 for part in parts):
+    parts = [] if text is None else [number.strip() for number in text.split(",")]
+    if not all(number.isdecimal() and len(number) < 10 for number in parts):
         raise LapsusError(
             f"--delay takes a number of steps or several, as in 20 or 5,10,20; it got {str(text)[:40]!r}."
         )

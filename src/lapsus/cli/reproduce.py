@@ -77,7 +77,7 @@ def figures(
     delays: list[int | None] = [*delays_of(delay)]
     printed: list[dict] = []
     for steps in delays or [None]:
-        networks, *others = seeds if steps is None else [one.at_delay(steps) for one in seeds]
+        networks, *others = seeds if steps is None else [network.at_delay(steps) for network in seeds]
         folder = output / f"delay-{steps}" if len(delays) > 1 else output
         recorded = recorded_values(collection) if ensemble and steps is None else None
         begun: list[str] = []
@@ -103,9 +103,9 @@ def figures(
             except KeyboardInterrupt:
                 left = [name for name in figure or FIGURES if name not in begun[:-1]]
                 rest = f"`lapsus reproduce {' '.join(left)}` makes the rest" if left else "the same command resumes"
-                kept = [str(place) for place in (folder, values) if place is not None and place.exists()]
-                said = f"what is in {' and '.join(kept)} is whole" if kept else "nothing was kept"
-                typer.echo(f"lapsus: stopped; {said}, and {rest}.", err=True)
+                kept = [str(path) for path in (folder, values) if path is not None and path.exists()]
+                state = f"what is in {' and '.join(kept)} is whole" if kept else "nothing was kept"
+                typer.echo(f"lapsus: stopped; {state}, and {rest}.", err=True)
                 raise typer.Exit(130) from None
         printed += [({} if steps is None else {"delay": steps}) | vars(claim) for claim in claims]
         if not json:

@@ -61,8 +61,8 @@ def command(
         "micro_batch": micro_batch,
     }
     check_options(**options)
-    own = not holds(Path(experiment).parent, "run")  # else it may be anybody's
-    check_trust(described.model_dump(), experiment, trust or own or accepted(experiment_table(experiment)))
+    from_user = not holds(Path(experiment).parent, "run")  # else it may be anybody's
+    check_trust(described.model_dump(), experiment, trust or from_user or accepted(experiment_table(experiment)))
     output = output or Path("runs") / f"{file_name(described.name)}-{described.seed}"
     rehearse(described, first_model(described, output.parent), engine, threads)
     go(Run.create(output, described), **options)
@@ -82,8 +82,8 @@ def go(run: "Run", **options: Any) -> None:
         typer.echo(f"Trained in {outcome.seconds / 60:.1f} min. `lapsus evaluate {run.path}` measures it in full.")
     else:
         why = {"interrupted": "Interrupted", "minutes": "Time is up", "steps": "Stopped"}[reason]
-        place = f"update {outcome.update:,} of {outcome.updates:,}"
-        typer.echo(f"{why} at {place}; all is saved. `lapsus resume {run.path}` continues.")
+        progress = f"update {outcome.update:,} of {outcome.updates:,}"
+        typer.echo(f"{why} at {progress}; all is saved. `lapsus resume {run.path}` continues.")
     if reason == "interrupted":
         raise typer.Exit(130)
     if reason != "steps":

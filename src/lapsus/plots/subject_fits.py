@@ -80,16 +80,16 @@ def _subject_curves(ax: Axes, fits: SubjectFits) -> Axes:
 
 def _forest(ax: Axes, fits: SubjectFits, series: Any, scale: float) -> None:
     """One line a subject, with the points and bands of each (rows, value, low, high, colour, label)."""
-    place = np.arange(len(fits))[::-1]
+    height = np.arange(len(fits))[::-1]
     for number, (rows, value, low, high, colour, label) in enumerate(series):
-        at = place + 0.14 * (len(series) - 1 - 2 * number)
+        at = height + 0.14 * (len(series) - 1 - 2 * number)
         middle = scale * np.array([row[value] for row in rows])
         spread = [
             middle - scale * np.array([row[low] for row in rows]),
             scale * np.array([row[high] for row in rows]) - middle,
         ]
         ax.errorbar(middle, at, xerr=np.maximum(spread, 0), fmt="o", ms=3, lw=0.9, color=colour, label=label)
-    ax.set(yticks=place, yticklabels=list(_titles(fits).values()))
+    ax.set(yticks=height, yticklabels=list(_titles(fits).values()))
     ax.set_xlim(0, min(ax.get_xlim()[1], scale))  # shares end at one
     ax.set_ylim(-0.7, len(fits) - 0.3)
 

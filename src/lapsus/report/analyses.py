@@ -66,8 +66,8 @@ def _place(source: str, folder: Path, delay: int | None) -> Path:
 
 def _check_place(path: Path) -> None:
     check_file(path, "a file of answers", lambda file: begins(file, _ANSWERS_BEGIN))
-    for part in QUESTIONS:
-        check_file(_picture(path, part), "a picture of ours", is_figure)
+    for question in QUESTIONS:
+        check_file(_picture(path, question), "a picture of ours", is_figure)
 
 
 def _picture(path: Path, part: str) -> Path:
@@ -106,27 +106,27 @@ def answers_of(
         return kept | asked
     begun = process_time()
     more: dict[str, Any] = {}
-    said: list[str] = []
+    sentences: list[str] = []
     if isinstance(opened, Model):
         if against is not None:
             raise LapsusError("`against` is for recordings; networks are compared by `lapsus predict`.")
         model = opened if delay is None else opened.at(delay=delay)
-        found = analyse(model, seed=seed, threads=threads, sizes=sizes, progress=progress)
+        mechanism = analyse(model, seed=seed, threads=threads, sizes=sizes, progress=progress)
     else:
         sessions, opened = opened, pseudo_population(opened, seed)
         analysed = analysable(opened)
-        found = analyse(analysed, seed=seed, sizes=sizes, progress=progress)
-        said, more = describe(opened, analysed)
+        mechanism = analyse(analysed, seed=seed, sizes=sizes, progress=progress)
+        sentences, more = describe(opened, analysed)
         if len(sessions) > 1:
-            more["over_sessions"] = over_sessions(sessions, found, sizes, seed, progress)
+            more["over_sessions"] = over_sessions(sessions, mechanism, sizes, seed, progress)
         if against is not None:
             compared = resemblance(complete(opened), against, seed=seed, progress=progress)
             more |= to_plain(compared)
-            said.append(compared.sentence())
-    row = to_plain(found.row() | {"seconds": process_time() - begun})
-    result = found.to_dict() | more | {"said": [*said, *found.sentences()], "row": row, "made_of": made_of}
+            sentences.append(compared.sentence())
+    row = to_plain(mechanism.row() | {"seconds": process_time() - begun})
+    result = mechanism.to_dict() | more | {"said": [*sentences, *mechanism.sentences()], "row": row, "made_of": made_of}
     if path is not None:
-        _draw(found, path)  # first: with the answers there, nothing is made again
+        _draw(mechanism, path)  # first: with the answers there, nothing is made again
         write_json(path, asked | result)
     return result | asked
 
@@ -154,15 +154,15 @@ def _kept(path: Path, made_of: dict[str, Any] | None) -> dict[str, Any] | None:
     if not path.exists() or made_of is None:
         return None
     try:
-        found = read_json(path)
-        if found.get("made_of") != made_of:
+        earlier = read_json(path)
+        if earlier.get("made_of") != made_of:
             return None
         with understood(path):  # what callers take of it
-            from_plain(list[str], found["said"])
-            from_plain(dict[str, float | str | bool | None], found["row"])
+            from_plain(list[str], earlier["said"])
+            from_plain(dict[str, float | str | bool | None], earlier["row"])
     except Damaged:
         return None  # asked again, and written anew
-    return found
+    return earlier
 
 
 def _draw(found: Mechanism, path: Path) -> None:
