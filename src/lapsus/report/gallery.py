@@ -11,7 +11,7 @@ from lapsus import __version__
 from lapsus.evaluation.sample_sizes import FULL, SampleSizes
 from lapsus.evaluation.verdict import verdict
 from lapsus.mechanism.asking import analyse
-from lapsus.mechanism.registry import QUESTIONS, Mechanism
+from lapsus.mechanism.registry import QUESTIONS, Mechanism, Question
 from lapsus.plots.panels import Picture, picture, swap_curve
 from lapsus.plots.style import PAGE_POINTS, legend_above, style
 from lapsus.report.page import MARK, render
@@ -38,7 +38,7 @@ def gallery_page(
     """The page of the named networks (those of delayed estimation: others have no items to swap). `say` is called with
     each name as it is looked at."""
     groups: dict[str, list[dict[str, Any]]] = {}
-    questions = {name: question for name, question in QUESTIONS.items() if question.gallery is not None}
+    questions = _questions()
     for name in names:
         network = open_network(name)
         evaluation = network.evaluation
@@ -71,6 +71,11 @@ def gallery_page(
     )
 
 
+def _questions() -> dict[str, Question]:
+    """Those that the gallery shows."""
+    return {name: question for name, question in QUESTIONS.items() if question.gallery is not None}
+
+
 def _numbers(evaluation: dict, objective: str) -> str:
     excess = f"excess {number(evaluation['excess'])}, " if objective == "diffusion" else ""
     curve, error = number(evaluation["swap_curve_mad"]), number(math.degrees(evaluation["median_error"]), ".1f")
@@ -79,7 +84,7 @@ def _numbers(evaluation: dict, objective: str) -> str:
 
 def _row(name: str, evaluation: dict, found: Mechanism) -> Picture:
     """Swap curve beside its target, and the first panel of each question that the gallery shows."""
-    questions = {key: question for key, question in QUESTIONS.items() if question.gallery is not None}
+    questions = _questions()
     words = ["swap curve"]
     with style(PAGE_POINTS):
         figure, axes = plt.subplots(
