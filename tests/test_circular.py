@@ -35,5 +35,4 @@ def test_mean_turns_with_the_data():
             circular.difference(circular.mean(angles + turn), turn + circular.mean(angles)), 0, atol=1e-12
         )
     assert circular.mean(np.array([3.0, -3.0])) == pytest.approx(-math.pi)
-    assert circular.resultant_length(np.array([0, math.pi])) == pytest.approx(0, abs=1e-12)
     assert circular.mean(np.array([0.0, 1.0]), weights=np.array([1.0, 0.0])) == pytest.approx(0)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["angle", "difference", "distance", "embed", "mean", "resultant_length", "wrap"]
+__all__ = ["angle", "difference", "distance", "embed", "mean", "wrap"]
 
 
 # A NumPy array, a number, or a torch tensor: a function returns what it is given. (Its own type would import torch.)
@@ -60,10 +60,3 @@ def mean(angles: Array, axis: int = -1, weights: Array | None = None) -> Array:
     weights = 1.0 if weights is None else weights
     sine, cosine = (weights * xp.sin(angles)).sum(axis), (weights * xp.cos(angles)).sum(axis)
     return wrap((xp.atan2 if xp is not np else np.arctan2)(sine, cosine))
-
-
-def resultant_length(angles: Array, axis: int = -1) -> Array:
-    """Length of the mean resultant vector: 1 when all angles agree, 0 when they cancel."""
-    xp = _module(angles)
-    sine, cosine = xp.sin(angles).mean(axis), xp.cos(angles).mean(axis)
-    return xp.sqrt(sine**2 + cosine**2)
