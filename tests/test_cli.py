@@ -38,6 +38,7 @@ def folder(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_train_keeps_everything_that_made_the_run(folder):
     config = (folder / "run" / "config.toml").read_text()
     assert "seed = 3" in config and "delay = 2" in config and "torch" in config

@@ -91,6 +91,7 @@ def test_evaluate_says_which_update_it_measured(copy, tmp_path):
     assert json.loads(lapsus("evaluate", copy, "--conditions", 32, "--json", cwd=tmp_path))["update"] == 2
 
 
+@pytest.mark.slow
 def test_folders_of_a_later_format_are_refused(copy, activity, tmp_path):
     from lapsus import Discovery
     from lapsus.sweep import Sweep

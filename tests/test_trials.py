@@ -720,12 +720,12 @@ def test_a_single_non_target_needs_no_number(name, tmp_path):
 def test_columns_that_look_like_items_are_never_passed_over():
     frame = table(items=2).drop(columns=["target_probe", "non_target_probe_1", "set_size"])
     text = problems(frame.rename(columns={"non_target_1": "lure_hue"}))
-    assert "lure_hue look like items" in text and "non_target_1=lure_hue" in text
+    assert "the column lure_hue looks like items" in text and "non_target_1=lure_hue" in text
     renamed = frame.rename(columns={"non_target_1": "lure_hue"})
     assert Trials.from_table(renamed, "radians", columns={"non_target_1": "lure_hue"}).set_size.max() == 2
     assert Trials.from_table(renamed, "radians", columns={"condition": "lure_hue"}).set_size.max() == 1
     more = Trials.from_table(frame.assign(nt_extra=frame["target"]), "radians")
-    assert any("nt_extra look like items and are not used" in note for note in more.notes)
+    assert "Not used, though the column nt_extra looks like items." in more.notes
     flag = Trials.from_table(frame.assign(distractor=[0, 1] * 15), "radians")  # a condition
     assert "distractor" in flag.conditions and flag.set_size.max() == 2
 

@@ -134,6 +134,7 @@ def test_it_closes_cleanly(run, number, warm):
             ask(port, "/")
 
 
+@pytest.mark.slow
 def test_damaged_checkpoints_do_not_stop_it(run, tmp_path):
     import shutil
 

@@ -3,62 +3,54 @@
 import json as json_module
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
-from lapsus.cli.evaluate import Delay, delays_of
-from lapsus.cli.train import Trust
+from lapsus.cli.options import Delay, Threads, Trust, delays_of
 from lapsus.cli.words import on_terminal
 
 
 def command(
-    source: Annotated[
-        list[str] | None,
-        typer.Argument(
-            help="Networks (run folders, or names of shipped ones), or recordings: NWB files (A.nwb,B.nwb pools two"
-            " sessions, TRIALS.nwb+UNITS.nwb is one), or netCDF in the activity form.",
-            metavar="[NETWORK|SESSION.nwb|ACTIVITY.nc]...",
-        ),
-    ] = None,
-    swapping: Annotated[
-        bool, typer.Option("--swapping", help="Every shipped network whose target has swaps, of both sets.")
-    ] = False,
-    output: Annotated[
-        Path | None,
-        typer.Option("-o", "--output", help="Folder for mechanism.csv, NAME.json and a picture of each answer."),
-    ] = None,
-    again: Annotated[
-        bool, typer.Option("--again", help="Ask networks anew whose answers are in the folder already.")
-    ] = False,
+    source: list[str] | None = None,
+    swapping: bool = False,
+    output: Path | None = None,
+    again: bool = False,
     delay: Delay = None,
-    seed: Annotated[int, typer.Option(help="Seed of conditions and noise.", min=0)] = 0,
-    threads: Annotated[int | None, typer.Option(help="Threads of the kernel.", show_default="all cores", min=1)] = None,
+    seed: int = 0,
+    threads: Threads = None,
     trust: Trust = False,
-    against: Annotated[
-        str | None,
-        typer.Option(
-            help="Compare a recording with kinds of networks: collections, networks, folders or types of error, as"
-            " open,persistent; late=A+B is a kind of two networks."
-        ),
-    ] = None,
-    bin: Annotated[str, typer.Option(help="NWB: length of a time bin.")] = "50ms",
-    smooth: Annotated[str, typer.Option(help="NWB: s.d. of a Gaussian over time.")] = "0ms",
-    align: Annotated[
-        str, typer.Option(help="NWB: event that bins are aligned to; stimulus,cue has delays on two clocks.")
-    ] = "cue",
-    columns: Annotated[
-        str | None, typer.Option(help="NWB: which columns of the trials hold what: dandi-000620, or a TOML file.")
-    ] = None,
-    where: Annotated[list[str] | None, typer.Option(help="NWB: trials that count, as correct=True.")] = None,
-    units: Annotated[list[str] | None, typer.Option(help="NWB: units that count, as location=FEF.")] = None,
-    min_rate: Annotated[float, typer.Option(help="NWB: least rate of a unit, spikes/s.", min=0)] = 0.0,
-    min_presence: Annotated[
-        float, typer.Option(help="NWB: least share of the session in which a unit fires.", min=0, max=1)
-    ] = 0.0,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object (several sources: a list).")] = False,
+    against: str | None = None,
+    bin: str = "50ms",
+    smooth: str = "0ms",
+    align: str = "cue",
+    columns: str | None = None,
+    where: list[str] | None = None,
+    units: list[str] | None = None,
+    min_rate: float = 0.0,
+    min_presence: float = 0.0,
+    json: bool = False,
 ) -> None:
-    """How swaps are made: when they are decided, what carries them, along which axis, which kind, by what dynamics."""
+    """How swaps are made: when they are decided, what carries them, along which axis, which kind, by what dynamics.
+
+    source [NETWORK|SESSION.nwb|ACTIVITY.nc]...: Networks (run folders, or names of shipped ones), or recordings: NWB
+        files (A.nwb,B.nwb pools two sessions, TRIALS.nwb+UNITS.nwb is one), or netCDF in the activity form.
+    swapping: Every shipped network whose target has swaps, of both sets.
+    output: Folder for mechanism.csv, NAME.json and a picture of each answer. [default: none]
+    again: Ask networks anew whose answers are in the folder already.
+    seed: Seed of conditions and noise. [from 0]
+    against: Compare a recording with kinds of networks: collections, networks, folders or types of error, as
+        open,persistent; late=A+B is a kind of two networks.
+    bin: NWB: length of a time bin.
+    smooth: NWB: s.d. of a Gaussian over time.
+    align: NWB: event that bins are aligned to; stimulus,cue has delays on two clocks.
+    columns: NWB: which columns of the trials hold what: dandi-000620, or a TOML file.
+    where: NWB: trials that count, as correct=True.
+    units: NWB: units that count, as location=FEF.
+    min_rate: NWB: least rate of a unit, spikes/s. [from 0]
+    min_presence: NWB: least share of the session in which a unit fires. [from 0 to 1]
+    json: Print one JSON object (several sources: a list).
+    """
     import pandas as pd
 
     from lapsus.errors import LapsusError
@@ -78,7 +70,7 @@ def command(
     folder = None if output is None else make_folder(output)
     results, rows = [], []
     for name, steps in [(name, steps) for name in names for steps in delays]:
-        said = partial(on_terminal, name)
+        progress = partial(on_terminal, name)
         result = answers_of(
             name,
             folder,
@@ -89,7 +81,7 @@ def command(
             again=again,
             reading=reading,
             against=against,
-            progress=said,
+            progress=progress,
         )
         results.append(result)
         rows.append({"network": name} | ({} if steps is None else {"delay": steps}) | result["row"])

@@ -2,7 +2,7 @@
 
 import json as json_module
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
@@ -11,15 +11,14 @@ from lapsus.cli.words import as_typed
 
 
 @reads_table
-def command(
-    trials: Annotated[Path, typer.Argument(help="Trial table or folder, as for lapsus fit.")],
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
-    *,
-    table: dict[str, Any],
-) -> None:
-    """Say what was understood of a trial table: columns, unit, items, distances, swaps to expect, analyses."""
+def command(trials: Path, json: bool = False, *, table: dict[str, Any]) -> None:
+    """Say what was understood of a trial table: columns, unit, items, distances, swaps to expect, analyses.
+
+    trials: Trial table or folder, as for lapsus fit.
+    json: Print one JSON object.
+    """
     from lapsus.fitting.examine import examine
     from lapsus.trials import read_trials
 
-    found = examine(read_trials(trials, **table))
-    typer.echo(json_module.dumps(found.to_dict()) if json else as_typed(found.text()))
+    examination = examine(read_trials(trials, **table))
+    typer.echo(json_module.dumps(examination.to_dict()) if json else as_typed(examination.text()))

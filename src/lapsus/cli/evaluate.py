@@ -73,20 +73,20 @@ def _middles(task: "Task", delays: list[int]) -> str:
     from lapsus.tasks.durations import varying
 
     ranges = {name: steps for name, steps in varying(task).items() if name != "delay" or not delays}
-    said = [f"{name} {steps.middle} (trained on {steps.low} to {steps.high})" for name, steps in ranges.items()]
-    return f"Steps in the middle of their ranges: {', '.join(said)}.\n" if said else ""
+    middles = [f"{name} {steps.middle} (trained on {steps.low} to {steps.high})" for name, steps in ranges.items()]
+    return f"Steps in the middle of their ranges: {', '.join(middles)}.\n" if middles else ""
 
 
 def describe_delays(result: dict) -> str:
     """One line per delay."""
     rows = result["delays"]
-    shown = [key for key in _COLUMNS if key in rows[0]]
+    columns = [key for key in _COLUMNS if key in rows[0]]
     lines = [
         f"{result['conditions']:,} fresh conditions × {result['trials']} trials at each delay.",
-        "delay  " + "  ".join(f"{_COLUMNS[key]:>13}" for key in shown),
+        "delay  " + "  ".join(f"{_COLUMNS[key]:>13}" for key in columns),
     ]
     for row in rows:
-        cells = {key: f"{row[key]:13.4f}" for key in shown}
+        cells = {key: f"{row[key]:13.4f}" for key in columns}
         cells["median_error"] = f"{math.degrees(row['median_error']):13.1f}"
         lines.append(f"{row['delay']:5d}  " + "  ".join(cells.values()))
     longest, left = max(row["delay"] for row in rows), 100 * result["norm_ratio"]

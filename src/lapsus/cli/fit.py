@@ -2,7 +2,7 @@
 
 import json as json_module
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
@@ -12,74 +12,51 @@ from lapsus.cli.words import as_typed
 
 @reads_table
 def command(
-    trials: Annotated[
-        Path,
-        typer.Argument(
-            help="Trial table: .csv, .tsv, .parquet, .mat, .rds or .rda; a folder of BIDS _beh.tsv files or of van den"
-            " Berg et al. (2012) recordings."
-        ),
-    ],
-    model: Annotated[
-        str, typer.Option(help="none, constant, probe, report, both, or auto: compare them all.")
-    ] = "auto",
-    by: Annotated[
-        str | None,
-        typer.Option(
-            help="subject (a fit each), hierarchical (subjects around a population), or columns of the table whose"
-            " values are compared, with interactions (cue or cue,group).",
-            show_default="all together",
-        ),
-    ] = None,
-    reference: Annotated[
-        str | None,
-        typer.Option(
-            help="The value of `--by` that others are compared with: valid, or cue=valid,group=old.",
-            show_default="the first by name",
-        ),
-    ] = None,
-    set_size: Annotated[
-        int | None, typer.Option(help="Use only trials with this many items.", show_default="all")
-    ] = None,
-    emission: Annotated[
-        str | None,
-        typer.Option(
-            help="von_mises, variable_precision, wrapped_stable, plane, or auto: compare the first three.",
-            show_default="auto with model auto, else von_mises",
-        ),
-    ] = None,
-    sets: Annotated[
-        str, typer.Option(help="How f differs between set sizes: shared, offsets, shapes, or auto: compare them.")
-    ] = "auto",
-    bias: Annotated[
-        bool | None,
-        typer.Option(
-            "--bias/--no-bias", help="A constant shift of all responses.", show_default="where it predicts better"
-        ),
-    ] = None,
-    apart: Annotated[
-        float | None,
-        typer.Option(
-            help="Non-targets further than this from the target (degrees of the feature) can be told apart from it.",
-            show_default="two circular s.d.",
-        ),
-    ] = None,
-    uniform: Annotated[bool, typer.Option("--uniform/--no-uniform", help="Allow uniform guesses.")] = True,
-    even: Annotated[bool, typer.Option("--even/--signed", help="f of the distance alone, or of its sign too.")] = True,
-    output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="Folder for results and plots.", show_default="none")
-    ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the posterior draws.")] = 0,
-    draws: Annotated[int, typer.Option(help="Posterior draws to keep at least.")] = 1024,
-    force: Annotated[bool, typer.Option("--force", help="Replace an earlier fit in the folder.")] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
-    design: Annotated[
-        Path | None,
-        typer.Option(help="A design file: learn the density of responses of any experiment.", show_default="none"),
-    ] = None,
+    trials: Path,
+    model: str = "auto",
+    by: str | None = None,
+    reference: str | None = None,
+    set_size: int | None = None,
+    emission: str | None = None,
+    sets: str = "auto",
+    bias: bool | None = None,
+    apart: float | None = None,
+    uniform: bool = True,
+    even: bool = True,
+    output: Path | None = None,
+    seed: int = 0,
+    draws: int = 1024,
+    force: bool = False,
+    json: bool = False,
+    design: Path | None = None,
     *,
     table: dict[str, Any],
 ) -> None:
-    """Fit swap models to a trial table: swap rates, the swap function with its uncertainty, plots, a summary."""
+    """Fit swap models to a trial table: swap rates, the swap function with its uncertainty, plots, a summary.
+
+    trials: Trial table: .csv, .tsv, .parquet, .mat, .rds or .rda; a folder of BIDS _beh.tsv files or of van den Berg et
+        al. (2012) recordings.
+    model: none, constant, probe, report, both, or auto: compare them all.
+    by: subject (a fit each), hierarchical (subjects around a population), or columns of the table whose values are
+        compared, with interactions (cue or cue,group). [default: all together]
+    reference: The value of `--by` that others are compared with: valid, or cue=valid,group=old.
+        [default: the first by name]
+    set_size: Use only trials with this many items. [default: all]
+    emission: von_mises, variable_precision, wrapped_stable, plane, or auto: compare the first three.
+        [default: auto with model auto, else von_mises]
+    sets: How f differs between set sizes: shared, offsets, shapes, or auto: compare them.
+    bias/no-bias: A constant shift of all responses. [default: where it predicts better]
+    apart: Non-targets further than this from the target (degrees of the feature) can be told apart from it.
+        [default: two circular s.d.]
+    uniform/no-uniform: Allow uniform guesses.
+    even/signed: f of the distance alone, or of its sign too.
+    output: Folder for results and plots. [default: none]
+    seed: Seed of the posterior draws.
+    draws: Posterior draws to keep at least.
+    force: Replace an earlier fit in the folder.
+    json: Print one JSON object.
+    design: A design file: learn the density of responses of any experiment. [default: none]
+    """
     if design is not None:
         _with_design(trials, design, output, seed, json)
         return
@@ -120,7 +97,7 @@ def command(
         )
         with Bar(not json) as bar:
             bar.stage("predictive checks")
-            shown = json_module.dumps(result.to_dict()) if json else as_typed(result.summary())
+            text = json_module.dumps(result.to_dict()) if json else as_typed(result.summary())
             if output is not None:
                 from lapsus.plots.fits import save_all
 
@@ -128,10 +105,10 @@ def command(
                 result.save(output, also=lambda place: save_all(result, place))
     except KeyboardInterrupt:
         kept = output is not None and (Path(output) / "fit.nc").exists()
-        said = f"the earlier fit in {output} is as it was" if kept else "nothing was kept"
-        typer.echo(f"lapsus: stopped; {said}.", err=True)
+        state = f"the earlier fit in {output} is as it was" if kept else "nothing was kept"
+        typer.echo(f"lapsus: stopped; {state}.", err=True)
         raise typer.Exit(130) from None
-    typer.echo(shown)
+    typer.echo(text)
     if output is not None and not json:
         typer.echo(f"\nWritten to {output}.")
 

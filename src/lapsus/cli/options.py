@@ -1,8 +1,9 @@
 """Options of commands: most are described in the command's docstring, some are shared by several commands.
 
-A line `name: what it is [default: in words]` of the docstring describes a parameter. One without a default becomes an
-argument, any other one an option; `name/other:` gives a switch with two names. Parameters that the docstring does not
-name have typer's own annotations.
+A line `name: what it is [from 0 to 1] [default: in words]` of the docstring describes a parameter; lines that follow it
+indented belong to it. One without a default becomes an argument, any other one an option; `name/other:` gives a switch
+with two names, `name VALUE:` says what to call its value, `name [VALUE]...:` and `name name:` make an argument of one
+that has a default. Parameters that the docstring does not name have typer's own annotations.
 """
 
 import inspect
@@ -33,14 +34,17 @@ Delay = Annotated[
     ),
 ]
 
-_LINE = re.compile(r"(\w+)(?:/([\w-]+))?: (.*?)(?: \[default: (.*)\])?$")
+_LINE = re.compile(
+    r"(?P<name>\w+)(?:/(?P<other>[\w-]+))?(?: (?P<metavar>\S+))?: (?P<help>.*?)"
+    r"(?: \[from (?P<min>\d+)(?: to (?P<max>\d+))?\])?(?: \[default: (?P<default>.*)\])?$"
+)
 
 
 def described(command: Callable) -> Callable:
     """The command with what its docstring says of its parameters; the rest of the docstring is its help."""
     signature = inspect.signature(command)
     text, parameters = [], dict(signature.parameters)
-    for line in inspect.cleandoc(command.__doc__ or "").splitlines():
+    for line in re.sub(r"\n {4,}", " ", inspect.cleandoc(command.__doc__ or "")).splitlines():
         parameter = parameter_of(line, parameters)
         if parameter is None:
             text.append(line)
@@ -54,21 +58,22 @@ def described(command: Callable) -> Callable:
 
 def parameter_of(line: str, parameters: Mapping[str, inspect.Parameter]) -> inspect.Parameter | None:
     """The parameter that a line describes, with its help; None where it describes none of these."""
-    found = _LINE.match(line)
-    if not found or found[1] not in parameters:
+    match = _LINE.match(line)
+    if not match or match["name"] not in parameters:
         return None
-    _, other, text, default = found.groups()
-    parameter = parameters[found[1]]
+    parameter = parameters[match["name"]]
     name = parameter.name.rstrip("_")
     option = "--" + name.replace("_", "-")
+    metavar = match["metavar"] or ""
+    told: dict[str, Any] = {"help": match["help"], "show_default": match["default"] or True, "metavar": metavar or None}
+    told |= {end: int(match[end]) for end in ("min", "max") if match[end]}
     info: Any
-    if parameter.default is parameter.empty:
-        info = typer.Argument(help=text)
-    elif other is not None:
-        info = typer.Option(f"{option}/--{other}", help=text)
+    if parameter.default is parameter.empty or metavar == name or metavar.startswith("["):
+        info = typer.Argument(**told)
+    elif match["other"]:
+        info = typer.Option(f"{option}/--{match['other']}", **told)
     else:
-        names = ["-o", option] if name == "output" else [option]
-        info = typer.Option(*names, help=text, show_default=default or True)
+        info = typer.Option(*(["-o", option] if name == "output" else [option]), **told)
     return parameter.replace(annotation=Annotated[parameter.annotation, info])
 
 
@@ -85,8 +90,8 @@ def default_verb(verb: str, alone: bool = False) -> type[TyperGroup]:
 
 def delays_of(text: str | None) -> list[int]:
     """Whole numbers from "20" or "5,10,20", each once; none from None."""
-    parts = [] if text is None else [part.strip() for part in text.split(",")]
-    if not all(part.isdecimal() and len(part) < 10 for part in parts):
+    parts = [] if text is None else [number.strip() for number in text.split(",")]
+    if not all(number.isdecimal() and len(number) < 10 for number in parts):
         raise LapsusError(
             f"--delay takes a number of steps or several, as in 20 or 5,10,20; it got {str(text)[:40]!r}."
         )

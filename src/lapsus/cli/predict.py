@@ -50,7 +50,9 @@ def command(
         write_text(output, table.to_csv(index=False))
     if json:
         rows = json_module.loads(table.to_json(orient="records"))
-        typer.echo(json_module.dumps({"predictions": rows, "separations": [vars(one) for one in separations]}))
+        typer.echo(
+            json_module.dumps({"predictions": rows, "separations": [vars(separation) for separation in separations]})
+        )
         return
     typer.echo(f"Swap rates (%) with 95 % intervals; {conditions:,} conditions × {trials} trials at each level.")
     typer.echo("\n".join(_table(table) + _best(separations)))

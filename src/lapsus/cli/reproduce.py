@@ -2,7 +2,7 @@
 
 import json as json_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -29,9 +29,7 @@ app.command("cue-combination")(described(reproduce_cue_combination.command))
 @app.command("figures")
 @described
 def figures(
-    figure: Annotated[
-        list[str] | None, typer.Argument(help="Which figures; none means all.", metavar="[FIGURE]...")
-    ] = None,
+    figure: list[str] | None = None,
     runs: Path | None = None,
     collection: str = "paper",
     seed: int | None = None,
@@ -49,6 +47,7 @@ def figures(
     Figures: task, architecture, bns, schedule, fig2, fig3, fig4, table1, windows, unimodal, cyclic, prediction,
     cue-combination.
 
+    figure [FIGURE]...: Which figures; none means all.
     runs: Folder of run folders to use instead of the shipped networks.
     collection: Which of the shipped networks: paper, or persistent (delays that vary).
     seed: One seed of the networks that ship with several. [default: 1; claims: all]
@@ -78,7 +77,7 @@ def figures(
     delays: list[int | None] = [*delays_of(delay)]
     printed: list[dict] = []
     for steps in delays or [None]:
-        networks, *others = seeds if steps is None else [one.at_delay(steps) for one in seeds]
+        networks, *others = seeds if steps is None else [network.at_delay(steps) for network in seeds]
         folder = output / f"delay-{steps}" if len(delays) > 1 else output
         recorded = recorded_values(collection) if ensemble and steps is None else None
         begun: list[str] = []
@@ -104,9 +103,9 @@ def figures(
             except KeyboardInterrupt:
                 left = [name for name in figure or FIGURES if name not in begun[:-1]]
                 rest = f"`lapsus reproduce {' '.join(left)}` makes the rest" if left else "the same command resumes"
-                kept = [str(place) for place in (folder, values) if place is not None and place.exists()]
-                said = f"what is in {' and '.join(kept)} is whole" if kept else "nothing was kept"
-                typer.echo(f"lapsus: stopped; {said}, and {rest}.", err=True)
+                kept = [str(path) for path in (folder, values) if path is not None and path.exists()]
+                state = f"what is in {' and '.join(kept)} is whole" if kept else "nothing was kept"
+                typer.echo(f"lapsus: stopped; {state}, and {rest}.", err=True)
                 raise typer.Exit(130) from None
         printed += [({} if steps is None else {"delay": steps}) | vars(claim) for claim in claims]
         if not json:

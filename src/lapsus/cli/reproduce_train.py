@@ -2,7 +2,7 @@
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -13,12 +13,7 @@ if TYPE_CHECKING:
 
 
 def command(
-    name: Annotated[
-        list[str] | None,
-        typer.Argument(
-            help="Experiments to train, with what they start from; none means all of a collection.", metavar="[NAME]..."
-        ),
-    ] = None,
+    name: list[str] | None = None,
     collection: str = "paper",
     seeds: int = 1,
     runs: Path = Path("runs"),
@@ -29,6 +24,7 @@ def command(
 ) -> None:
     """Train the paper's networks in the order of their warm starts: skips what is done, resumes what was cut off.
 
+    name [NAME]...: Experiments to train, with what they start from; none means all of a collection.
     collection: Where no experiment is named: all of this collection, paper or persistent.
     seeds: Train seeds 1 to this number.
     runs: Folder of the run folders.

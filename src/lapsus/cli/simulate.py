@@ -1,41 +1,42 @@
 """lapsus simulate."""
 
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
-from lapsus.cli.evaluate import Delay, delays_of
-from lapsus.cli.train import Engine, Trust
+from lapsus.cli.options import Delay, Engine, Trust, delays_of
 
 
 def command(
-    run: Annotated[str, typer.Argument(help="A run folder, or the name of a shipped network.")],
-    output: Annotated[
-        Path | None,
-        typer.Option("-o", "--output", help="netCDF file to write.", show_default="RUN/activity.nc, or NAME.nc"),
-    ] = None,
-    conditions: Annotated[int, typer.Option(help="Conditions to draw.")] = 256,
-    trials: Annotated[int, typer.Option(help="Trials a condition.")] = 16,
-    seed: Annotated[int, typer.Option(help="Seed of conditions and noise.")] = 0,
-    noise_scale: Annotated[float, typer.Option(help="Process noise, relative to training (an ablation).")] = 1.0,
+    run: str,
+    output: Path | None = None,
+    conditions: int = 256,
+    trials: int = 16,
+    seed: int = 0,
+    noise_scale: float = 1.0,
     delay: Delay = None,
     engine: Engine = "auto",
     trust: Trust = False,
-    nwb: Annotated[
-        Path | None, typer.Option(help="Write the trials as NWB instead: rates as Poisson spikes.", show_default=False)
-    ] = None,
-    gain: Annotated[float, typer.Option(help="NWB: spikes/s of a neuron at its mean activity.")] = 10.0,
-    units: Annotated[
-        int | None,
-        typer.Option(help="NWB: neurons, each a random mixture of units.", show_default="the network's units", min=1),
-    ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace the file if it is there.")] = False,
+    nwb: Path | None = None,
+    gain: float = 10.0,
+    units: int | None = None,
+    force: bool = False,
 ) -> None:
     """Simulate trials of a trained network: trial table and activity, as netCDF with named dimensions.
 
     With --nwb, neurons fire Poisson spikes, as in a recording. With several delays, one file each, which has the delay
     at the end of its name.
+
+    run: A run folder, or the name of a shipped network.
+    output: netCDF file to write. [default: RUN/activity.nc, or NAME.nc]
+    conditions: Conditions to draw.
+    trials: Trials per condition.
+    seed: Seed of conditions and noise.
+    noise_scale: Process noise, relative to training (an ablation).
+    nwb: Write the trials as NWB instead: rates as Poisson spikes.
+    gain: NWB: spikes/s of a neuron at its mean activity.
+    units: NWB: neurons, each a random mixture of units. [from 1] [default: the network's units]
+    force: Replace the file if it is there.
     """
     from lapsus.errors import LapsusError
     from lapsus.evaluation import simulate

@@ -106,8 +106,8 @@ def _made(file: Path, output: Path | None, trust: bool) -> "Sweep":
     plan = plan_sweep(described, output, targets)
     asked = [setting.table for name, setting in plan.settings.items() if name not in plan.starts]
     for name, setting in plan.settings.items():
-        own = set(foreign(setting.table)) <= set(foreign(asked))
-        check_trust(setting.table, name if name in plan.starts else file, trust or own)
+        asked_for = set(foreign(setting.table)) <= set(foreign(asked))
+        check_trust(setting.table, name if name in plan.starts else file, trust or asked_for)
     try_settings(plan, output / "members", _known_settings(output) if there else ())
     sweep = Sweep.make(output, plan)
     starts = len({plan.start(name) for name in plan.members} - {None})

@@ -28,7 +28,7 @@ _TYPES: dict[str, Any] = dict.fromkeys(("columns", "where", "drop"), list[str] |
 def reads_table(command: Callable) -> Callable:
     """A command with the options above, which it gets as the keywords of `read_trials` in its argument `table`."""
     signature = inspect.signature(command)
-    own = [parameter for parameter in signature.parameters.values() if parameter.name != "table"]
+    parameters = [parameter for parameter in signature.parameters.values() if parameter.name != "table"]
     more = []
     for line in _OPTIONS.splitlines():
         name = line.partition(":")[0]
@@ -41,12 +41,12 @@ def reads_table(command: Callable) -> Callable:
     def with_options(*args: Any, **given: Any) -> Any:
         table = {option.name: given.pop(option.name, None) for option in more}
         for name in ("where", "drop"):
-            table[name] = [part for text in table[name] or () for part in text.split(",")]
+            table[name] = [value for text in table[name] or () for value in text.split(",")]
         table["columns"] = _pairs(table["columns"])
         return command(*args, **given, table=table)
 
-    with_options.__signature__ = signature.replace(parameters=[*own, *more])  # type: ignore[attr-defined]
-    with_options.__annotations__ = {p.name: p.annotation for p in (*own, *more)}
+    with_options.__signature__ = signature.replace(parameters=[*parameters, *more])  # type: ignore[attr-defined]
+    with_options.__annotations__ = {p.name: p.annotation for p in (*parameters, *more)}
     return with_options
 
 
@@ -54,7 +54,7 @@ def _pairs(given: list[str] | None) -> dict[str, str]:
     """a=b, c=d (also separated by commas) as a dictionary."""
     pairs: dict[str, str] = {}
     for text in ",".join(given or []).split(",") if given else []:
-        name, equals, value = (part.strip() for part in text.partition("="))
+        name, equals, value = (piece.strip() for piece in text.partition("="))
         if not equals or not name or not value:
             raise LapsusError(f"'{text}' is not of the form name=value; write --columns response=response_ori.")
         if name in pairs:

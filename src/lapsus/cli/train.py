@@ -27,12 +27,7 @@ def command(
     experiment: str,
     output: Path | None = None,
     seed: int | None = None,
-    set_: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set", metavar="KEY=VALUE", help="Change a field, as in task.delay=10 or stage.0.updates=500; repeatable."
-        ),
-    ] = None,
+    set_: list[str] | None = None,
     steps: Steps = None,
     minutes: Minutes = None,
     engine: Engine = "auto",
@@ -45,6 +40,7 @@ def command(
     experiment: An experiment file (.toml), or the name of one that ships with lapsus.
     output: Run folder to make. [default: runs/NAME-SEED]
     seed: Seed of weights and draws. [default: the file's]
+    set_ KEY=VALUE: Change a field, as in task.delay=10 or stage.0.updates=500; repeatable.
     """
     from lapsus.files import file_name, holds
     from lapsus.training import read_experiment
@@ -65,8 +61,8 @@ def command(
         "micro_batch": micro_batch,
     }
     check_options(**options)
-    own = not holds(Path(experiment).parent, "run")  # else it may be anybody's
-    check_trust(described.model_dump(), experiment, trust or own or accepted(experiment_table(experiment)))
+    from_user = not holds(Path(experiment).parent, "run")  # else it may be anybody's
+    check_trust(described.model_dump(), experiment, trust or from_user or accepted(experiment_table(experiment)))
     output = output or Path("runs") / f"{file_name(described.name)}-{described.seed}"
     rehearse(described, first_model(described, output.parent), engine, threads)
     go(Run.create(output, described), **options)
@@ -86,8 +82,8 @@ def go(run: "Run", **options: Any) -> None:
         typer.echo(f"Trained in {outcome.seconds / 60:.1f} min. `lapsus evaluate {run.path}` measures it in full.")
     else:
         why = {"interrupted": "Interrupted", "minutes": "Time is up", "steps": "Stopped"}[reason]
-        place = f"update {outcome.update:,} of {outcome.updates:,}"
-        typer.echo(f"{why} at {place}; all is saved. `lapsus resume {run.path}` continues.")
+        progress = f"update {outcome.update:,} of {outcome.updates:,}"
+        typer.echo(f"{why} at {progress}; all is saved. `lapsus resume {run.path}` continues.")
     if reason == "interrupted":
         raise typer.Exit(130)
     if reason != "steps":

@@ -3,7 +3,6 @@
 import json as json_module
 import math
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
@@ -17,15 +16,11 @@ _LINE = (
 
 
 def command(
-    names: Annotated[
-        list[str] | None, typer.Argument(metavar="[NAME]...", help="Networks of the gallery.", show_default="all")
-    ] = None,
-    json: bool = False,
-    gallery: Path | None = None,
-    threads: Threads = None,
+    names: list[str] | None = None, json: bool = False, gallery: Path | None = None, threads: Threads = None
 ) -> None:
     """List the trained networks that ship with lapsus, with their measured numbers; --gallery makes a page of them.
 
+    names [NAME]...: Networks of the gallery. [default: all]
     json: Print a JSON list.
     gallery: Write a page with a row for each network: swap curve, planes, commitment (HTML).
     """

@@ -51,20 +51,20 @@ def make_folder(folder: str | Path) -> Path:
 def inside(folder: str | Path, *names: str) -> Path:
     """A path within one of our folders; a link on the way, which would lead elsewhere, is refused, and so are names
     that go up or that no file can have."""
-    place = Path(folder)
-    for part in Path(*names).parts:
-        if part == ".." or Path(part).anchor:
-            raise LapsusError(f"{short(place)} names a file that cannot be in it: {short(part)}.")
-        place = place / part
+    root = Path(folder)
+    for component in Path(*names).parts:
+        if component == ".." or Path(component).anchor:
+            raise LapsusError(f"{short(root)} names a file that cannot be in it: {short(component)}.")
+        root = root / component
         try:
-            linked = stat.S_ISLNK(os.lstat(place).st_mode)
+            linked = stat.S_ISLNK(os.lstat(root).st_mode)
         except FileNotFoundError:
             linked = False
         except (OSError, ValueError) as error:  # a name that no file can have
-            raise LapsusError(f"{short(place.parent)} names a file that cannot be: {short(part)}.") from error
+            raise LapsusError(f"{short(root.parent)} names a file that cannot be: {short(component)}.") from error
         if linked:
-            raise LapsusError(f"{short(place)} is a link; nothing is read or written through it.")
-    return place
+            raise LapsusError(f"{short(root)} is a link; nothing is read or written through it.")
+    return root
 
 
 def subfolder(folder: str | Path, *names: str) -> Path:
@@ -84,10 +84,10 @@ def check_place(folder: str | Path, kind: str) -> bool:
     counts as nothing. Makes and removes nothing.
     """
     folder = Path(folder)
-    place = folder.absolute()
+    absolute = folder.absolute()
     try:
-        there = _first_there(place)
-        held = sorted(os.listdir(place)) if there == place else []
+        there = _first_there(absolute)
+        held = sorted(os.listdir(absolute)) if there == absolute else []
     except (OSError, ValueError) as error:
         raise _cannot_be(folder, "a folder", error) from error
     _check_rights(folder, there)

@@ -53,15 +53,15 @@ def from_plain(kind: Any, value: Any) -> Any:
         return Path(_expect(value, str))
     if dataclasses.is_dataclass(origin):
         hints = typing.get_type_hints(origin)
-        return kind(**{name: from_plain(hints[name], part) for name, part in _expect(value, dict).items()})
+        return kind(**{name: from_plain(hints[name], item_type) for name, item_type in _expect(value, dict).items()})
     if origin is dict:
         item = arguments[1] if arguments else Any
-        return {key: from_plain(item, part) for key, part in _expect(value, dict).items()}
+        return {key: from_plain(item, item_type) for key, item_type in _expect(value, dict).items()}
     if origin in (list, tuple):
         items = _expect(value, list)
         if origin is list or Ellipsis in arguments:
             arguments = (arguments[:1] or (Any,)) * len(items)
-        return origin(from_plain(item, part) for item, part in zip(arguments, items, strict=True))
+        return origin(from_plain(item, item_type) for item, item_type in zip(arguments, items, strict=True))
     return _expect(value, origin)
 
 

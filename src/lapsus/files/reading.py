@@ -138,4 +138,4 @@ def read_toml(path: str | Path) -> dict:
 def _deeper_than(value: object, levels: int) -> bool:
     """Whether tables and lists are nested deeper than that, which no file of ours is."""
     inside = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return levels < 0 or any(_deeper_than(one, levels - 1) for one in inside)
+    return levels < 0 or any(_deeper_than(item, levels - 1) for item in inside)

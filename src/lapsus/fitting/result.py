@@ -370,7 +370,8 @@ class Fit:
         return as_dict(self)
 
     def to_arviz(self) -> Any:
-        """The draws as ArviZ InferenceData with named variables and dimensions (needs lapsus[arviz])."""
+        """The draws for ArviZ with named variables and dimensions (needs lapsus[arviz]): a DataTree, before version 1
+        an InferenceData."""
         return to_arviz(self)
 
     def _repr_html_(self) -> str:

@@ -6,8 +6,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from lapsus.mechanism.clock import Clock
-from lapsus.mechanism.registry import QUESTIONS, Mechanism, Panel
-from lapsus.plots.style import COLUMN_WIDTH, PAGE_POINTS, TEXT_WIDTH, mark_epochs, note, style
+from lapsus.mechanism.registry import QUESTIONS, Mechanism
+from lapsus.plots.style import COLUMN_WIDTH, PAGE_POINTS, TEXT_WIDTH, mark_epochs, style
 from lapsus.statistics.intervals import Interval
 
 __all__ = ["SMALL", "figure_of", "interval", "legend", "percent", "time_axis"]
@@ -44,21 +44,18 @@ def percent(values: Interval) -> str:
 
 
 def figure_of(name: str, found: Mechanism) -> Figure:
-    """The figure of one question; where it has no answer, why."""
-    answer = found.answers.get(name)
-    panels: list[Panel] = [] if answer is None else QUESTIONS[name].panels(answer, found)
+    """The figure of one question that has an answer."""
+    panels = QUESTIONS[name].panels(found.answers[name], found)
     width = TEXT_WIDTH if len(panels) > 1 else COLUMN_WIDTH
     with style(PAGE_POINTS):
         fig, axes = plt.subplots(
             1,
-            max(len(panels), 1),
+            len(panels),
             figsize=(width, 2.8),
             layout="constrained",
             squeeze=False,
-            width_ratios=[panel.width for panel in panels] or None,
+            width_ratios=[panel.width for panel in panels],
         )
-        if not panels:
-            note(axes[0, 0], found.left_out.get(name, "not asked"))
         for ax, panel in zip(axes[0], panels):
             panel.draw(ax)
     return fig

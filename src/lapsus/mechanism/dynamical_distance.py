@@ -4,8 +4,8 @@ A linear model with delays is fitted to each network's activity, and the models 
 (Ostrow et al., NeurIPS 2023). The method is the authors' package `dsa-metric`, an optional extra: lapsus[dsa].
 """
 
-import inspect
 from importlib.metadata import version
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -14,18 +14,18 @@ from lapsus.errors import LapsusError
 
 __all__ = ["SETTINGS", "dynamical_distances"]
 
-# Every argument of the package that changes its result; its defaults have changed between versions.
-SETTINGS = {"score_method": "wasserstein", "iters": 1500, "lr": 5e-3, "device": "cpu", "delay_interval": 1, "lamb": 0}
-# The same for those that only some versions have.
-FURTHER = {
-    "group": "O(n)",
-    "wasserstein_compare": "eig",
-    "zero_pad": False,
+# Every argument that changes the result, of the comparison and of the linear models, as defaults have changed.
+SETTINGS: dict[str, Any] = {
+    "score_method": "wasserstein",
+    "iters": 1500,
+    "lr": 5e-3,
+    "device": "cpu",
+    "delay_interval": 1,
     "rank_thresh": None,
     "rank_explained_variance": None,
     "reduced_rank_reg": False,
+    "lamb": 0.0,
     "steps_ahead": 1,
-    "kernel": None,
 }
 
 
@@ -36,14 +36,12 @@ def dynamical_distances(activity: list[np.ndarray], delays: int = 5, rank: int =
         from DSA import DSA
     except ImportError:
         raise LapsusError("The dynamical distance needs the package dsa-metric: install lapsus[dsa].") from None
-    for one in activity:
-        if one.ndim != 3 or not np.isfinite(one).all() or one.shape[1] <= delays + 1:
+    for network in activity:
+        if network.ndim != 3 or not np.isfinite(network).all() or network.shape[1] <= delays + 1:
             raise LapsusError(
                 f"Activity must be finite and of shape [trial, time, unit] with more than {delays + 1} times."
             )
-    known = inspect.signature(DSA).parameters
-    arguments = SETTINGS | {name: value for name, value in FURTHER.items() if name in known}
-    arguments |= {"n_delays": delays, "rank": rank}
-    found = DSA([np.asarray(one, float) for one in activity], **arguments).fit_score()
+    arguments = SETTINGS | {"n_delays": delays, "rank": rank}
+    distances = DSA([np.asarray(network, float) for network in activity], **arguments).fit_score()
     recorded = {"dsa-metric": version("dsa-metric")} | {name: str(value) for name, value in arguments.items()}
-    return xr.DataArray(np.asarray(found, float), dims=("network", "other"), attrs=recorded)
+    return xr.DataArray(np.asarray(distances, float), dims=("network", "other"), attrs=recorded)

@@ -1,6 +1,7 @@
 """Every figure of the paper by name: drawn, saved as PDF and PNG, its numbers as CSV, and the claims that it bears
 on."""
 
+import warnings
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from difflib import get_close_matches
@@ -11,7 +12,7 @@ import xarray as xr
 from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
 
-from lapsus.errors import LapsusError
+from lapsus.errors import LapsusError, LapsusWarning
 from lapsus.files import check_file, is_figure, make_folder, write_figure, write_text
 from lapsus.paper import (
     cue_combination,
@@ -31,6 +32,7 @@ from lapsus.paper.roles import Networks
 from lapsus.paper.values import Recorded
 from lapsus.paper.verdicts import Claim
 from lapsus.plots.numbers import numbers_of
+from lapsus.plots.style import NOTE
 
 DRAWINGS: dict[str, Callable[[], Figure]] = {
     "task": schematics.task_figure,
@@ -66,7 +68,8 @@ def reproduce(
 ) -> list[Claim]:
     """Draw the named figures (none named: all) into `output` and return the claims they bear on.
 
-    output: a folder for NAME.pdf, NAME.png and NAME.csv; None draws nothing and only tests the claims.
+    output: a folder for NAME.pdf, NAME.png and NAME.csv; None draws nothing and only tests the claims. A figure without
+    any of its networks is left out, with a warning.
     recording: drawn in Figure 3. further: other seeds of the networks, for the claims alone.
     values: where the claims' values of each network are kept; recorded: those of networks that are not there.
     progress is called with what comes next and the share of the work that is done.
@@ -90,9 +93,21 @@ def reproduce(
             begin(name)
             options = {"recording": recording} if name == "fig3" else {}
             drawn = DRAWINGS[name]() if name in DRAWINGS else MODULES[name].figure(networks, **options)
-            _save(folder / name, drawn, networks)
+            if (missing := _why_empty(drawn)) is None:
+                _save(folder / name, drawn, networks)
+            else:
+                warnings.warn(f"{name} is not drawn, as it would be empty: {missing}.", LapsusWarning, stacklevel=2)
+            plt.close(drawn)
     say = lambda id: begin(f"claim {id}")
     return evaluate_claims([networks, *further], set(names), values=values, recorded=recorded, progress=say)
+
+
+def _why_empty(drawn: Figure) -> str | None:
+    """What the first panel lacks, where no panel shows anything but what it lacks."""
+    notes = [ax.texts[0].get_text() for ax in drawn.axes if ax.get_gid() == NOTE]
+    if not notes or any(ax.has_data() or ax.tables for ax in drawn.axes):
+        return None
+    return notes[0].replace("-\n", "-").replace("\n", " ")
 
 
 def _check_name(name: str) -> None:
@@ -111,7 +126,6 @@ def _save(place: Path, drawn: Figure, networks: Networks) -> None:
     """Write NAME.pdf, NAME.png and, of what is computed, NAME.csv: its own table or the numbers that are drawn."""
     for ending in ("pdf", "png"):
         write_figure(place.with_suffix(f".{ending}"), drawn, dpi=300)
-    plt.close(drawn)
     if place.name in DRAWINGS:
         return
     text = numbers_of(drawn)

@@ -15,8 +15,8 @@ def cloud(ax: Axes, x: np.ndarray, *, colours: np.ndarray | None = None, limit: 
     """Samples x [trial, 2] coloured by the response they mean (or by `colours`), items as rings of their colour, cued
     first."""
     ax.add_artist(Circle((0, 0), _RADIUS, fill=False, ec="0.8", lw=0.5))
-    shown = angle(x) if colours is None else colours
-    ax.scatter(x[:, 0], x[:, 1], s=1.6, c=wheel(shown), lw=0, rasterized=True)
+    colour = angle(x) if colours is None else colours
+    ax.scatter(x[:, 0], x[:, 1], s=1.6, c=wheel(colour), lw=0, rasterized=True)
     for k, report in enumerate(_REPORTS):
         ax.plot(*embed(report, _RADIUS), marker="o" if k == 0 else "s", mfc="none", mec="k", ms=6, mew=0.7)
     ax.set(aspect="equal", xlim=(-limit, limit), ylim=(-limit, limit), xticks=[], yticks=[])

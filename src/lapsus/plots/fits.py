@@ -151,8 +151,8 @@ def parameters(axes: np.ndarray, fit: Fit) -> np.ndarray:
         factor = 1 if name == "circular_sd" else 100
         mine = estimates[estimates["parameter"] == name]
         mine = mine[mine["set_size"] != "all"]  # s.d. of offsets have no set size
-        for _, one in mine[mine["subject"] != GROUP].groupby(["subject", "condition"]) if subjects else ():
-            ax.plot(one["set_size"], factor * one["estimate"], color="0.85", lw=0.6, zorder=1)
+        for _, subject in mine[mine["subject"] != GROUP].groupby(["subject", "condition"]) if subjects else ():
+            ax.plot(subject["set_size"], factor * subject["estimate"], color="0.85", lw=0.6, zorder=1)
         whole = mine[mine["subject"] == (GROUP if subjects else "all")]
         for number, (condition, colour) in enumerate(zip(model.conditions, shades)):
             table = whole[whole["condition"] == condition]
@@ -160,8 +160,8 @@ def parameters(axes: np.ndarray, fit: Fit) -> np.ndarray:
             offset = 0.12 * (number - (len(model.conditions) - 1) / 2)
             at = table["set_size"].to_numpy(float) + offset
             bars = np.maximum([middle - low, high - middle], 0)
-            shown = _condition_name(fit, condition)
-            ax.errorbar(at, middle, bars, fmt="o-", ms=3.5, lw=1, color=colour, label=shown)
+            label = _condition_name(fit, condition)
+            ax.errorbar(at, middle, bars, fmt="o-", ms=3.5, lw=1, color=colour, label=label)
             if name != "circular_sd" and fit.standard is not None and not fit.is_standard:
                 standard = fit.standard[fit.standard["set_size"] > (name == "swap")]
                 standard = standard[standard["condition"] == condition] if model.by else standard
@@ -181,7 +181,7 @@ def pooled_subjects(axes: np.ndarray, fit: Fit) -> np.ndarray:
     a line with its band, for the measures of `parameters`; one colour per condition."""
     estimates, model = fit.table(), fit.model
     mine = estimates[estimates["set_size"] == model.sizes[-1]]
-    place = {subject: -i for i, subject in enumerate(model.subjects)}
+    height = {subject: -i for i, subject in enumerate(model.subjects)}
     for ax, name in zip(axes, _measures(fit), strict=True):
         table = mine[mine["parameter"] == name]
         factor = 1 if name == "circular_sd" else 100
@@ -192,12 +192,14 @@ def pooled_subjects(axes: np.ndarray, fit: Fit) -> np.ndarray:
             if GROUP in cell.index:
                 ax.axvspan(low[GROUP], high[GROUP], color=colour, alpha=0.2, lw=0)
                 ax.axvline(middle[GROUP], color=colour, lw=0.8, label=_condition_name(fit, condition))
-            own = [subject for subject in model.subjects if subject in cell.index]
-            at = np.array([place[subject] for subject in own]) - 0.18 * (number - (len(model.conditions) - 1) / 2)
-            bars = np.maximum([middle[own] - low[own], high[own] - middle[own]], 0)
-            ax.errorbar(middle[own], at, xerr=bars, fmt="o", ms=2.5, lw=0.8, color=colour)
-        ax.set(xlabel=f"{LABELS[name]}, set size {model.sizes[-1]}", yticks=list(place.values()))
-        ax.set_yticklabels([lettered(subject, 16) for subject in place] if ax is axes[0] else [])
+            estimated = [subject for subject in model.subjects if subject in cell.index]
+            at = np.array([height[subject] for subject in estimated]) - 0.18 * (
+                number - (len(model.conditions) - 1) / 2
+            )
+            bars = np.maximum([middle[estimated] - low[estimated], high[estimated] - middle[estimated]], 0)
+            ax.errorbar(middle[estimated], at, xerr=bars, fmt="o", ms=2.5, lw=0.8, color=colour)
+        ax.set(xlabel=f"{LABELS[name]}, set size {model.sizes[-1]}", yticks=list(height.values()))
+        ax.set_yticklabels([lettered(subject, 16) for subject in height] if ax is axes[0] else [])
         ax.set_xlim(left=0)
     if model.by:
         axes[0].legend(loc="lower left", bbox_to_anchor=(0, 1), borderaxespad=0.2)
@@ -218,58 +220,58 @@ def _heading(figure: Figure, fit: Fit) -> None:
     trials = fit.trials
     subjects, sizes = len(np.unique(trials.subject)), np.unique(trials.set_size)
     run = len(sizes) > 2 and len(sizes) == sizes[-1] - sizes[0] + 1
-    shown = "set sizes " if len(sizes) > 1 else "set size "
-    shown += f"{sizes[0]}–{sizes[-1]}" if run else ", ".join(map(str, sizes))
+    set_sizes = "set sizes " if len(sizes) > 1 else "set size "
+    set_sizes += f"{sizes[0]}–{sizes[-1]}" if run else ", ".join(map(str, sizes))
     who = f" of {subjects} subjects" if subjects > 1 else ""
-    figure.suptitle(f"{len(trials):,} trials{who}, {shown}; model {fit.name}", fontsize=7)
+    figure.suptitle(f"{len(trials):,} trials{who}, {set_sizes}; model {fit.name}", fontsize=7)
 
 
 def figures(fit: Fit) -> dict[str, Figure]:
     """Every plot of a fit, by the name of its file."""
-    found = {}
+    drawn = {}
     with style():
         if fit.swap_model.swaps:
             figure, axes = plt.subplots(1, 2, figsize=(TEXT_WIDTH * 0.75, 2.5), layout="constrained")
             swap_function(axes[0], fit)
             swap_probability(axes[1], fit)
-            if (own := axes[1].get_legend()) is not None:  # of many set sizes it is wider than its panel
-                own.remove()
+            if (legend := axes[1].get_legend()) is not None:  # of many set sizes it is wider than its panel
+                legend.remove()
                 figure.legend(*axes[1].get_legend_handles_labels(), loc="outside lower center", ncols=2)
-            found["swap_function"] = figure
+            drawn["swap_function"] = figure
         sizes, conditions = len(fit.model.sizes), len(fit.model.conditions)
         figure = plt.figure(figsize=(max(3.4, min(1.4 * sizes, 10)), 1.1 + 1.4 * conditions), layout="constrained")
-        found["errors"] = errors(figure, fit)
+        drawn["errors"] = errors(figure, fit)
         for draw in (non_target_errors, predictive) if fit.model.sizes[-1] > 1 else ():
-            found[draw.__name__], ax = plt.subplots(figsize=(3.4, 2.5), layout="constrained")
+            drawn[draw.__name__], ax = plt.subplots(figsize=(3.4, 2.5), layout="constrained")
             draw(ax, fit)
         count = len(_measures(fit))
         width = TEXT_WIDTH * count / 3
-        found["parameters"], axes = plt.subplots(1, count, figsize=(width, 2.3), layout="constrained", squeeze=False)
+        drawn["parameters"], axes = plt.subplots(1, count, figsize=(width, 2.3), layout="constrained", squeeze=False)
         parameters(axes[0], fit)
         if fit.model.hierarchical and len(fit.model.subjects) > 1:
             height = max(2.4, 0.9 + 0.16 * len(fit.model.subjects))
             size = (width, height)
-            found["subjects"], axes = plt.subplots(1, count, figsize=size, layout="constrained", squeeze=False)
+            drawn["subjects"], axes = plt.subplots(1, count, figsize=size, layout="constrained", squeeze=False)
             pooled_subjects(axes[0], fit)
         if fit.comparison is not None:
-            found["comparison"], ax = plt.subplots(figsize=(3.4, 2.2), layout="constrained")
+            drawn["comparison"], ax = plt.subplots(figsize=(3.4, 2.2), layout="constrained")
             model_comparison(ax, fit.comparison, fit.name)
-        for figure in found.values():
+        for figure in drawn.values():
             _heading(figure, fit)
-    return found
+    return drawn
 
 
 def save_all(fit: Fit | SubjectFits, folder: Path) -> list[Path]:
     """Every plot of a Fit or of SubjectFits as PNG and PDF into its folder; returns the files."""
     if isinstance(fit, SubjectFits):
-        found = {"subjects": subjects(fit)}
+        drawn = {"subjects": subjects(fit)}
         if next(iter(fit.values())).swap_model.swaps:
-            found["swap_function"] = subject_swap_functions(fit)
+            drawn["swap_function"] = subject_swap_functions(fit)
     else:
-        found = figures(fit)
+        drawn = figures(fit)
     paths = []
     with style():
-        for name, figure in found.items():
+        for name, figure in drawn.items():
             for ending in ("png", "pdf"):
                 paths.append(Path(folder) / f"{name}.{ending}")
                 write_figure(paths[-1], figure)

@@ -33,11 +33,15 @@ def numbers_of(figure: Figure) -> str:
 
 def _of(ax: Axes) -> list[tuple]:
     rows: list[tuple] = []
-    crossed = [one for one in ax.containers if isinstance(one, ErrorbarContainer) and one.lines[0] is not None]
+    crossed = [
+        container
+        for container in ax.containers
+        if isinstance(container, ErrorbarContainer) and container.lines[0] is not None
+    ]
     for number, drawn in enumerate(crossed, 1):
         rows += _series(drawn, f"dots {number}", *_crossed(drawn))
     # Dots with their error bars are one series; caps and dots are no lines of their own.
-    parts = {line for one in crossed for line in (one.lines[0], *one.lines[1])}
+    parts = {line for container in crossed for line in (container.lines[0], *container.lines[1])}
     for number, line in enumerate((line for line in ax.lines if line not in parts), 1):
         x, y = (np.asarray(values, float).ravel() for values in line.get_data())
         if line.get_transform() == ax.transData and len(x) == len(y):
@@ -48,7 +52,7 @@ def _of(ax: Axes) -> list[tuple]:
                 # Once round: the lower edge from left to right, then the upper one back.
                 corners = path.vertices[~np.isnan(path.vertices).any(1)]
                 x = np.unique(corners[:, 0])
-                at = [corners[corners[:, 0] == place, 1] for place in x]
+                at = [corners[corners[:, 0] == position, 1] for position in x]
                 rows += _series(drawn, f"band {number}", x, np.nan, list(map(np.min, at)), list(map(np.max, at)))
         elif isinstance(drawn, PathCollection):
             rows += _series(drawn, f"points {number}", *np.asarray(drawn.get_offsets(), float).T)

@@ -68,9 +68,9 @@ def _dark(svg: str) -> str:
 
 def _lighter(colour: re.Match) -> str:
     """A colour that is too dark for a dark page, mixed with white; others, and greys, as they are."""
-    red, green, blue = (int(part, 16) for part in colour.groups())
+    red, green, blue = (int(component, 16) for component in colour.groups())
     mixed = 0.45 if 0.3 * red + 0.59 * green + 0.11 * blue < 95 and not red == green == blue else 0.0
-    return "#" + "".join(f"{round(part + mixed * (255 - part)):02x}" for part in (red, green, blue))
+    return "#" + "".join(f"{round(component + mixed * (255 - component)):02x}" for component in (red, green, blue))
 
 
 # --- The data ---
@@ -170,18 +170,25 @@ _MOST_SHOWN = 12
 
 def separations(found: list[Separation]) -> Picture:
     """How much each manipulation changes swaps in networks of each objective, the best separation first."""
-    shown = found[:_MOST_SHOWN]
+    drawn = found[:_MOST_SHOWN]
     with style(PAGE_POINTS):
-        figure, ax = plt.subplots(figsize=(6.4, 0.9 + 0.26 * len(shown)), layout="constrained")
+        figure, ax = plt.subplots(figsize=(6.4, 0.9 + 0.26 * len(drawn)), layout="constrained")
         ax.axvline(0, color=GREY, lw=0.6)
-        heights = np.arange(len(shown))
-        for kind, colour, marker in zip(shown[0].effects, (BLUE, VERMILION), "os"):
-            ax.plot([100 * one.effects[kind] for one in shown], heights, marker, color=colour, ms=4, label=kind)
-        for height, one in enumerate(shown):
-            needed = "not separated" if one.trials is None else f"{one.trials:,} trials"
+        heights = np.arange(len(drawn))
+        for kind, colour, marker in zip(drawn[0].effects, (BLUE, VERMILION), "os"):
+            ax.plot(
+                [100 * separation.effects[kind] for separation in drawn],
+                heights,
+                marker,
+                color=colour,
+                ms=4,
+                label=kind,
+            )
+        for height, separation in enumerate(drawn):
+            needed = "not separated" if separation.trials is None else f"{separation.trials:,} trials"
             ax.text(1.02, height, needed, transform=ax.get_yaxis_transform(), va="center")
-        ax.set_yticks(heights, [title_of(one.manipulation, one.level, ":") for one in shown])
-        ax.set(xlabel="change of swaps (percentage points)", ylim=(len(shown) - 0.5, -0.5))
+        ax.set_yticks(heights, [title_of(separation.manipulation, separation.level, ":") for separation in drawn])
+        ax.set(xlabel="change of swaps (percentage points)", ylim=(len(drawn) - 0.5, -0.5))
         legend_above(ax, "networks trained by")
     return picture(
         figure,
@@ -232,16 +239,16 @@ def clouds(arrays: dict[str, np.ndarray], near: float) -> Picture:
     """Responses in the plane of the readout: one condition with locations `near` (radians) each other, and one with far
     ones, where that is another."""
     count = len(arrays["cloud_near"])
-    shown = {"near": near, "far": np.pi} if near < 0.99 * np.pi else {"far": np.pi}
+    distances = {"near": near, "far": np.pi} if near < 0.99 * np.pi else {"far": np.pi}
     with style(PAGE_POINTS):
         figure, axes = plt.subplots(
             1,
-            len(shown),
-            figsize=(3.0 if len(shown) == 1 else 2.2 * len(shown), 2.3 if len(shown) > 1 else 2.8),
+            len(distances),
+            figsize=(3.0 if len(distances) == 1 else 2.2 * len(distances), 2.3 if len(distances) > 1 else 2.8),
             layout="constrained",
             squeeze=False,
         )
-        for ax, (name, gap) in zip(axes[0], shown.items()):
+        for ax, (name, gap) in zip(axes[0], distances.items()):
             x = arrays[f"cloud_{name}"]
             cloud(ax, x, limit=max(3.6, float(np.quantile(np.abs(x), 0.995)) * 1.05))
             ax.set_title(f"locations {np.degrees(gap):.0f}° apart")
@@ -250,8 +257,8 @@ def clouds(arrays: dict[str, np.ndarray], near: float) -> Picture:
             wheel_key(ax, (0.86, 0.84, 0.16, 0.16))
     return picture(
         figure,
-        f"{count} responses{' each' * (len(shown) > 1)} in the plane of the readout (○ cued item, □ non-target); points"
-        " at the square are swaps.",
+        f"{count} responses{' each' * (len(distances) > 1)} in the plane of the readout (○ cued item, □ non-target);"
+        " points at the square are swaps.",
     )
 
 

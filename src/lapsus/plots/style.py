@@ -43,6 +43,8 @@ COLOURS = {
     "feature-sample-mse": BLACK,
 }
 SWAP, CORRECT = VERMILION, BLUE
+# Marks panels that only say what they lack.
+NOTE = "note"
 
 
 def lettered(text: object, longest: int = 40) -> str:
@@ -155,7 +157,7 @@ def note(ax: Axes, text: str) -> Axes:
         fontsize="small",
         color=GREY,
     )
-    ax.set(xticks=[], yticks=[])
+    ax.set(xticks=[], yticks=[], gid=NOTE)
     for spine in ax.spines.values():
         spine.set_visible(False)
     return ax

@@ -1,6 +1,6 @@
 """Plots of fits to several subjects, each by itself: swap functions, shares of responses, model comparison."""
 
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
@@ -57,8 +57,8 @@ def _subject_curves(ax: Axes, fits: SubjectFits) -> Axes:
     """p(swap) of every subject and their mean; by subject where it is one number."""
     first = next(iter(fits.values()))
     if not _features(fits):
-        rows = [fit.swap_function([0.0]).iloc[0] for fit in fits.values()]
-        _forest(ax, fits, [(rows, "p_swap", "p_low", "p_high", BLUE, None)], 1.0)
+        rows = pd.concat([fit.swap_function([0.0]).iloc[:1] for fit in fits.values()])
+        _forest(ax, fits, [(rows[["p_swap", "p_low", "p_high"]], BLUE, None)], 1.0)
         ax.set_xlabel(f"p(swap), one non-target,\nmean and 95 % band{averaged(first)}")
         return ax
     # Each subject's curve where it has data; the mean where all have.
@@ -78,30 +78,30 @@ def _subject_curves(ax: Axes, fits: SubjectFits) -> Axes:
     return ax
 
 
-def _forest(ax: Axes, fits: SubjectFits, series: Any, scale: float) -> None:
-    """One line a subject, with the points and bands of each (rows, value, low, high, colour, label)."""
-    place = np.arange(len(fits))[::-1]
-    for number, (rows, value, low, high, colour, label) in enumerate(series):
-        at = place + 0.14 * (len(series) - 1 - 2 * number)
-        middle = scale * np.array([row[value] for row in rows])
-        spread = [
-            middle - scale * np.array([row[low] for row in rows]),
-            scale * np.array([row[high] for row in rows]) - middle,
-        ]
-        ax.errorbar(middle, at, xerr=np.maximum(spread, 0), fmt="o", ms=3, lw=0.9, color=colour, label=label)
-    ax.set(yticks=place, yticklabels=list(_titles(fits).values()))
+def _forest(ax: Axes, fits: SubjectFits, series: Sequence[tuple[pd.DataFrame, str, str | None]], scale: float) -> None:
+    """One line per subject, with the points and bands of each (table of value, low and high; colour; label)."""
+    height = np.arange(len(fits))[::-1]
+    for number, (table, colour, label) in enumerate(series):
+        value, low, high = scale * table.to_numpy(float).T
+        at = height + 0.14 * (len(series) - 1 - 2 * number)
+        bars = np.maximum([value - low, high - value], 0)
+        ax.errorbar(value, at, xerr=bars, fmt="o", ms=3, lw=0.9, color=colour, label=label)
+    ax.set(yticks=height, yticklabels=list(_titles(fits).values()))
     ax.set_xlim(0, min(ax.get_xlim()[1], scale))  # shares end at one
     ax.set_ylim(-0.7, len(fits) - 0.3)
 
 
 def subject_weights(ax: Axes, fits: SubjectFits) -> Axes:
     """How often each subject reports a non-target or guesses, with 95 % bands: the largest set size."""
-    rows = [fit.weights.iloc[-1] for fit in fits.values()]
-    series = [(rows, "guess", "guess_low", "guess_high", ORANGE, "guess")]
-    if _swaps(fits):
-        series.insert(0, (rows, "non_target", "non_target_low", "non_target_high", BLUE, "non-target"))
+    largest = pd.concat([fit.weights.iloc[-1:] for fit in fits.values()])
+    shares = {"non_target": BLUE} if _swaps(fits) else {}
+    shares["guess"] = ORANGE
+    series = [
+        (largest[[share, f"{share}_low", f"{share}_high"]], colour, share.replace("_", "-"))
+        for share, colour in shares.items()
+    ]
     _forest(ax, fits, series, 100)
-    sizes = sorted({int(row["set_size"]) for row in rows})
+    sizes = np.unique(largest["set_size"].astype(int))
     ax.set_xlabel(f"responses at set size {', '.join(map(str, sizes))} (%),\nmean and 95 % band")
     ax.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=2, columnspacing=1, borderaxespad=0.2)
     return ax

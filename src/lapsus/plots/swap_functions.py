@@ -18,8 +18,8 @@ def degree_axis(ax: Axes, signed: bool, label: str, per_radian: float) -> None:
     """Degrees on the x axis from 0 (signed: from -180) to 180, or half of that for orientations."""
     half = round(np.pi * per_radian)  # 180, or 90 for orientations
     ticks = [-half, -half / 2, 0, half / 2, half] if signed else np.linspace(0, half, 5)
-    shown = [f"{tick:g}".replace("-", "−") for tick in ticks]
-    ax.set(xticks=ticks, xticklabels=shown, xlim=(ticks[0] - half / 45, half + half / 45), xlabel=label)
+    labels = [f"{tick:g}".replace("-", "−") for tick in ticks]
+    ax.set(xticks=ticks, xticklabels=labels, xlim=(ticks[0] - half / 45, half + half / 45), xlabel=label)
 
 
 def feature_of(fit: Fit) -> str:
@@ -61,19 +61,19 @@ def averaged(fit: Fit, sizes: bool = True) -> str:
 
 def where_known(fit: Fit, set_size: int | None = None) -> pd.DataFrame:
     """The swap function where there are data: below the smallest distance that was shown it would be the prior's."""
-    table, shown = fit.swap_function(set_size=set_size), _distances(fit)
+    table, distances = fit.swap_function(set_size=set_size), _distances(fit)
     x = table["distance"]
-    return table if not len(shown) else table[(x > shown[0] - 0.02) & (x < shown[-1] + 0.02)]
+    return table if not len(distances) else table[(x > distances[0] - 0.02) & (x < distances[-1] + 0.02)]
 
 
 def _marks(ax: Axes, fit: Fit, value: str, low: str, high: str, set_size: int | None, colour: Any) -> None:
     """Where the data have distractors at a few distances only: between them the curve is the prior's."""
-    shown = _distances(fit)
-    if 0 < len(shown) <= 48:
-        table = fit.swap_function(shown, set_size)
+    distances = _distances(fit)
+    if 0 < len(distances) <= 48:
+        table = fit.swap_function(distances, set_size)
         spread = [table[value] - table[low], table[high] - table[value]]
         ax.errorbar(
-            scale_of(fit) * shown,
+            scale_of(fit) * distances,
             table[value],
             np.maximum(spread, 0) if set_size is None else None,  # bars of several set sizes would hide each other
             fmt="o",
@@ -141,12 +141,12 @@ def swap_probability(ax: Axes, fit: Fit) -> Axes:
 
 def model_comparison(ax: Axes, table: pd.DataFrame, chosen: str | None = None) -> Axes:
     """Leave-one-out predictive density of each model below the best, with standard errors."""
-    place = np.arange(len(table))[::-1]
-    for at, (_, row) in zip(place, table.iterrows()):
+    height = np.arange(len(table))[::-1]
+    for at, (_, row) in zip(height, table.iterrows()):
         colour = ORANGE if row["model"] == chosen else GREY
         ax.errorbar(row["elpd_difference"], at, xerr=row["difference_se"], fmt="o", ms=5, color=colour, capsize=2)
     ax.axvline(0, color="0.3", lw=0.6, ls=":")
     names = [m + (" (kept)" if m == chosen else "") for m in table["model"]]
-    ax.set(yticks=place, yticklabels=names, xlabel="predictive density (nats)\nbelow the best, ± s.e.")
+    ax.set(yticks=height, yticklabels=names, xlabel="predictive density (nats)\nbelow the best, ± s.e.")
     ax.set_ylim(-0.6, len(table) - 0.4)
     return ax

@@ -110,28 +110,28 @@ def answers_of(
         return kept | asked
     begun = process_time()
     more: dict[str, Any] = {}
-    said: list[str] = []
+    sentences: list[str] = []
     compared: Resemblance | None = None
     if isinstance(opened, Model):
         if against is not None:
             raise LapsusError("`against` is for recordings; networks are compared by `lapsus predict`.")
         model = opened if delay is None else opened.at(delay=delay)
-        found = analyse(model, seed=seed, threads=threads, sizes=sizes, progress=progress)
+        mechanism = analyse(model, seed=seed, threads=threads, sizes=sizes, progress=progress)
     else:
         sessions, opened = opened, pseudo_population(opened, seed)
         analysed = analysable(opened)
-        said, more = describe(opened, analysed)
+        sentences, more = describe(opened, analysed)
         if against is not None:  # first: what is wrong with the names is said at once
             compared = resemblance(complete(opened), against, seed=seed, progress=progress)
             more |= to_plain(compared)
-            said.append(compared.sentence())
-        found = analyse(analysed, seed=seed, sizes=sizes, progress=progress)
+            sentences.append(compared.sentence())
+        mechanism = analyse(analysed, seed=seed, sizes=sizes, progress=progress)
         if len(sessions) > 1:
-            more["over_sessions"] = over_sessions(sessions, found, sizes, seed, progress)
-    row = to_plain(found.row() | {"seconds": process_time() - begun})
-    result = found.to_dict() | more | {"said": [*said, *found.sentences()], "row": row, "made_of": made_of}
+            more["over_sessions"] = over_sessions(sessions, mechanism, sizes, seed, progress)
+    row = to_plain(mechanism.row() | {"seconds": process_time() - begun})
+    result = mechanism.to_dict() | more | {"said": [*sentences, *mechanism.sentences()], "row": row, "made_of": made_of}
     if path is not None:
-        _draw(found, path, compared)  # first: with the answers there, nothing is made again
+        _draw(mechanism, path, compared)  # first: with the answers there, nothing is made again
         write_json(path, asked | result)
     return result | asked
 
@@ -159,15 +159,15 @@ def _kept(path: Path, made_of: dict[str, Any] | None) -> dict[str, Any] | None:
     if not path.exists() or made_of is None:
         return None
     try:
-        found = read_json(path)
-        if found.get("made_of") != made_of:
+        earlier = read_json(path)
+        if earlier.get("made_of") != made_of:
             return None
         with understood(path):  # what callers take of it
-            from_plain(list[str], found["said"])
-            from_plain(dict[str, float | str | bool | None], found["row"])
+            from_plain(list[str], earlier["said"])
+            from_plain(dict[str, float | str | bool | None], earlier["row"])
     except Damaged:
         return None  # asked again, and written anew
-    return found
+    return earlier
 
 
 def _draw(found: Mechanism, path: Path, compared: Resemblance | None) -> None:

@@ -68,15 +68,15 @@ def determined(
             agree[verdict.name] = str(*different)
         elif different - {None}:
             differ[verdict.name] = words
-    found = Determined(tuple(by_objective(matched)), agree, differ)
-    sentences = _sentences(found, networks, matched)
-    if found.differ and len(found.objectives) > 1:
+    result = Determined(tuple(by_objective(matched)), agree, differ)
+    sentences = _sentences(result, networks, matched)
+    if result.differ and len(result.objectives) > 1:
         if density is not None:
             sentences.append(_density_sentence(density))
         sentences.append(_what_would_decide(separations))
         if needs is not None and len(needs):
             sentences.append(_recording_sentence(needs))
-    return replace(found, sentences=sentences)
+    return replace(result, sentences=sentences)
 
 
 def network_rows(networks: list[NetworkFindings]) -> list[dict[str, Any]]:
@@ -142,7 +142,7 @@ def _density_sentence(found: DensityDifference) -> str:
 
 
 def _what_would_decide(separations: list[Separation]) -> str:
-    useful = [one for one in separations if one.trials is not None]
+    useful = [separation for separation in separations if separation.trials is not None]
     if not useful:
         return "None of the manipulations that were simulated tells them apart; a recording could."
     best = useful[0]
@@ -160,17 +160,17 @@ _NEURONS = 100
 
 def _recording_sentence(needs: pd.DataFrame) -> str:
     """When a recording would show the coming swap, network by network."""
-    said = []
+    sentences = []
     for name in dict.fromkeys(needs["network"]):
-        found = earliest(needs, name, _NEURONS)
-        if found is None:
-            said.append(f"{name}: not with {_NEURONS} neurons")
+        first = earliest(needs, name, _NEURONS)
+        if first is None:
+            sentences.append(f"{name}: not with {_NEURONS} neurons")
         else:
-            said.append(f"{name}: from {found[0]} on, with {found[1]} swaps")
-    if len({text.partition(": ")[2] for text in said}) == 1:
-        same = said[0].partition(": ")[2]
+            sentences.append(f"{name}: from {first[0]} on, with {first[1]} swaps")
+    if len({text.partition(": ")[2] for text in sentences}) == 1:
+        same = sentences[0].partition(": ")[2]
         return f"A recording of {_NEURONS} neurons would show the coming swap alike in all of them ({same})."
     return (
         f"A recording would show when the coming swap can be read ({_NEURONS} neurons, {CORRECT} correct trials):"
-        f" {'; '.join(said)}."
+        f" {'; '.join(sentences)}."
     )

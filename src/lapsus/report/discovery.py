@@ -68,7 +68,7 @@ def discovery_page(content: DiscoveryContent) -> str:
     summary = fit.to_dict()
     stages = [[f"stage: {stage}", f"{seconds:.1f} s"] for stage, seconds in content.stages.items()]
     used = [["total", f"{sum(content.stages.values()):.0f} s"], *stages, *versions(networks[0].experiment)]
-    shown = {k: shortened(v) if isinstance(v, str) else v for k, v in settings.items()}
+    readable = {k: shortened(v) if isinstance(v, str) else v for k, v in settings.items()}
     return render(
         {
             "title": f"lapsus discovery: {shortened(settings['source'])}",
@@ -92,7 +92,7 @@ def discovery_page(content: DiscoveryContent) -> str:
             "methods": methods(summary, networks, content.facts),
             "references": REFERENCES,
             "run_table": table("Time, versions and seeds", ["what", "value"], used),
-            "settings": json.dumps(shown, indent=1, ensure_ascii=False),
+            "settings": json.dumps(readable, indent=1, ensure_ascii=False),
             "version": __version__,
         }
     )
@@ -116,8 +116,8 @@ def _deciding(content: DiscoveryContent) -> dict[str, Any] | None:
         return None
     units = list(dict.fromkeys(needs["units"]))
     body = []
-    for (network, window), own in needs.groupby(["network", "window"], sort=False):
-        by_units = own.set_index("units")
+    for (network, window), rows in needs.groupby(["network", "window"], sort=False):
+        by_units = rows.set_index("units")
         swaps = [number(by_units["swaps"].get(count), ".0f") for count in units]
         body.append([f"{network}, {window}", *swaps, number(by_units["area"].iloc[-1], ".2f")])
     most = max(SWAPS)
@@ -187,11 +187,11 @@ def _data(trials: Trials, summary: dict[str, Any], notes: list[str]) -> dict[str
 
 def _paragraphs(summary: str) -> list[tuple[bool, str]]:
     """A summary's lines by kind: those in columns (True), which a narrow page must not break, and sentences."""
-    found = []
+    paragraphs = []
     for paragraph in summary.strip().split("\n\n"):
         lines = groupby(paragraph.split("\n"), lambda line: re.search(r"^ {2}|\S {2,}\S", line) is not None)
-        found += [(columns, ("\n" if columns else " ").join(several)) for columns, several in lines]
-    return found
+        paragraphs += [(columns, ("\n" if columns else " ").join(several)) for columns, several in lines]
+    return paragraphs
 
 
 _HIDDEN = "No swaps were found; a swap rate below about {:.1f} % could hide in data of this size and scatter."

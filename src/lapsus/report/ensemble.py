@@ -82,10 +82,10 @@ def ensemble_page(
             {
                 "name": name,
                 "link": links[name],
-                "statistics": ", ".join(_headlines().get(one, one) for one in found[:8]),
-                "more": max(0, len(found) - 8),
+                "statistics": ", ".join(_headlines().get(statistic, statistic) for statistic in statistics_of[:8]),
+                "more": max(0, len(statistics_of) - 8),
             }
-            for name, found in sorted(apart.items(), key=lambda item: -len(item[1]))
+            for name, statistics_of in sorted(apart.items(), key=lambda item: -len(item[1]))
         ],
         "differences": _differences(differences),
     }
@@ -125,7 +125,7 @@ def _picture(done: pd.DataFrame, rows: pd.DataFrame, name: str, links: dict[str,
     def place(value: float) -> float:
         return round(_LEFT + (_RIGHT - _LEFT) * float(np.clip((value - low) / (high - low), -0.02, 1.02)), 1)
 
-    shown = []
+    drawn = []
     by_setting: dict[Any, pd.DataFrame] = dict(iter(done.groupby("setting", sort=False)))
     for number, row in enumerate(rows.to_dict("records")):
         mean, lowest, highest, between = (scale * row[key] for key in ("mean", "low", "high", "between"))
@@ -135,7 +135,7 @@ def _picture(done: pd.DataFrame, rows: pd.DataFrame, name: str, links: dict[str,
             for member, value in _thinned(group["member"], scale * group[name], apart)
         ]
         interval = f"{_text(mean)} [{_text(lowest)}, {_text(highest)}]"
-        shown.append(
+        drawn.append(
             {
                 "setting": row["setting"],
                 "short": short(row["setting"], 36),
@@ -150,8 +150,8 @@ def _picture(done: pd.DataFrame, rows: pd.DataFrame, name: str, links: dict[str,
     return {
         "key": name,
         "name": _headlines().get(name, name),
-        "rows": shown,
-        "height": _TOP + _ROW * len(shown) + 24,
+        "rows": drawn,
+        "height": _TOP + _ROW * len(drawn) + 24,
         "ticks": [{"x": place(value), "text": _text(value)} for value in round_values],
     }
 

@@ -88,7 +88,8 @@ def study_network(
     apart = max(curve, key=lambda point: point["target"])["distance"] if curve else math.pi / 4
     apart = max(apart, LEAST_APART)
     mechanism = analyse(model, only=tuple(QUESTIONS), probe_distance=apart, seed=seed, sizes=sizes, progress=progress)
-    arrays = example_trials(model, mechanism.probe_distance, seed, sizes)
+    # Like the questions, the example trials have two items; a network of another task is not shown them.
+    arrays = example_trials(model, mechanism.probe_distance, seed, sizes) if mechanism.answers else {}
     return NetworkFindings(
         network.name,
         network.experiment,

@@ -11,7 +11,7 @@ from lapsus import __version__
 from lapsus.evaluation.sample_sizes import FULL, SampleSizes
 from lapsus.evaluation.verdict import verdict
 from lapsus.mechanism.asking import analyse
-from lapsus.mechanism.registry import QUESTIONS, Mechanism
+from lapsus.mechanism.registry import QUESTIONS, Mechanism, Question
 from lapsus.plots.panels import Picture, picture, swap_curve
 from lapsus.plots.style import PAGE_POINTS, legend_above, style
 from lapsus.report.page import MARK, render
@@ -38,7 +38,7 @@ def gallery_page(
     """The page of the named networks (those of delayed estimation: others have no items to swap). `say` is called with
     each name as it is looked at."""
     groups: dict[str, list[dict[str, Any]]] = {}
-    shown = {name: question for name, question in QUESTIONS.items() if question.gallery is not None}
+    questions = _questions()
     for name in names:
         network = open_network(name)
         evaluation = network.evaluation
@@ -46,8 +46,8 @@ def gallery_page(
             continue
         say(name)
         swaps = max(point["target"] for point in evaluation["swap_curve"]) > 0
-        asked = [name for name, question in shown.items() if swaps or not question.needs_swaps]
-        found = analyse(network, only=asked, sizes=sizes, threads=threads)
+        asked = [name for name, question in questions.items() if swaps or not question.needs_swaps]
+        mechanism = analyse(network, only=asked, sizes=sizes, threads=threads)
         objective = network.experiment.stage[-1].objective["kind"]
         groups.setdefault(_COLLECTIONS[collection_of(name)], []).append(
             {
@@ -55,7 +55,7 @@ def gallery_page(
                 "description": network.experiment.description,
                 "verdict": verdict(evaluation, objective).kind,
                 "numbers": _numbers(evaluation, objective),
-                "picture": _row(name, evaluation, found),
+                "picture": _row(name, evaluation, mechanism),
             }
         )
     count = sum(map(len, groups.values()))
@@ -63,12 +63,17 @@ def gallery_page(
         {
             "title": "Networks that ship with lapsus",
             "subtitle": f"{count} trained networks of delayed estimation, a row each.",
-            "explained": " ".join(question.caption for question in shown.values()),
+            "explained": " ".join(question.caption for question in questions.values()),
             "groups": groups,
             "mark": f"{MARK} {__version__}",
         },
         "gallery.html",
     )
+
+
+def _questions() -> dict[str, Question]:
+    """Those that the gallery shows."""
+    return {name: question for name, question in QUESTIONS.items() if question.gallery is not None}
 
 
 def _numbers(evaluation: dict, objective: str) -> str:
@@ -79,13 +84,15 @@ def _numbers(evaluation: dict, objective: str) -> str:
 
 def _row(name: str, evaluation: dict, found: Mechanism) -> Picture:
     """Swap curve beside its target, and the first panel of each question that the gallery shows."""
-    shown = {key: question for key, question in QUESTIONS.items() if question.gallery is not None}
+    questions = _questions()
     words = ["swap curve"]
     with style(PAGE_POINTS):
-        figure, axes = plt.subplots(1, 1 + len(shown), figsize=(2.7 * (1 + len(shown)), 2.4), layout="constrained")
+        figure, axes = plt.subplots(
+            1, 1 + len(questions), figsize=(2.7 * (1 + len(questions)), 2.4), layout="constrained"
+        )
         swap_curve(axes[0], evaluation)
         legend_above(axes[0])
-        for ax, (key, question) in zip(axes[1:], shown.items()):
+        for ax, (key, question) in zip(axes[1:], questions.items()):
             answer = found.answers.get(key)
             if answer is None:
                 why = found.left_out.get(key, "this network never swaps")

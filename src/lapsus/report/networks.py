@@ -83,17 +83,19 @@ def networks_page(networks: list[NetworkFindings]) -> str:
 
 def _verdict(networks: list[NetworkFindings]) -> dict[str, object]:
     """Whether each network is within its limits, those that are not first."""
-    said = [
+    judged = [
         verdict(n.evaluation, n.experiment.stage[-1].objective["kind"], unfinished=n.update < n.updates)
         for n in networks
     ]
     # Numbers of those that are matched stand in the table; of the others, what is off is said first.
     named = [
-        f"network {which}: {one}" if len(said) > 1 else str(one) for which, one in enumerate(said, 1) if not one.matched
+        f"network {which}: {judgement}" if len(judged) > 1 else str(judgement)
+        for which, judgement in enumerate(judged, 1)
+        if not judgement.matched
     ]
     if not named:
         who = "The network is within every limit of its target"
-        who = who if len(said) == 1 else "All networks are within every limit of their targets"
+        who = who if len(judged) == 1 else "All networks are within every limit of their targets"
         return {"matched": True, "text": f"{who}, on fresh conditions."}
     text = " ".join(named)
     return {"matched": False, "text": text[:1].upper() + text[1:]}

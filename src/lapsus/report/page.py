@@ -32,8 +32,8 @@ def render(context: dict[str, Any], template: str = "page.html") -> str:
         loader=FileSystemLoader(here), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     css, script = (Markup((here / name).read_text()) for name in ("page.css", "page.js"))
-    own = {"css": css, "script": script, "terms": by_first_use(_texts(context)) if "networks" in context else {}}
-    return environment.get_template(template).render(context | own)
+    resources = {"css": css, "script": script, "terms": by_first_use(_texts(context)) if "networks" in context else {}}
+    return environment.get_template(template).render(context | resources)
 
 
 def _texts(context: dict[str, Any]) -> dict[str, str]:
@@ -50,7 +50,7 @@ def _texts(context: dict[str, Any]) -> dict[str, str]:
             texts[f"{asked['title']} {which}"] = [asked["definition"], asked["text"], asked["picture"].caption]
         texts[f"rings {which}"] = [network["rings"]["axes"]] if network["rings"] else []
     texts["sure"] = [check.text for check in context["checks"]]
-    return {place: " ".join(said) for place, said in texts.items()}
+    return {section: " ".join(sentences) for section, sentences in texts.items()}
 
 
 def page_place(path: Path) -> Path:

@@ -65,7 +65,7 @@ def versions(experiment: Experiment) -> list[list[str]]:
 def network_part(which: int, network: NetworkFindings) -> dict[str, Any]:
     """Pictures, words and the turning figure of one network."""
     mechanism, arrays = network.mechanism, network.arrays
-    shown = {"short": f"network {which}", "label": f"network {which}: {shortened(network.name, 60)}"}
+    names = {"short": f"network {which}", "label": f"network {which}: {shortened(network.name, 60)}"}
     against = []
     if network.match is not None:
         against.append(panels.match(network.match))
@@ -74,7 +74,7 @@ def network_part(which: int, network: NetworkFindings) -> dict[str, Any]:
     if "cloud_near" in arrays:
         against.append(panels.clouds(arrays, mechanism.probe_distance))
     learned = panels.learning(network.metrics)
-    return shown | {
+    return names | {
         "rings": _turning(network) if "rings_path" in arrays else None,
         "config": _config(network.experiment),
         "match_pictures": against,

@@ -23,8 +23,8 @@ def glossary() -> list[Term]:
 def by_first_use(texts: Mapping[str, str]) -> dict[str, list[Term]]:
     """Place → the words that are used there and at no place before it; texts: place → what it says, in the page's
     order."""
-    found, left = {}, glossary()
-    for place, text in texts.items():
-        found[place] = [term for term in left if term.used_in(text)]
-        left = [term for term in left if term not in found[place]]
-    return found
+    used, left = {}, glossary()
+    for section, text in texts.items():
+        used[section] = [term for term in left if term.used_in(text)]
+        left = [term for term in left if term not in used[section]]
+    return used

@@ -107,10 +107,10 @@ def discovery_sentences(
     with_swaps = any(QUESTIONS[name].needs_swaps for network in networks for name in network.mechanism.answers)
     if fit["model"] == "none" and with_swaps:
         mechanism.append("The target has no swaps: these are responses that happened to fall nearer to the other item.")
-    shown = [f"Networks hold two items, not {facts.set_size}. {_COMPETITION}"] if facts.set_size > 2 else []
-    lacking = [*shown, *facts.left_out]
-    found = [_data(fit, facts), _swap_function(fit), _network(networks, facts)]
-    return [*found, *lacking, *together.sentences, *mechanism]
+    remarks = [f"Networks hold two items, not {facts.set_size}. {_COMPETITION}"] if facts.set_size > 2 else []
+    lacking = [*remarks, *facts.left_out]
+    sentences = [_data(fit, facts), _swap_function(fit), _network(networks, facts)]
+    return [*sentences, *lacking, *together.sentences, *mechanism]
 
 
 _COMPETITION = "They model the competition between the cued item and one non-target, not memory for all items."

@@ -37,15 +37,15 @@ def ks_over_cues(
     Returns ks[s_v, s_a] with attributes ks_median, ks_p95, the number of samples, and noise_median and noise_p95, the
     same quantiles for samples of the target itself.
     """
-    found = ks_distance(cdf(responses))
+    distance = ks_distance(cdf(responses))
     count = responses.shape[-1]
     return xr.Dataset(
-        {"ks": (("s_v", "s_a"), found)},
+        {"ks": (("s_v", "s_a"), distance)},
         coords={"s_v": np.asarray(s_v), "s_a": np.asarray(s_a)},
         attrs={
             "samples": count,
-            "ks_median": float(np.median(found)),
-            "ks_p95": float(np.quantile(found, 0.95)),
+            "ks_median": float(np.median(distance)),
+            "ks_p95": float(np.quantile(distance, 0.95)),
             "noise_median": ks_noise(count),
             "noise_p95": ks_noise(count, 0.95),
         },

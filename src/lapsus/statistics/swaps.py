@@ -43,9 +43,9 @@ def distinct(values: np.ndarray) -> np.ndarray:
     if not len(values):
         return values
     parts = np.split(values, np.flatnonzero(np.diff(values) > _SAME) + 1)
-    if max(part[-1] - part[0] for part in parts) > 3 * _SAME:
+    if max(group[-1] - group[0] for group in parts) > 3 * _SAME:
         return np.unique(np.round(values / _SAME)) * _SAME
-    return np.array([part.mean() for part in parts])
+    return np.array([group.mean() for group in parts])
 
 
 def distance_edges(gap: np.ndarray, most: int = 8, *, equally_many: bool = False) -> np.ndarray:
@@ -68,8 +68,8 @@ def rate_by_distance(hit: np.ndarray, gap: np.ndarray, edges: np.ndarray) -> np.
 
     A pair is a trial and one of its items that was not cued.
     """
-    place = np.searchsorted(edges, gap) - 1
-    member = (place[:, None] == np.arange(len(edges) - 1)).astype(float)  # [pair, bin]
+    bin = np.searchsorted(edges, gap) - 1
+    member = (bin[:, None] == np.arange(len(edges) - 1)).astype(float)  # [pair, bin]
     with np.errstate(invalid="ignore"):
         return np.asarray(hit, float) @ member / member.sum(0)
 
@@ -101,12 +101,14 @@ def swap_curve(
     unit [pair] numbers what was sampled independently (conditions, say), over which intervals are taken; None: pairs.
     """
     edges = distance_edges(gap) if edges is None else np.asarray(edges)
-    place = np.searchsorted(edges, gap) - 1
-    there = [k for k in range(len(edges) - 1) if (place == k).any()]
+    bin = np.searchsorted(edges, gap) - 1
+    there = [k for k in range(len(edges) - 1) if (bin == k).any()]
     rows = []
     for k in there:
-        own = place == k
-        rows.append((gap[own].mean(), *rate_interval(hit[own], None if unit is None else unit[own]), own.sum()))
+        in_bin = bin == k
+        rows.append(
+            (gap[in_bin].mean(), *rate_interval(hit[in_bin], None if unit is None else unit[in_bin]), in_bin.sum())
+        )
     mean, rate, low, high, pairs = np.array(rows, float).reshape(-1, 5).T
-    swaps = np.array([np.asarray(hit, float)[place == k].sum() for k in there])
+    swaps = np.array([np.asarray(hit, float)[bin == k].sum() for k in there])
     return SwapCurve(np.array(there, int), mean, rate, low, high, pairs.astype(int), swaps)

@@ -162,7 +162,7 @@ class Sweep:
             names = os.listdir(self.run_folder(member))
         except OSError:
             return 0
-        return max((int(found[1]) for found in map(_CHECKPOINT.fullmatch, names) if found), default=0)
+        return max((int(match[1]) for match in map(_CHECKPOINT.fullmatch, names) if match), default=0)
 
     def failures(self, member: str) -> list[dict]:
         """What went wrong with a member, oldest first."""
@@ -219,10 +219,10 @@ class Sweep:
                     kinds[name] = "blocked" if kind(start) in ("failed", "blocked") else "waiting"
             return kinds[name]
 
-        found: dict[str, list[str]] = {name: [] for name in States.__dataclass_fields__}
+        by_state: dict[str, list[str]] = {name: [] for name in States.__dataclass_fields__}
         for name in self.plan.members if members is None else members:
-            found[kind(name)].append(name)
-        return States(**found)
+            by_state[kind(name)].append(name)
+        return States(**by_state)
 
     def _kind(self, name: str, claimed: set[str], failing: set[str]) -> str:
         if self.done(name):

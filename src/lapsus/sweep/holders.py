@@ -86,13 +86,13 @@ def _take(path: Path, token: str) -> None:
     pid = os.getpid()
     facts = _Holder(socket.gethostname(), pid, _began(pid), token)
     # Written beside and linked, so that nobody ever reads half a claim.
-    own = path.with_name(f"{path.name}.{token}")
+    claim = path.with_name(f"{path.name}.{token}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        own.write_text(json.dumps(asdict(facts)))
+        claim.write_text(json.dumps(asdict(facts)))
         for _ in range(10):
             try:
-                os.link(own, path)
+                os.link(claim, path)
                 return
             except FileExistsError:
                 seen = _token(path)
@@ -103,7 +103,7 @@ def _take(path: Path, token: str) -> None:
     except OSError as error:
         raise LapsusError(f"Cannot write {path}: {error.strerror}.") from error
     finally:
-        own.unlink(missing_ok=True)
+        claim.unlink(missing_ok=True)
 
 
 def _read(path: Path) -> _Holder | None:

@@ -11,14 +11,14 @@ from lapsus.training.model import Model
 
 def measure(model: Model, wanted: Measure, threads: int = 1) -> dict:
     """name of the measure → its numbers; what is not finite is null."""
-    found: dict = {}
+    measured: dict = {}
     if wanted.evaluation:
         how = wanted.evaluation if isinstance(wanted.evaluation, Evaluation) else Evaluation.model_validate({})
-        found["evaluation"] = evaluate(model, how.conditions, how.trials, how.seed, threads=threads)
+        measured["evaluation"] = evaluate(model, how.conditions, how.trials, how.seed, threads=threads)
     if wanted.mechanism:
         settings = wanted.mechanism if isinstance(wanted.mechanism, Analysis) else Analysis.model_validate({})
         sizes = QUICK if settings.quick else FULL
-        found["mechanism"] = analyse(
+        measured["mechanism"] = analyse(
             model,
             only=by_default(False),
             sizes=sizes,
@@ -28,5 +28,5 @@ def measure(model: Model, wanted: Measure, threads: int = 1) -> dict:
         ).to_dict()
     if wanted.questions:
         only = by_default() if wanted.questions is True else tuple(wanted.questions)
-        found["questions"] = analyse(model, only=only, threads=threads).to_dict()
-    return to_plain(found)
+        measured["questions"] = analyse(model, only=only, threads=threads).to_dict()
+    return to_plain(measured)

@@ -75,10 +75,10 @@ def _go(sweep: Sweep, name: str, threads: int, stop: Callable[[], bool]) -> Memb
         run.tidy()
     if stop():
         return MemberOutcome("interrupted")
-    found = measure(run.model(), sweep.plan.measure_of(name), threads)
+    measured = measure(run.model(), sweep.plan.measure_of(name), threads)
     if not build("objective", run.experiment.stage[-1].objective).forced:
         # It was never asked to denoise: its excess, a hundred times that of others, says nothing.
         for key in ("excess", "excess_interval"):
-            found.get("evaluation", {}).pop(key, None)
-    write_json(sweep.measures_file(name), found)
+            measured.get("evaluation", {}).pop(key, None)
+    write_json(sweep.measures_file(name), measured)
     return MemberOutcome("done")

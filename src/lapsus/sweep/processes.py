@@ -33,9 +33,9 @@ def environment(threads: int) -> dict[str, str]:
     """
     here = os.getcwd()
     places = [os.path.abspath(entry) for entry in sys.path if entry and os.path.abspath(entry) != here]
-    own = str(Path(lapsus.__file__).parents[1])
+    source = str(Path(lapsus.__file__).parents[1])
     limits = {f"{name}_NUM_THREADS": str(threads) for name in ("OMP", "MKL", "OPENBLAS")}
-    return os.environ | limits | {"PYTHONPATH": os.pathsep.join(dict.fromkeys([*places, own]))}
+    return os.environ | limits | {"PYTHONPATH": os.pathsep.join(dict.fromkeys([*places, source]))}
 
 
 @dataclass(eq=False)

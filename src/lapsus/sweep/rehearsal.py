@@ -30,5 +30,5 @@ def try_settings(plan: Plan, members: Path, known: Collection[str] = ()) -> None
 
 def _found(experiment: Experiment, members: Path) -> Experiment:
     """With the place of its start from here: the folder from which a path leads to it is not there yet."""
-    own = os.path.normpath(os.path.abspath(members / (experiment.start_from or ".")))
-    return experiment.model_copy(update={"start_from": own}) if holds(own, "run") else experiment
+    start = os.path.normpath(os.path.abspath(members / (experiment.start_from or ".")))
+    return experiment.model_copy(update={"start_from": start}) if holds(start, "run") else experiment

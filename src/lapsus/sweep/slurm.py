@@ -36,15 +36,15 @@ def _call(*command: str, env: dict[str, str] | None = None) -> str:
         raise LapsusError(f"There is no {command[0]} on this machine; this needs SLURM's own commands.")
     done = subprocess.run(command, capture_output=True, text=True, env=env)
     if done.returncode != 0:
-        said = (done.stderr or done.stdout).strip().splitlines() or ["it said nothing"]
-        raise LapsusError(f"{command[0]} refused: {said[-1]}")
+        lines = (done.stderr or done.stdout).strip().splitlines() or ["it said nothing"]
+        raise LapsusError(f"{command[0]} refused: {lines[-1]}")
     return done.stdout
 
 
 def _largest_array() -> int:
     """Tasks that one array may have."""
-    found = re.search(r"MaxArraySize\s*=\s*(\d+)", _call("scontrol", "show", "config"))
-    return max(1, int(found.group(1))) if found else 1001
+    match = re.search(r"MaxArraySize\s*=\s*(\d+)", _call("scontrol", "show", "config"))
+    return max(1, int(match.group(1))) if match else 1001
 
 
 class Submission:
@@ -81,8 +81,8 @@ def _queued(sweep: Sweep) -> set[tuple[str, int]]:
     ours = {array["job"] for submission in Submission.all(sweep) for array in submission.arrays}
     # Array elements one a line; job numbers and task indices as they are in SLURM_ARRAY_JOB_ID and _TASK_ID.
     printed = _call("squeue", "--noheader", "--array", "--format", "%F %K", "--me")
-    found = (line.split() for line in printed.splitlines())
-    return {(job, int(task)) for job, task in found if job in ours and task.isdigit()}
+    fields = (line.split() for line in printed.splitlines())
+    return {(job, int(task)) for job, task in fields if job in ours and task.isdigit()}
 
 
 def queued_members(sweep: Sweep) -> dict[str, str]:

@@ -52,7 +52,7 @@ def fitted_targets(
 
 def _cueing(sweep: SweepFile) -> str:
     """Whether the networks are told which item (index) or see a feature of it; all must be of one kind."""
-    sources = sweep.experiments or [one.experiment for one in sweep.member if one.experiment]
+    sources = sweep.experiments or [member.experiment for member in sweep.member if member.experiment]
     kinds = set()
     for source in sources:
         path = sweep.folder / source
@@ -79,9 +79,9 @@ def _target(
     file = inside(output, "targets") / f"{file_name(name)}-{digest.hexdigest()[:8]}.json"
     if not file.is_file():
         told(f"fitting subject {name}, {len(used)} trials")
-        found = fit(used, wanted.model, progress=False)
+        fitted = fit(used, wanted.model, progress=False)
         make_folder(file.parent)
-        write_json(file, describe("behaviour", fitted_behaviour(found, size, cueing)))
+        write_json(file, describe("behaviour", fitted_behaviour(fitted, size, cueing)))
     table = read_json(file)
     check_trust(table, file)  # a fit names no class outside of lapsus
     return table

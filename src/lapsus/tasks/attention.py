@@ -74,7 +74,9 @@ class AttendedIndexCued(IndexCued):
 
     def table(self, conditions: Conditions) -> pd.DataFrame:
         """The trial table, with attended (1, 2) and evidence."""
-        found = super().table(conditions)
+        columns = super().table(conditions)
         if "attended" in conditions:
-            found = found.assign(attended=conditions["attended"].numpy() + 1, evidence=conditions["evidence"].numpy())
-        return found
+            columns = columns.assign(
+                attended=conditions["attended"].numpy() + 1, evidence=conditions["evidence"].numpy()
+            )
+        return columns

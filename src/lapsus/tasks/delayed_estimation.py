@@ -116,11 +116,11 @@ class _DelayedEstimation:
         """Features [C, N] of conditions with so many items [C], NaN beyond them."""
         if isinstance(self.items, int):
             return sample_features(len(set_size), self.items, margin, generator)
-        found = torch.full((len(set_size), self.most_items), math.nan)
+        features = torch.full((len(set_size), self.most_items), math.nan)
         for size in range(self.fewest_items, self.most_items + 1):
-            own = set_size == size
-            found[own, :size] = sample_features(int(own.sum()), size, margin, generator)
-        return found
+            rows = set_size == size
+            features[rows, :size] = sample_features(int(rows.sum()), size, margin, generator)
+        return features
 
     def draw_cued(self, set_size: Tensor, generator: torch.Generator) -> Tensor:
         """The item that is cued, [C], any that is there."""
@@ -135,16 +135,16 @@ class _DelayedEstimation:
         steps = {name: steps_of(getattr(self, name)) for name in self._epochs}
         if not self.sequential:
             return steps
-        found: dict[str, int] = {}
+        in_order: dict[str, int] = {}
         for name, count in steps.items():
             if name != "stimulus":
-                found[name] = count
+                in_order[name] = count
                 continue
             for slot in range(1, self.most_items + 1):
-                found[f"stimulus_{slot}"] = count
+                in_order[f"stimulus_{slot}"] = count
                 if slot < self.most_items:
-                    found[f"gap_{slot}"] = self.gap
-        return found
+                    in_order[f"gap_{slot}"] = self.gap
+        return in_order
 
     def slots(self, conditions: Conditions) -> ByEpoch:
         """Epoch → which item is shown in it, [C, N]: all that are there, or one each so that the last one is shown
@@ -178,9 +178,9 @@ class _Concatenate(nn.Module):
     def forward(self, stimuli: ByEpoch) -> ByEpoch:
         cue = self.cue[stimuli["cue"]]
         encoded = {"cue": torch.cat([cue.new_zeros(len(cue), self.stimulus_channels), cue], 1)}
-        for epoch, shown in stimuli.items():
+        for epoch, channels in stimuli.items():
             if epoch.startswith("stimulus"):
-                encoded[epoch] = torch.cat([shown.to(cue.dtype), torch.zeros_like(cue)], 1)
+                encoded[epoch] = torch.cat([channels.to(cue.dtype), torch.zeros_like(cue)], 1)
         return encoded
 
 
@@ -231,11 +231,11 @@ class IndexCued(_DelayedEstimation):
         """Colours [C, channel] while the items are shown, and the index of the cued one [C]."""
         report = conditions["report"].nan_to_num(0.0)
         channels = [torch.cos(report), torch.sin(report)] if self.encoding == "circular" else [report]
-        shown = {
+        by_epoch = {
             epoch: torch.cat([items * channel for channel in channels], 1)
             for epoch, items in self.slots(conditions).items()
         }
-        return shown | {"cue": conditions["cued"].long()}
+        return by_epoch | {"cue": conditions["cued"].long()}
 
     def encoder(self, generator: torch.Generator) -> nn.Module:
         """A learned vector for each cue."""
@@ -326,13 +326,13 @@ class FeatureCued(_DelayedEstimation):
         probe, report = self._tuning(conditions["probe"]), self._tuning(conditions["report"])
         cued = conditions["cued"].long()[:, None, None].expand(-1, 1, self.tuning_curves)
         stripe = probe.gather(1, cued)[:, 0, :, None].expand(-1, -1, self.tuning_curves)
-        shown = {
+        by_epoch = {
             epoch: torch.einsum("cn,cnp,cnr->cpr", items.to(probe.dtype), probe, report)
             if self.sequential
             else torch.einsum("cnp,cnr->cpr", probe, report)
             for epoch, items in self.slots(conditions).items()
         }
-        return shown | {"cue": stripe}
+        return by_epoch | {"cue": stripe}
 
     def encoder(self, generator: torch.Generator) -> nn.Module:
         """Learned projections of both features of the palimpsest."""

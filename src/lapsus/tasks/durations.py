@@ -83,8 +83,8 @@ _T = TypeVar("_T", bound=Task)
 
 def varying(task: Task) -> dict[str, Range]:
     """The epochs of a task whose duration is a range."""
-    found = {name: getattr(task, name, None) for name in task.epochs}
-    return {name: duration for name, duration in found.items() if isinstance(duration, Range)}
+    durations = {name: getattr(task, name, None) for name in task.epochs}
+    return {name: duration for name, duration in durations.items() if isinstance(duration, Range)}
 
 
 def fixed(task: _T, **durations: int) -> _T:

@@ -38,7 +38,7 @@ def build(section: str, table: dict, **given: Any) -> Any:
         if isinstance(value, dict) and "kind" in value:
             value = build(f"{section}.{key}", value)
         elif _is_collection(value):
-            value = {name: build(section, part) for name, part in value.items()}
+            value = {name: build(section, item) for name, item in value.items()}
         elif key in hints:
             value = _validated(f"{section}.{key}", value, hints[key])
         arguments[key] = value
@@ -68,7 +68,7 @@ def describe(section: str, thing: object) -> dict[str, Any]:
     path = f"{type(thing).__module__}:{type(thing).__qualname__}"
     kind = next((name for name, known in KINDS.get(section, {}).items() if known == path), path)
     table: dict[str, Any] = {"kind": kind}
-    for field in (one for one in dataclasses.fields(thing) if one.init):
+    for field in (declared for declared in dataclasses.fields(thing) if declared.init):
         value = getattr(thing, field.name)
         nested = dataclasses.is_dataclass(value)
         if callable(value) and not nested:
@@ -79,7 +79,7 @@ def describe(section: str, thing: object) -> dict[str, Any]:
         if nested and not isinstance(value, Range):
             table[field.name] = describe(f"{section}.{field.name}", value)
         elif isinstance(value, dict) and all(map(dataclasses.is_dataclass, value.values())):
-            table[field.name] = {str(name): describe(section, part) for name, part in value.items()}
+            table[field.name] = {str(name): describe(section, member) for name, member in value.items()}
         else:
             table[field.name] = _listed(value)
     return {key: value for key, value in table.items() if value is not None}
@@ -88,7 +88,7 @@ def describe(section: str, thing: object) -> dict[str, Any]:
 def _listed(value: Any) -> Any:
     if isinstance(value, Range):
         return {"from": value.low, "to": value.high}
-    return [_listed(part) for part in value] if isinstance(value, tuple) else value
+    return [_listed(item) for item in value] if isinstance(value, tuple) else value
 
 
 def _validated(field: str, value: Any, hint: Any) -> Any:

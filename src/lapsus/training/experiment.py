@@ -134,20 +134,20 @@ def explain(error: ValidationError, source: str, *sections: type[BaseModel]) -> 
     known = {key for section in sections for key in section.model_fields}
     sentences: dict[str, str] = {}
     for problem in error.errors():
-        field = ".".join(str(part) for part in problem["loc"] if not _TYPE.search(str(part)))
+        field = ".".join(str(key_part) for key_part in problem["loc"] if not _TYPE.search(str(key_part)))
         if problem["type"] == "extra_forbidden":
             key = str(problem["loc"][-1])
             close = get_close_matches(key, known - {key}, 1)
-            said = f"{field} is not a known key." + (f" Did you mean {close[0]}?" if close else "")
+            sentence = f"{field} is not a known key." + (f" Did you mean {close[0]}?" if close else "")
         elif problem["type"] == "missing":
-            said = f"{field} is missing."
+            sentence = f"{field} is missing."
         else:
-            said = (
+            sentence = (
                 f"{field} = {shown(problem['input'])} is not right: {problem['msg'][:1].lower()}{problem['msg'][1:]}."
             )
         # Where one type of a field fits but for what is in it, the others say nothing.
         if not any(other.startswith(f"{field}.") for other in sentences):
-            sentences.setdefault(field, said)
+            sentences.setdefault(field, sentence)
     return LapsusError(f"{source}: " + " ".join([*sentences.values()][:20]))
 
 
@@ -164,7 +164,7 @@ def read_experiment(source: str | Path | dict, overrides: Sequence[str] = ()) ->
     for assignment in overrides:
         source = override(source, assignment)
     if isinstance(source.get("stage"), list):
-        source = source | {"stage": [one for stage in source["stage"] for one in _unrolled(stage, name)]}
+        source = source | {"stage": [unrolled for stage in source["stage"] for unrolled in _unrolled(stage, name)]}
     try:
         return Experiment.model_validate(source)
     except ValidationError as error:
@@ -191,8 +191,8 @@ def _unrolled(stage: dict, source: str) -> list[dict]:
     parts = [dict(zip(lists, values)) for values in zip(*lists.values())]
     label = stage.get("name", "stage")
     return [
-        stage | {"name": f"{label} {number}/{len(parts)}", "task": fields | part}
-        for number, part in enumerate(parts, 1)
+        stage | {"name": f"{label} {number}/{len(parts)}", "task": fields | values_of}
+        for number, values_of in enumerate(parts, 1)
     ]
 
 
@@ -245,18 +245,18 @@ def _defaults(section: type[_Section], *names: str) -> dict[str, dict]:
 
 def _assign(node: Any, parts: list[str], value: Any, assignment: str, defaults: dict[str, dict]) -> None:
     """`defaults` stand for tables that the node lacks: a field of such a table changes the default."""
-    part, rest = parts[0], parts[1:]
+    name, rest = parts[0], parts[1:]
     if isinstance(node, list):
         numbers = {str(index): index for index in range(-len(node), len(node))}
-        chosen = range(len(node)) if part == "*" else [numbers[part]] if part in numbers else []
+        chosen = range(len(node)) if name == "*" else [numbers[name]] if name in numbers else []
         if not chosen or not rest or not all(isinstance(node[index], (dict, list)) for index in chosen):
             raise LapsusError(f"{assignment}: stages are numbered 0 to {len(node) - 1} (or * for all).")
         for index in chosen:
             _assign(node[index], rest, value, assignment, _defaults(Stage, "objective"))
     elif rest:
-        child = node.setdefault(part, defaults.get(part, {}))
+        child = node.setdefault(name, defaults.get(name, {}))
         if not isinstance(child, (dict, list)):
-            raise LapsusError(f"{assignment}: {part} is a value, it has no field {rest[0]}.")
+            raise LapsusError(f"{assignment}: {name} is a value, it has no field {rest[0]}.")
         _assign(child, rest, value, assignment, {})
     else:
-        node[part] = value
+        node[name] = value

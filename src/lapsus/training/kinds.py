@@ -114,8 +114,8 @@ def _origin(module: str) -> str | None:
         if path.is_file():
             return str(path)
     with suppress(ImportError, ValueError):
-        found = importlib.util.find_spec(module.split(".")[0])
-        return None if found is None else found.origin
+        spec = importlib.util.find_spec(module.split(".")[0])
+        return None if spec is None else spec.origin
     return None
 
 
@@ -162,13 +162,13 @@ def locate(section: str, kind: str) -> type:
                     f'{section}.kind = "{kind[:100]}" cannot be imported: there is no module {module[:60]}.'
                 )
             check_trust({"kind": kind}, f"{section}.kind")
-    found = _imported(section, path)
-    if not inspect.isclass(found):
+    named = _imported(section, path)
+    if not inspect.isclass(named):
         raise LapsusError(f'{section}.kind = "{path[:100]}" is not a class.')
-    lacking = [name for name in _NEEDED.get(section, ()) if not _has(found, name)]
+    lacking = [name for name in _NEEDED.get(section, ()) if not _has(named, name)]
     if lacking:
         raise LapsusError(f'{section}.kind = "{path[:100]}" is not a {section}: it has no {", ".join(lacking)}.')
-    return found
+    return named
 
 
 def _has(made: type, name: str) -> bool:
@@ -183,7 +183,7 @@ def _imported(section: str, path: str) -> object:
     if added:
         sys.path.append(here)  # last, so that nothing there stands in for an installed module
     try:
-        found = importlib.import_module(module)
+        imported = importlib.import_module(module)
     except LapsusError:
         raise
     except Exception as error:  # whatever a module of the user's raises while it is imported
@@ -191,9 +191,9 @@ def _imported(section: str, path: str) -> object:
     finally:
         if added and here in sys.path:
             sys.path.remove(here)
-    if not hasattr(found, name):
-        classes = [other for other, value in vars(found).items() if inspect.isclass(value)]
+    if not hasattr(imported, name):
+        classes = [other for other, value in vars(imported).items() if inspect.isclass(value)]
         close = get_close_matches(name, classes, 1)
         hint = f" Did you mean {close[0]}?" if close else ""
         raise LapsusError(f'{section}.kind = "{path[:100]}": {module} has no class {name[:60]}.{hint}')
-    return getattr(found, name)
+    return getattr(imported, name)

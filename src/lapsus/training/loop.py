@@ -109,11 +109,11 @@ def draw(
         conditions = {name: torch.cat([values[:new], back[name]]) for name, values in conditions.items()}
     x_T = _responses(model, stage, objective, conditions, rng.generator(seed, update, "responses"))
     stimuli = model.task.stimuli(conditions)
-    for part in _parts(stage, micro_batch):
-        draws = model.draw(conditions, x_T, part, rng.seed_of(seed, update), threads=1)
+    for rows in _parts(stage, micro_batch):
+        draws = model.draw(conditions, x_T, rows, rng.seed_of(seed, update), threads=1)
         if isinstance(objective, HasGoal):
             objective.goal(draws)  # the draws keep it, for when the objective asks again
-        yield Drawn(conditions, new, stimuli, part, draws)
+        yield Drawn(conditions, new, stimuli, rows, draws)
 
 
 def _responses(
@@ -195,8 +195,8 @@ def gradient(
     parts_of: dict[str, list[Tensor]] = {}
     excess = []
     for drawn in chain([first], parts):
-        part, draws = drawn.part, drawn.draws
-        here = leaves[0] if len(part) == stage.conditions else leaves[0][:, part.start : part.stop]
+        rows, draws = drawn.part, drawn.draws
+        here = leaves[0] if len(rows) == stage.conditions else leaves[0][:, rows.start : rows.stop]
         batch = model.simulate(
             draws,
             (here, tuple(leaves[1:])),
@@ -272,15 +272,15 @@ class Training:
         self.grad = torch.zeros_like(self.flat)
         self.average = self.flat.clone()
         # Weights on the rates, where the network says which they are.
-        on_rates, place = getattr(self.model.network, "rate_weight", None), {}
+        on_rates, position = getattr(self.model.network, "rate_weight", None), {}
         start = 0
         for p in parameters:
             end = start + p.numel()
             if p is on_rates:
-                place = {"turned": slice(start, end), "columns": p.shape[-1]}
+                position = {"turned": slice(start, end), "columns": p.shape[-1]}
             p.data, p.grad = self.flat[start:end].view_as(p), self.grad[start:end].view_as(p)
             start = end
-        self.optimiser = Optimiser(self.flat, **place)
+        self.optimiser = Optimiser(self.flat, **position)
 
     def run(self, until: int | None = None, excess_every: int = 20) -> Iterator[Progress]:
         """Train up to update `until` (all stages), yielding after each update."""
@@ -313,7 +313,7 @@ class Training:
     def _updates(self, until: int, excess_every: int) -> Iterator[Progress]:
         draws, threads = _Ahead(self._draws(until)), resolve(self.threads)
         while self.update < until:
-            index, place = self.experiment.stage_at(self.update)
+            index, within_stage = self.experiment.stage_at(self.update)
             stage = self.experiment.stage[index]
             durations, model, objective, first = next(draws)
             others = islice(draws, len(_parts(stage, self.micro_batch)) - 1)
@@ -336,7 +336,7 @@ class Training:
                     f"The loss is no longer a finite number at update {self.update} (stage {index}). "
                     "A lower learning_rate or clip in that stage usually helps."
                 )
-            speed, trials = learning_rate(stage, place), stage.conditions * stage.trials
+            speed, trials = learning_rate(stage, within_stage), stage.conditions * stage.trials
             self._step(stage, speed, min(1.0, stage.clip / (norm + 1e-12)))
             self.hard = {self.update: hardest} | {u: kept for u, kept in self.hard.items() if u == self.update - 1}
             self.update += 1

@@ -28,9 +28,9 @@ def timeline(task: Task, schedule: Schedule, noise: Noise) -> Timeline:
     """Which drive, which biases and how much noise in each step of a trial of this task."""
     epochs = [name for name, steps in task.epochs.items() for _ in range(steps)]
     stimuli = task.stimuli(task.sample(1, rng.generator("epochs shown")))
-    shown = [name for name in task.epochs if name in stimuli]
+    with_input = [name for name in task.epochs if name in stimuli]
     return Timeline(
-        drive_index=[shown.index(name) if name in shown else -1 for name in epochs],
+        drive_index=[with_input.index(name) if name in with_input else -1 for name in epochs],
         time_index=[0] * (len(epochs) - schedule.T) + list(range(1, schedule.T + 1)),
         sigma=_sigma(task, schedule, noise),
         forced=schedule.T,
@@ -133,14 +133,14 @@ class Model(nn.Module):
     def inputs(self, conditions: Conditions, stimuli: ByEpoch | None = None) -> Inputs:
         """All that reaches the nodes besides the rates."""
         encoded = self.encoder(self.task.stimuli(conditions) if stimuli is None else stimuli)
-        shown = [encoded[name] for name in self.task.epochs if name in encoded]
-        if len({s.shape for s in shown}) > 1:
+        inputs = [encoded[name] for name in self.task.epochs if name in encoded]
+        if len({s.shape for s in inputs}) > 1:
             raise LapsusError(
                 "These trials do not have as many items as the task that the network was trained on. The mechanism is"
                 " looked for on trials with two items; `lapsus evaluate` and `lapsus simulate` take any number."
             )
         count = len(next(iter(conditions.values())))
-        s = torch.stack(shown) if shown else torch.zeros(0, count, self.task.stimulus_size)
+        s = torch.stack(inputs) if inputs else torch.zeros(0, count, self.task.stimulus_size)
         return self.network.drive(s), self.network.biases(self.schedule.T)
 
     @torch.no_grad()

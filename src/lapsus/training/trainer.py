@@ -115,29 +115,45 @@ def train(
         begun = time.monotonic()
         started = begun - training.seconds  # as if it had never stopped
         checkpoints = _Checkpoints(run, training, checkpoint_seconds)
-        reason = "done" if until == total else "steps"
-        with _polite_interrupt() as asked, _Metrics(run, training.update, until, progress) as metrics:
+        with _polite_interrupt() as interrupted, _Metrics(run, training.update, until, progress) as metrics:
+            limits = _Limits(until, begun, minutes, stop, interrupted)
+            reason = None
             try:
                 for state in training.run(until, excess_every=_METRICS_EVERY):
                     now = time.monotonic()
                     training.seconds = now - started
                     metrics.add(state, now, training.seconds)
-                    asked_to_stop = stop is not None and state.update % _METRICS_EVERY == 0 and stop()
-                    if asked.is_set() or asked_to_stop:
-                        reason = "interrupted"
-                        break
-                    if minutes is not None and now - begun > 60 * minutes and state.update < until:
-                        reason = "minutes"
+                    if reason := limits.reached(state.update, now):
                         break
                     if checkpoints.save_if_due(now) and say and not metrics.on_terminal:
                         say(f"update {state.update:,} of {until:,}: {metrics.latest()}")
             except NonFinite as error:
-                raise LapsusError(
-                    f"{error} The last good checkpoint, at update {checkpoints.update}, is kept in {run.path}."
-                ) from error
+                kept = f"The last good checkpoint, at update {checkpoints.update}, is kept in {run.path}."
+                raise LapsusError(f"{error} {kept}") from error
         training.seconds = time.monotonic() - started
         checkpoints.save_last()
-        return Outcome(reason, training.update, total, training.seconds)
+        at_end = "done" if until == total else "steps"
+        return Outcome(reason or at_end, training.update, total, training.seconds)
+
+
+@dataclass(frozen=True)
+class _Limits:
+    """What ends a training before update `until`: minutes since `begun`, `stop`, or an interrupt."""
+
+    until: int
+    begun: float
+    minutes: float | None
+    stop: Callable[[], bool] | None
+    interrupted: threading.Event
+
+    def reached(self, update: int, now: float) -> str | None:
+        """Why it ends after this update, if it does; `stop` is asked with every line of metrics."""
+        asked_to_stop = self.stop is not None and update % _METRICS_EVERY == 0 and self.stop()
+        if self.interrupted.is_set() or asked_to_stop:
+            return "interrupted"
+        if self.minutes is not None and now - self.begun > 60 * self.minutes and update < self.until:
+            return "minutes"
+        return None
 
 
 class _Checkpoints:

@@ -326,11 +326,11 @@ def _unused_items(unused: list[str], table: pd.DataFrame, source: str) -> list[s
     if not unused:
         return []
     listed = ", ".join(unused)
-    column = "column" if len(unused) == 1 else "columns"
+    subject = f"the column {listed} looks" if len(unused) == 1 else f"the columns {listed} look"
     if any(str(name).startswith("non_target_") for name in table):
-        return [f"The {column} {listed} look like items and are not used."]
+        return [f"Not used, though {subject} like items."]
     raise LapsusError(
-        f"{source}: no column was recognised as a non-target, but the {column} {listed} look like items: say which is"
+        f"{source}: no column was recognised as a non-target, but {subject} like items: say which is"
         f" which with `columns` (non_target_1={unused[0]}), or give another name to what is not an item"
         f" (condition={unused[0]})."
     )

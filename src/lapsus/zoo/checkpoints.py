@@ -65,8 +65,8 @@ class Checkpoints:
     def _numbers(self, kind: str) -> list[int]:
         """Updates of the files of a kind (json, safetensors), newest first."""
         with readable(self.folder):
-            found = map(_NAME.fullmatch, os.listdir(self.folder))
-        return sorted((int(match[1]) for match in found if match and match[2] == kind), reverse=True)
+            matches = map(_NAME.fullmatch, os.listdir(self.folder))
+        return sorted((int(match[1]) for match in matches if match and match[2] == kind), reverse=True)
 
     def _files(self, update: int) -> tuple[Path, Path]:
         """Tensors and JSON of a checkpoint."""

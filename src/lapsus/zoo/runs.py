@@ -87,8 +87,8 @@ class Run:
         if not holds(path, "run"):
             return cls.create(path, experiment)
         wanted = experiment.model_dump()
-        own = set(foreign(read_toml(Path(path) / "config.toml"))) <= set(foreign(wanted))
-        run = cls(path, trust=own)
+        known = set(foreign(read_toml(Path(path) / "config.toml"))) <= set(foreign(wanted))
+        run = cls(path, trust=known)
         held = run.experiment.model_dump()
         differ = [key for key in wanted if key != "versions" and held[key] != wanted[key]]
         if differ:

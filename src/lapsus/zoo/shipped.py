@@ -55,8 +55,8 @@ def seed_of(name: str) -> int:
     >>> seed_of("feature-smooth-2"), seed_of("feature-smooth-2@3")
     (1, 3)
     """
-    found = re.search(r"@(\d+)$", name)
-    return int(found.group(1)) if found else 1
+    match = re.search(r"@(\d+)$", name)
+    return int(match.group(1)) if match else 1
 
 
 def weights_folder() -> Path:
@@ -73,7 +73,7 @@ def shipped(collection: str | None = None) -> dict[str, dict]:
     """name → facts (collection, config, evaluation, cost, learning curve) of every network in the package, or of one
     collection."""
     facts = {name: json.loads((weights_folder() / f"{name}.json").read_text()) for name in shipped_names()}
-    return {name: one for name, one in facts.items() if collection in (None, one["collection"])}
+    return {name: entry for name, entry in facts.items() if collection in (None, entry["collection"])}
 
 
 # Endings of files that hold recordings elsewhere.
@@ -148,7 +148,7 @@ def summary(names: Collection[str] | None = None) -> list[dict]:
         row["objective"] = config["stage"][-1]["objective"]["kind"]
         row |= _measures(facts, facts["evaluation"])
         if "delays" in facts:
-            row["delays"] = [{"delay": found["delay"]} | _measures(facts, found) for found in facts["delays"]]
+            row["delays"] = [{"delay": measured["delay"]} | _measures(facts, measured) for measured in facts["delays"]]
             row["norm_ratio"] = facts["norm_ratio"]
         rows.append(row | {"trials_seen": facts["trials_seen"], "core_minutes": core_minutes(facts)})
     return rows
