@@ -143,7 +143,7 @@ def test_pages_share_one_head():
     templates = {path.name: path.read_text() for path in Path(report.__file__).parent.glob("*.html")}
     assert {name for name, text in templates.items() if "<head>" in text} == {"base.html"}
     extending = {name for name, text in templates.items() if text.startswith('{% extends "base.html" %}')}
-    assert extending == {"page.html", "ensemble.html", "gallery.html", "live.html"}
+    assert extending == {"page.html", "ensemble.html", "gallery.html", "live.html", "designed.html"}
 
 
 def test_orientations_in_a_report_are_those_of_the_user():

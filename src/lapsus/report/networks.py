@@ -68,6 +68,7 @@ def networks_page(networks: list[NetworkFindings]) -> str:
             "mechanism_columns": mechanism_columns(),
             "overview": comparison(networks),
             "deciding": None,
+            "recording": None,
             "checks": checks,
             "sure": sure(checks),
             "methods": networks_methods(len(networks), __version__),
