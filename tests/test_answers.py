@@ -264,7 +264,7 @@ def test_analyse_goes_on_where_it_was_cut(tmp_path, monkeypatch):
         return _mechanism(commitment=_curve([0, 0, 0, 0.7, 1]), left_out={})
 
     monkeypatch.setattr(analyses, "analyse", answered)
-    monkeypatch.setattr(analyses, "_draw", lambda found, path: None)
+    monkeypatch.setattr(analyses, "_draw", lambda *drawn: None)
     call = ["analyse", "index-swap-10", "index-swap-5", "-o", str(tmp_path / "out")]
     assert CliRunner().invoke(app, call).exit_code != 0
     done = CliRunner().invoke(app, call)

@@ -133,6 +133,16 @@ class Design:
 
     responses, stimuli: variables; values: name → [trial]; steps: epoch → steps; durations: epoch → steps of each trial,
     where a column holds them; subject [trial]; dropped: why trials were left out → how many.
+
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> from lapsus.designs import DesignFile
+    >>> table = pd.DataFrame({"shown": np.linspace(0, 6, 300), "response": np.linspace(0.1, 6.1, 300)})
+    >>> shown = {"column": "shown", "kind": "circular", "epoch": "stimulus"}
+    >>> given = {"column": "response", "kind": "circular"}
+    >>> epochs = {"stimulus": 0.25, "response": 2.0}
+    >>> lapsus.Design.of(DesignFile(response=given, stimulus=shown, epochs=epochs), table)
+    Design(300 trials, response given shown)
     """
 
     responses: tuple[Variable, ...]
