@@ -499,7 +499,7 @@ def test_answers_are_kept_when_their_pictures_are_there(copy, monkeypatch, tmp_p
     monkeypatch.setattr(analyses, "process_time", lambda: 0.0)
     for draws in (False, True, True):
 
-        def draw(found, path, draws=draws):
+        def draw(*_, draws=draws):
             if not draws:
                 raise LapsusError("Cannot write the picture.")
 
