@@ -4,12 +4,8 @@ A folder holds design.toml, density.json, a run folder for each network in netwo
 is there is not done again, so that a call that was interrupted continues.
 """
 
-import json
-import subprocess
-import sys
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,6 +19,7 @@ from lapsus.files import holds, make_folder, read_json, short, subfolder, to_pla
 from lapsus.fitting.density import DensityFit, fit_density, load_density, save_density
 from lapsus.mechanism.designed import analyse_design
 from lapsus.pipeline.target import updates_within
+from lapsus.pipeline.training import Processes
 from lapsus.report.designed import DesignNetwork, design_page, design_sentences
 from lapsus.tasks.designed import designed_task, plain_variable
 from lapsus.training import Experiment, Model
@@ -169,7 +166,9 @@ def discover_design(
                 )
                 Run.create(path, describe(_updates(describe, seconds, max(1, resolve(None) // at_once))))
             runs.append((Run(path), objective))
-    train_side_by_side([run for run, _ in runs], at_once, say)
+    job = lambda run: {"run": str(run.path), "threads": max(1, resolve(None) // at_once)}
+    waiting = [run for run, _ in runs if run.update < run.experiment.updates]
+    Processes(job, at_once, say).train(waiting)
     say("[3/4] comparing networks with the density and the data, and looking for the mechanism")
     found = [_network(run, objective, used, seed) for run, objective in runs]
     discovery = DesignDiscovery(folder, density, found, time.monotonic() - began)
@@ -206,64 +205,6 @@ def _updates(describe: Callable[[int], Experiment], seconds: float, threads: int
     """Updates of the last stage that fit into the time beside the preamble, which takes about a third of as many."""
     fits = updates_within(describe(1000), seconds, threads)
     return max(100, fits - (_PREAMBLE + 6 * _HORIZON) // 3)
-
-
-def train_side_by_side(runs: list[Run], at_once: int, say: Callable[[str], None]) -> None:
-    """Train runs to their end, each in a process of its own; an interruption stops each after its update, saved."""
-    waiting = [run for run in runs if run.update < run.experiment.updates]
-    running: dict[str, subprocess.Popen] = {}
-    told = time.monotonic()
-    try:
-        while waiting or running:
-            while waiting and len(running) < at_once:
-                run = waiting.pop(0)
-                job = {"run": str(run.path), "threads": max(1, resolve(None) // at_once)}
-                running[str(run.path)] = _started(job)
-            time.sleep(0.5)
-            for path, process in list(running.items()):
-                if process.poll() is not None:
-                    del running[path]
-                    _raise_error(Path(path).name, process)
-            if time.monotonic() - told > 60:
-                told = time.monotonic()
-                for path in running:
-                    run = Run(path)
-                    line = (run.metrics() or [{"update": 0, "loss": float("nan")}])[-1]
-                    say(
-                        f"      {run.path.name}: update {line['update']:,} of {run.experiment.updates:,},"
-                        f" loss {line['loss']:.4g}"
-                    )
-    finally:
-        for process in running.values():
-            process.communicate()  # its standard input closes, and it saves
-
-
-def _started(job: dict) -> subprocess.Popen:
-    process = subprocess.Popen(
-        [sys.executable, "-P", "-m", "lapsus.pipeline.training"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-    )
-    assert process.stdin is not None
-    with suppress(BrokenPipeError):
-        process.stdin.write(json.dumps(job) + "\n")
-        process.stdin.flush()
-    return process
-
-
-def _raise_error(name: str, process: subprocess.Popen) -> None:
-    lines = process.communicate()[0].strip().splitlines() or [f"exit code {process.returncode}"]
-    try:
-        outcome = json.loads(lines[-1])
-    except ValueError:
-        raise LapsusError(f"{name}: its training ended without a result ({lines[-1][:300]}).") from None
-    if outcome.get("error"):
-        raise LapsusError(outcome["error"])
-    if outcome["interrupted"]:
-        raise KeyboardInterrupt
 
 
 def _network(run: Run, objective: str, design: Design, seed: int) -> DesignNetwork:

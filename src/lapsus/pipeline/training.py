@@ -30,7 +30,7 @@ from lapsus.training import Model, train
 from lapsus.trials import Trials
 from lapsus.zoo import Run
 
-__all__ = ["Interrupted", "match_network", "side_by_side", "threads_each", "train_networks"]
+__all__ = ["Interrupted", "Processes", "match_network", "side_by_side", "threads_each", "train_networks"]
 
 # Seconds between two looks at the processes.
 _POLL = 0.5
@@ -68,7 +68,17 @@ def train_networks(discovery: Discovery, trials: Trials, sizes: SampleSizes, say
         for run in waiting:
             train_network(discovery, trials, run, sizes)
     elif waiting:
-        _Processes(discovery, sizes, say).train(waiting)
+
+        def job(run: Run) -> dict:
+            return {
+                "folder": str(discovery.path),
+                "trust": discovery.trust,
+                "network": run.path.name,
+                "threads": threads_each(len(discovery.runs)),
+                "sizes": asdict(sizes),
+            }
+
+        Processes(job, side_by_side(len(discovery.runs)), say).train(waiting)
 
 
 def train_network(
@@ -112,20 +122,20 @@ def _unfinished(discovery: Discovery, run: Run) -> bool:
 # --- Side by side ---
 
 
-class _Processes:
-    """Networks in processes of their own, as many at a time as there are cores."""
+class Processes:
+    """Networks in processes of their own, `most` at a time; `job` says what each is told."""
 
-    def __init__(self, discovery: Discovery, sizes: SampleSizes, say: Callable[[str], None]):
-        self.discovery, self.sizes, self.say = discovery, sizes, say
+    def __init__(self, job: Callable[[Run], dict], most: int, say: Callable[[str], None]):
+        self.job, self.most, self.say = job, most, say
         self.running: dict[str, subprocess.Popen] = {}
 
     def train(self, runs: list[Run]) -> None:
         """Train all; an interruption stops each after its current update, saved."""
-        waiting, most = list(runs), side_by_side(len(self.discovery.runs))
+        waiting = list(runs)
         with _Bars(runs, self.say) as bars:
             try:
                 while waiting or self.running:
-                    while waiting and len(self.running) < most:
+                    while waiting and len(self.running) < self.most:
                         self._start(waiting.pop(0))
                     time.sleep(_POLL)
                     bars.update()
@@ -134,13 +144,6 @@ class _Processes:
                 self._stop()
 
     def _start(self, run: Run) -> None:
-        job = {
-            "folder": str(self.discovery.path),
-            "trust": self.discovery.trust,
-            "network": run.path.name,
-            "threads": threads_each(len(self.discovery.runs)),
-            "sizes": asdict(self.sizes),
-        }
         # -P: nothing is imported from the working folder because it is the working folder. A session of its own: Ctrl-C
         # reaches this process alone, which then asks the others to stop, once.
         process = subprocess.Popen(
@@ -153,7 +156,7 @@ class _Processes:
         )
         assert process.stdin is not None
         with suppress(BrokenPipeError):  # a process that is gone already is collected with what it said
-            process.stdin.write(json.dumps(job) + "\n")
+            process.stdin.write(json.dumps(self.job(run)) + "\n")
             process.stdin.flush()
         self.running[run.path.name] = process
 
