@@ -5,8 +5,8 @@
     python studies/ensembles/measure.py --values values.json
     python studies/objectives/objectives.py mechanism/mechanism.csv
 
-writes answers.csv (one row per network that swaps), by-collection.csv (means over seeds) and objectives.png. Networks of
-one seed and cueing share their start, so they are averaged before the mean over seeds is taken.
+writes answers.csv (one row per network that swaps), by-collection.csv (means over seeds) and objectives.png. Networks
+of one seed and cueing share their start, so they are averaged before the mean over seeds is taken.
 """
 
 import sys
@@ -32,6 +32,7 @@ COLOURS = dict(zip(COLLECTIONS, (BLUE, PURPLE, VERMILION), strict=True))
 # Parts of the trial in order, and how the figure calls them.
 PARTS = {
     "decided_before_the_stimuli": "before\nstimuli",
+    "decided_stimulus": "stimuli",
     "decided_first_delay": "first\ndelay",
     "decided_cue": "cue",
     "decided_second_delay": "second\ndelay",
