@@ -54,7 +54,7 @@ def answers(table: Path) -> pd.DataFrame:
     cue."""
     rows = pd.read_csv(table)
     latent = {name for name, facts in shipped().items() if facts["config"]["behaviour"].get("kind") == "attended-swap"}
-    known = rows["network"].map(lambda name: name not in latent and not halfway(name.partition("@")[0]))
+    known = rows["network"].map(lambda name: name not in latent and not halfway(name))
     rows = rows[known].copy()
     rows.insert(0, "collection", rows["network"].map(collection_of))
     rows.insert(2, "cueing", rows["network"].map(lambda name: "index" if "index" in name else "feature"))
