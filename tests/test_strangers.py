@@ -78,6 +78,17 @@ def test_a_sweep_runs_nothing_of_a_start(stranger, tmp_path):
     assert not (stranger / "was-run").exists()
 
 
+def test_the_config_of_a_run_folder_is_nobodys_experiment(stranger, tmp_path):
+    (tmp_path / "sweep.toml").write_text('name = "study"\nexperiment = "stranger/config.toml"\n')
+    (tmp_path / "mine.toml").write_text(files.to_toml(TINY | {"name": "mine", "start_from": "theirs.toml"}))
+    shutil.copy(stranger / "config.toml", tmp_path / "theirs.toml")
+    for command in (["sweep", "plan", "sweep.toml", "-o", "out"], ["reproduce", "train", "mine.toml"]):
+        assert "names classes outside of lapsus" in lapsus(*command, cwd=tmp_path, code=2)
+        assert not (stranger / "was-run").exists()
+    lapsus("sweep", "plan", "sweep.toml", "-o", "out", "--trust", cwd=tmp_path)
+    assert (stranger / "was-run").exists()
+
+
 def test_a_sweep_of_a_stranger_runs_nothing(tmp_path, fresh):
     (tmp_path / "own_module.py").write_text(OWN_TASK)
     with chdir(tmp_path):
