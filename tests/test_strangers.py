@@ -248,6 +248,15 @@ def test_a_config_that_was_changed_after_training_is_refused(tmp_path, change):
             use()
 
 
+def test_a_finished_run_whose_config_was_changed_is_not_called_trained(tmp_path):
+    run = Run.create(tmp_path / "run", read_experiment(TINY, ["stage.0.updates=1", "stage.1.updates=0"]))
+    train(run, progress=False)
+    assert "trained to its end" in lapsus("resume", "run", cwd=tmp_path)
+    config = tmp_path / "run" / "config.toml"
+    config.write_text(config.read_text().replace("cue = 2", "cue = 3"))
+    assert "changed after this network was trained" in lapsus("resume", "run", cwd=tmp_path, code=2)
+
+
 def test_a_last_step_that_overflows_is_not_saved(tmp_path, monkeypatch):
     run = Run.create(tmp_path / "run", read_experiment(TINY))
     train(run, steps=1, progress=False)
