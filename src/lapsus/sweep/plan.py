@@ -226,9 +226,7 @@ class _Planner:
         return source if source in shipped_experiments() else None
 
 
-def plan_sweep(
-    sweep: SweepFile, output: Path, targets: dict[str, dict] | None = None, trust: bool = False
-) -> Plan:
+def plan_sweep(sweep: SweepFile, output: Path, targets: dict[str, dict] | None = None, trust: bool = False) -> Plan:
     """All members of a sweep whose folder will be `output`; `targets` has the fitted behaviour of each subject; trust:
     whatever classes they name."""
     planner = _Planner(sweep.folder, output / "members", sweep.starts)
