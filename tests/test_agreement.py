@@ -159,7 +159,7 @@ def _selected_by_units_of_their_own(seed):
     return activity_dataset(activity, table, time=time, epoch=epoch)
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [2, 3])
 def test_none_of_the_types_is_named_where_they_cannot_be_told_apart_and_explain_too_little(seed):
     answer = classify_swaps(_selected_by_units_of_their_own(seed), every=30, repeats=60)
     assert answer.decision == "cannot tell" and answer.explained[2] < 0.75
