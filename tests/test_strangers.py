@@ -322,6 +322,17 @@ def test_a_sweep_whose_workers_cannot_start_says_so(tmp_path, monkeypatch):
         Pool(Sweep(tmp_path / "out"), 1).run()
 
 
+def test_a_sweep_without_room_for_a_thread_says_so(tmp_path, monkeypatch):
+    sweep = write_sweep(tmp_path)
+    lapsus("sweep", "plan", sweep, "-o", "out", cwd=tmp_path)
+
+    def start(_):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr("lapsus.sweep.processes.threading.Thread.start", start)
+    assert "not enough memory" in lapsus("sweep", sweep, "-o", "out", "--workers", 1, cwd=tmp_path, code=2)
+
+
 def test_a_library_that_finds_no_room_is_one_sentence(tmp_path, monkeypatch):
     def load(*_):
         raise ImportError("libopenblas.so: failed to map segment from shared object")
