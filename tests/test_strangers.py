@@ -341,8 +341,8 @@ def test_a_library_that_finds_no_room_is_one_sentence(tmp_path, monkeypatch):
     assert "not enough memory" in lapsus("zoo", cwd=tmp_path, code=2)
 
 
-def test_quotas_of_both_kinds_of_control_groups_are_found(tmp_path):
-    from lapsus.engine.threads import _quotas
+def test_quotas_of_both_kinds_of_control_groups_are_found(tmp_path, monkeypatch):
+    from lapsus.engine.threads import _quotas, available
 
     own = tmp_path / "cgroup"
     own.write_text("4:cpu,cpuacct:/docker/one\n0::/user.slice/a.scope\n")
@@ -359,6 +359,8 @@ def test_quotas_of_both_kinds_of_control_groups_are_found(tmp_path):
         (tmp_path / "root" / name).write_text(text)
     assert sorted(_quotas(tmp_path / "root", own)) == [1.5, 2.5, 3.0]
     assert not list(_quotas(tmp_path / "none", tmp_path / "none"))
+    monkeypatch.setattr("lapsus.engine.threads._quotas", lambda: [0.5, 3.0])
+    assert available() == 1
 
 
 def test_a_sweep_has_as_many_workers_as_the_container_allows(tmp_path, monkeypatch):
@@ -417,11 +419,14 @@ def test_arviz_of_both_kinds_gets_the_draws(monkeypatch):
     from lapsus.fitting import Fit
 
     fit = Fit.load(Path(__file__).parent / "folders" / "v0.2" / "fit")
-    for version in ("0.23.4", "1.0.0"):
 
-        def from_dict(groups=None, *, coords, dims, **named):
-            return groups or named
+    def before(*, posterior, log_likelihood, observed_data, coords, dims):
+        return {"posterior": posterior, "log_likelihood": log_likelihood, "observed_data": observed_data}
 
+    def since(data, *, coords, dims):
+        return data
+
+    for version, from_dict in (("0.23.4", before), ("1.0.0", since)):
         monkeypatch.setitem(sys.modules, "arviz", SimpleNamespace(__version__=version, from_dict=from_dict))
         found = fit.to_arviz()
         assert set(found) == {"posterior", "log_likelihood", "observed_data"} and "swap" in found["posterior"]
