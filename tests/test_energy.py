@@ -244,6 +244,8 @@ def test_guesses_do_not_multiply_the_components_of_the_weight():
     """All 64 of their ring did: products of products took 10 GB."""
     from lapsus.energy import _Weight
 
-    task, behaviour = lapsus.tasks.IndexCued(), lapsus.behaviour.BNS(uniform=0.1)
+    task, behaviour = lapsus.tasks.IndexCued(), lapsus.behaviour.BNS(uniform=0.3)
     target = behaviour.mixture(task.sample(4, lapsus.rng.generator(1)))
     assert target.weights.shape[1] > 60 and _Weight.of(target, 0.7).centres.shape[1] == 2
+    raised = _Weight.of(target.double(), 0.7).times(target.double())
+    assert raised.weights.shape[1] == 3 * target.weights.shape[1]
