@@ -31,15 +31,16 @@ from written_networks import written_network
 from lapsus import load
 from lapsus.files import write_figure
 from lapsus.mechanism.resemblance import (
+    Discriminant,
     Noise,
     Pool,
+    between_networks,
     decision,
     features,
     folds,
     kinds_of,
     like,
     matched_noise,
-    probabilities,
     recovered,
     single_trials,
 )
@@ -124,11 +125,13 @@ def cell(learn: list[System], test: list[System], units: int, reliability: float
                     rows_learnt, from_, sources = made["learnt", name]
                     kept = [j for j, one in enumerate(sources) if name != kind or one.family != system.family]
                     known[name], networks[name] = rows_learnt[np.isin(from_, kept)], len(kept)
-                share = recovered(known, networks)
+                between = between_networks(known, networks)
+                share = recovered(known, networks, between)
                 shares.append(np.mean(list(share.values())))
+                kinds = Discriminant.of(known, networks, between)
                 for value in values[source == which]:
-                    answers.append(decision(known, share, value)[0])
-                    scores.append(probabilities(known, value))
+                    answers.append(decision(kinds, share, value)[0])
+                    scores.append(kinds.probabilities(value))
             facts = {"reliability": reliability, "units": units, **size, "kind": kind, "tested": len(answers)}
             facts |= {"recognised": float((np.stack(scores).argmax(1) == k).mean()), "calibration": np.mean(shares)}
             facts |= {"right": np.mean([one == kind for one in answers])}
