@@ -35,6 +35,7 @@ from lapsus.mechanism.resemblance import (
     Noise,
     Pool,
     between_networks,
+    comparable,
     decision,
     features,
     folds,
@@ -87,7 +88,8 @@ def systems(seed: int) -> list[System]:
 def recordings(
     sources: list[System], levels: list[tuple[float, float]], count: int, size: dict, rates: np.ndarray, seed: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Features [recording, feature] of simulated recordings, the sources in turn, and the number of each's source."""
+    """Comparable features [recording, feature] of simulated recordings, the sources in turn, and the number of each's
+    source."""
     source = np.arange(count) % len(sources)
     rows = []
     for k, which in enumerate(source):
@@ -95,7 +97,7 @@ def recordings(
         made = like(
             sources[which].pool, seconds=SECONDS, rates=rates, depth=depth, shared=shared, seed=seed + k, **size
         )
-        rows.append(features(made, folds(made, seed + k)))
+        rows.append(comparable(features(made, folds(made, seed + k))))
     return np.stack(rows), source
 
 

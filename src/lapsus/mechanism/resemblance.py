@@ -23,7 +23,7 @@ import xarray as xr
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from scipy import stats
+from scipy import special, stats
 
 from lapsus.circular import distance
 from lapsus.errors import LapsusError
@@ -53,6 +53,7 @@ __all__ = [
     "Resemblance",
     "Windows",
     "between_networks",
+    "comparable",
     "decision",
     "features",
     "folds",
@@ -89,6 +90,8 @@ UNLIKE = 1e-4
 FEWEST_SWAPS, FEWEST_CORRECT = 5, 100
 # More trials than these are not compared: they would add little and take long to simulate.
 MOST_SWAPS, MOST_CORRECT = 200, 1000
+# Areas nearer to 0 or 1 than this are compared as if they were there.
+EXTREME = 0.005
 # Groups of trials of which each is left out in turn, for intervals over trials.
 GROUPS = 10
 # Levels that are tried to match reliability and noise correlations, by halving.
@@ -130,8 +133,8 @@ class Noise:
 
 @dataclass(frozen=True)
 class Discriminant:
-    """Gaussians of features with a common covariance, one per kind: names [kind], means [kind, feature], covariance
-    [feature, feature] of the recordings of a new network, and the degrees of freedom of its estimate."""
+    """Gaussians of comparable features with a common covariance, one per kind: names [kind], means [kind, feature],
+    covariance [feature, feature] of the recordings of a new network, and the degrees of freedom of its estimate."""
 
     names: list[str]
     means: np.ndarray
@@ -142,8 +145,8 @@ class Discriminant:
     def of(
         cls, simulated: Mapping[str, np.ndarray], networks: Mapping[str, int], between: np.ndarray
     ) -> "Discriminant":
-        """simulated: kind → features [recording, feature] of its networks in turn; networks: how many those are;
-        between [feature, feature]: covariance between networks of a kind."""
+        """simulated: kind → comparable features [recording, feature] of its networks in turn; networks: how many those
+        are; between [feature, feature]: covariance between networks of a kind."""
         deviations, freedom = _within_networks(simulated, networks)
         # A new network deviates from the mean of the kind's networks, which itself deviates from that of the kind.
         new = 1 + np.mean([1 / count for count in networks.values()])
@@ -158,7 +161,7 @@ class Discriminant:
         return (away * np.linalg.solve(self.covariance, away.T).T).sum(1)
 
     def probabilities(self, value: np.ndarray) -> np.ndarray:
-        """Probability of each kind [kind] for features [feature], kinds equally likely."""
+        """Probability of each kind [kind] for comparable features [feature], kinds equally likely."""
         distance = self._distance(value)
         weight = np.exp(-(distance - distance.min()) / 2)
         return weight / weight.sum()
@@ -275,6 +278,13 @@ def features(found: Windows, fold: np.ndarray) -> np.ndarray:
     equations = [*error_equations(m[:, 1:2], before, correct, fold), *error_equations(m[:, 2:], after, correct, fold)]
     way = [one.solve(np.flatnonzero(swap)) - one.solve(np.flatnonzero(correct)) for one in equations]
     return np.array([*areas, inclined, *(weights.sum() for weights in way)])
+
+
+def comparable(values: np.ndarray) -> np.ndarray:
+    """Features [..., feature] on a scale on which their noise is about the same everywhere: areas as the distance
+    between two Gaussians that have them, since areas near 1 vary less than those near one half."""
+    areas = special.ndtri(values[..., :AREAS].clip(EXTREME, 1 - EXTREME))
+    return np.concatenate([areas, values[..., AREAS:]], -1)
 
 
 def noise_of(found: Windows) -> Noise:
@@ -480,25 +490,26 @@ def resemblance(
     progress("recordings of each kind")
     networks = {kind: len(own) for kind, own in pools.items()}
     recordings = max(recordings, 2 * max(networks.values()))
-    simulated = _simulated(pools, made, *counts, recordings, seed)
+    made_of = _simulated(pools, made, *counts, recordings, seed)
+    simulated = {name: comparable(own) for name, own in made_of.items()}
     between = between_networks(simulated, networks)
     if between is None:
         progress("how much networks of one kind differ")
         between = _between_shipped(feature_cued, noise, made, *counts, trials, seed)
     shares = recovered(simulated, networks, between)
     fold = folds(compared, seed)
-    value = features(compared, fold)
-    away = _left_out(compared, fold, seed)
-    kind, why = decision(Discriminant.of(simulated, networks, between), shares, value)
+    value, without = features(compared, fold), _left_out(compared, fold, seed)
+    kind, why = decision(Discriminant.of(simulated, networks, between), shares, comparable(value))
     needed: int | None = swaps
     if np.mean(list(shares.values())) < RECOVERED:
         needed = _needed(pools, made, between, *counts, recordings, seed)
+    away = _jackknife(without)
     reach = float(stats.t.ppf(0.975, len(away) - 1)) * np.sqrt((away**2).sum(0))
     low, high = value - reach, value + reach
     low[:AREAS], high[:AREAS] = low[:AREAS].clip(0, 1), high[:AREAS].clip(0, 1)
     own_features = {name: (float(x), float(a), float(b)) for name, x, a, b in zip(FEATURES, value, low, high)}
-    expected = {name: dict(zip(FEATURES, map(float, own.mean(0)))) for name, own in simulated.items()}
-    scores = _scores(simulated, networks, between, value, away, seed)
+    expected = {name: dict(zip(FEATURES, map(float, own.mean(0)))) for name, own in made_of.items()}
+    scores = _scores(simulated, networks, between, comparable(value), _jackknife(comparable(without)), seed)
     return Resemblance(kind, scores, shares, swaps, correct, units, needed, own_features, expected, why)
 
 
@@ -510,7 +521,7 @@ def _between_shipped(
     pools = {kind: _pools(sources, made, noise, swaps, correct, trials, seed) for kind, sources in kinds.items()}
     networks = {kind: len(own) for kind, own in pools.items()}
     simulated = _simulated(pools, made, swaps, correct, SPREAD_RECORDINGS * max(networks.values()), seed)
-    between = between_networks(simulated, networks)
+    between = between_networks({kind: comparable(own) for kind, own in simulated.items()}, networks)
     assert between is not None  # the persistent networks have three seeds
     return between
 
@@ -523,27 +534,30 @@ def _at_most(outcome: Outcomes, swaps: int, correct: int, seed: int) -> np.ndarr
 
 
 def _left_out(found: Windows, fold: np.ndarray, seed: int) -> np.ndarray:
-    """How features change when each session (of units) or each group of trials is left out, [group, feature], in units
-    in which the sum of squares is the jackknife's variance."""
+    """Features without each session (of units) or each group of trials in turn, [group, feature]."""
     if found.session is not None:
         rest = [found.session != own for own in np.unique(found.session)]
         parts = [replace(found, counts=found.counts[:, :, units], session=None) for units in rest]
-        values = np.stack([features(part, fold) for part in parts])
-    else:
-        rng, swap = np.random.default_rng(seed), found.outcome.swap
-        count = min(GROUPS, int(swap.sum()))
-        group = np.empty(len(swap), dtype=int)
-        for own in (swap, ~swap):
-            group[own] = rng.permutation(np.arange(own.sum()) % count)
-        kept = [np.flatnonzero(group != k) for k in range(count)]
-        # Trials stay in their fold: other folds would change the decoders by more than a tenth of the trials does.
-        values = np.stack([features(found.of_trials(rows), fold[rows]) for rows in kept])
+        return np.stack([features(part, fold) for part in parts])
+    rng, swap = np.random.default_rng(seed), found.outcome.swap
+    count = min(GROUPS, int(swap.sum()))
+    group = np.empty(len(swap), dtype=int)
+    for own in (swap, ~swap):
+        group[own] = rng.permutation(np.arange(own.sum()) % count)
+    kept = [np.flatnonzero(group != k) for k in range(count)]
+    # Trials stay in their fold: other folds would change the decoders by more than a tenth of the trials does.
+    return np.stack([features(found.of_trials(rows), fold[rows]) for rows in kept])
+
+
+def _jackknife(values: np.ndarray) -> np.ndarray:
+    """Deviations of values [group, feature] without each group, in units in which the sum of squares is the variance of
+    the value with all."""
     return (values - values.mean(0)) * np.sqrt(1 - 1 / len(values))
 
 
 def decision(kinds: Discriminant, shares: Mapping[str, float], value: np.ndarray) -> tuple[str, str]:
-    """The kind that features [feature] are of, "cannot tell" or "none of these", and why it is none; shares: what
-    `recovered` says of these kinds."""
+    """The kind that comparable features [feature] are of, "cannot tell" or "none of these", and why it is none; shares:
+    what `recovered` says of these kinds."""
     share, score = float(np.mean(list(shares.values()))), kinds.probabilities(value)
     if share < RECOVERED:
         return "cannot tell", f"only {100 * share:.0f} % of simulated recordings like this one are recognised"
@@ -620,7 +634,7 @@ def _scores(
     away: np.ndarray,
     seed: int,
 ) -> dict[str, Interval]:
-    """Probability of each kind with its interval; away [group, feature]: as `_left_out` gives it."""
+    """Probability of each kind with its interval; away [group, feature]: as `_jackknife` gives it."""
     rng = np.random.default_rng(seed)
     drawn = []
     for _ in range(200):
@@ -650,7 +664,8 @@ def _needed(
     for more in (2 * swaps, 4 * swaps, 8 * swaps):
         if more > available:
             return None
-        shares = recovered(_simulated(pools, made, more, correct, recordings, seed), networks, between)
+        simulated = _simulated(pools, made, more, correct, recordings, seed)
+        shares = recovered({kind: comparable(own) for kind, own in simulated.items()}, networks, between)
         if np.mean(list(shares.values())) >= RECOVERED:
             return more
     return None
