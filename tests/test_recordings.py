@@ -575,7 +575,7 @@ def test_a_recording_of_a_new_network_is_as_unlikely_as_is_said():
 
 def test_kinds_are_named_and_put_together():
     found = kinds_of("early = misbinding + misselection, late switch")
-    assert {kind: len(sources) for kind, sources in found.items()} == {"early": 4, "late switch": 2}
+    assert {kind: len(sources) for kind, sources in found.items()} == {"early": 8, "late switch": 4}
     with pytest.raises(LapsusError, match="two kinds or more"):
         kinds_of("misbinding")
     with pytest.raises(LapsusError, match="nowhere"):

@@ -23,7 +23,7 @@ import xarray as xr
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from scipy import special, stats
+from scipy import stats
 
 from lapsus.circular import distance
 from lapsus.errors import LapsusError
@@ -90,8 +90,9 @@ UNLIKE = 1e-4
 FEWEST_SWAPS, FEWEST_CORRECT = 5, 100
 # More trials than these are not compared: they would add little and take long to simulate.
 MOST_SWAPS, MOST_CORRECT = 200, 1000
-# Areas nearer to 0 or 1 than this are compared as if they were there.
-EXTREME = 0.005
+# Populations that are built to err in one way: angles between the planes of both items before and after the cue, and
+# how strongly the cue is held.
+GEOMETRIES = ((np.pi / 2, 0.3, 1.0), (np.pi / 2, 1.2, 2.0), (np.pi / 4, 0.3, 2.0), (np.pi / 4, 1.2, 0.5))
 # Groups of trials of which each is left out in turn, for intervals over trials.
 GROUPS = 10
 # Levels that are tried to match reliability and noise correlations, by halving.
@@ -281,10 +282,9 @@ def features(found: Windows, fold: np.ndarray) -> np.ndarray:
 
 
 def comparable(values: np.ndarray) -> np.ndarray:
-    """Features [..., feature] on a scale on which their noise is about the same everywhere: areas as the distance
-    between two Gaussians that have them, since areas near 1 vary less than those near one half."""
-    areas = special.ndtri(values[..., :AREAS].clip(EXTREME, 1 - EXTREME))
-    return np.concatenate([areas, values[..., AREAS:]], -1)
+    """Features [..., feature] on a scale on which their noise is about the same everywhere: areas, which vary less near 1
+    than near one half, as the arcsine of their root, as is usual for shares."""
+    return np.concatenate([np.arcsin(np.sqrt(values[..., :AREAS])), values[..., AREAS:]], -1)
 
 
 def noise_of(found: Windows) -> Noise:
@@ -331,7 +331,7 @@ def _sources(name: str, task: type) -> list[Source]:
     if not name:
         raise LapsusError("A name is missing among those to compare with; write `against=open,persistent`.")
     if name in MECHANISMS:
-        return [partial(_population, name, number) for number in range(2)]
+        return [partial(_population, name, number) for number in range(len(GEOMETRIES))]
     if name in COLLECTIONS:
         swapping = (load(network) for network, facts in shipped(name).items() if _swaps(network, facts))
         models = [model for model in swapping if isinstance(model.task, task)]
@@ -361,7 +361,16 @@ def single_trials(model: Model, trials: int, seed: int) -> xr.Dataset:
 
 
 def _population(mechanism: str, number: int, trials: int, seed: int) -> xr.Dataset:
-    return synthetic_population(mechanism, trials=trials, swap_probability=0.2, seed=100 * seed + number)
+    before, after, cue_code = GEOMETRIES[number]
+    return synthetic_population(
+        mechanism,
+        trials=trials,
+        swap_probability=0.2,
+        before=before,
+        after=after,
+        cue_code=cue_code,
+        seed=100 * seed + number,
+    )
 
 
 @dataclass(frozen=True)
