@@ -282,8 +282,8 @@ def features(found: Windows, fold: np.ndarray) -> np.ndarray:
 
 
 def comparable(values: np.ndarray) -> np.ndarray:
-    """Features [..., feature] on a scale on which their noise is about the same everywhere: areas, which vary less near 1
-    than near one half, as the arcsine of their root, as is usual for shares."""
+    """Features [..., feature] on a scale on which their noise is about the same everywhere: areas, which vary less near
+    1 than near one half, as the arcsine of their root, as is usual for shares."""
     return np.concatenate([np.arcsin(np.sqrt(values[..., :AREAS])), values[..., AREAS:]], -1)
 
 
