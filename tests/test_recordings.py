@@ -647,6 +647,13 @@ def test_intervals_over_sessions_are_those_of_a_jackknife():
     assert (high - low) / 2 == pytest.approx(4.3027 * error, rel=1e-3) and error > 0
 
 
+def test_durations_without_a_unit_are_taken_for_seconds_and_do_not_pass_for_milliseconds():
+    with pytest.raises(LapsusError, match="bins of 50 s no bin is in the cue"):
+        count_spikes(session(), "50")
+    with pytest.raises(LapsusError, match="`smooth` of 20 s is longer than the trial"):
+        count_spikes(session(), smooth="20")
+
+
 def test_counts_that_would_not_fit_in_memory_are_a_sentence(monkeypatch):
     found = session()  # 60 trials × 60 bins × 6 units
     monkeypatch.setattr("lapsus.recordings.counts.MOST_BYTES", 60 * 60 * 6)
