@@ -62,9 +62,7 @@ def count_spikes(
         )
     time, epoch, starts, recorded = _bins(session, width, align)
     if "cue" not in epoch:
-        raise LapsusError(
-            f"{session.name}: with bins of {width:g} s no bin is in the cue; give a shorter `bin`."
-        )
+        raise LapsusError(f"{session.name}: with bins of {width:g} s no bin is in the cue; give a shorter `bin`.")
     if blur > width * len(time):
         raise LapsusError(f"{session.name}: a `smooth` of {blur:g} s is longer than the trial; give less, as 20ms.")
     size = len(session.trials) * len(time) * len(session.spikes)
