@@ -268,7 +268,7 @@ def describe(table: pd.DataFrame) -> str:
 def keep(systems: str, table: pd.DataFrame) -> None:
     """Replace what is kept of these systems."""
     columns = ["systems", "network", "mechanism", "swap rate", "noise", "seed", "said", "expected", "own swaps"]
-    columns += ["when", "expected when", "carried by", "expected carrier", "swaps", "right"]
+    columns += ["when", "expected when", "carried by", "expected carrier", "swaps"]
     others = pd.read_csv(TABLE).query("systems != @systems")
     kept = pd.concat([others, judged(table).assign(systems=systems)]).reindex(columns=columns)
     kept.sort_values("systems", kind="stable").to_csv(TABLE, index=False, float_format="%.6g")
