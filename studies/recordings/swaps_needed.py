@@ -1,6 +1,6 @@
 """How many swaps does it take to tell kinds of mechanisms apart in a recording?
 
-    python swaps_needed.py [--recordings 32] [--tests 16] [--keep]
+    python swaps_needed.py [--recordings 32] [--tests 12] [--keep]
     python swaps_needed.py --figure
 
 Kinds: late in the response (networks of the collection `persistent`), at the cue in memory (`open`), and populations
@@ -189,7 +189,7 @@ def figure() -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--recordings", type=int, default=32, help="to learn each kind from")
-    parser.add_argument("--tests", type=int, default=16, help="to test each kind on")
+    parser.add_argument("--tests", type=int, default=12, help="to test each kind on")
     parser.add_argument("--units", type=int, nargs="+", default=UNITS)
     parser.add_argument("--swaps", type=int, nargs="+", default=SWAPS)
     parser.add_argument("--correct", type=int, nargs="+", default=CORRECT)
