@@ -72,6 +72,12 @@ def by_network(own: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=header)
 
 
+def by_system(own: pd.DataFrame) -> pd.DataFrame:
+    """Of recordings: what was said, by the system that was recorded and its noise."""
+    counted = own.assign(**{"not named": own["said"].isin(NONE)}).groupby(["network", "noise"])
+    return counted[["right", "wrong", "not named"]].sum().reset_index()
+
+
 def summary(own: pd.DataFrame) -> str:
     """One sentence."""
     return f"{own['right'].sum()} right and {own['wrong'].sum()} wrong of {len(own)}; of the others no kind was named."
@@ -105,7 +111,8 @@ def main() -> None:
     whole = whole.assign(right=right, wrong=~right & ~whole["said"].isin(NONE))
     for name in TITLES:
         own = whole[whole["systems"] == name]
-        made = {"confusion": confusions(own), "right-and-wrong": shares(own)}
+        made = {"confusion": confusions(own)}
+        made |= {"by-system": by_system(own)} if name == "recordings" else {"right-and-wrong": shares(own)}
         made |= {"by-network": by_network(own)} if name == "trained" else {}
         for kind, table in made.items():
             table.to_csv(tables / f"{name}-{kind}.csv", index=False)
