@@ -52,13 +52,13 @@ def test_a_column_of_durations_is_found(columns, expected):
 
 
 def _subject(network: str, trials: int) -> Trials:
-    """Simulated answers of a network after delays of 5 and of 80 steps."""
+    """Simulated answers of a network after delays of 5 and of 160 steps."""
     rng = np.random.default_rng(0)
     report = rng.uniform(-np.pi, np.pi, (trials, 1)) + np.array([[0.0, 1.0]]) * rng.uniform(1, 5, (trials, 1))
     report = wrap(report)
-    steps = rng.choice([5, 80], trials)
+    steps = rng.choice([5, 160], trials)
     response = np.empty(trials)
-    for delay in (5, 80):
+    for delay in (5, 160):
         rows = steps == delay
         response[rows] = network_responses(load(network).at(delay=delay), report[rows], None, 1, seed=9)[0]
     return Trials(response, report, conditions=pd.DataFrame({"delay": 0.05 * steps}))

@@ -68,7 +68,8 @@ def test_a_plain_function_is_refused_when_an_experiment_is_written():
 def test_networks_start_where_none_swaps():
     def facts(kind, swap, objective="diffusion"):
         target = {"kind": "bns", "swap": swap}
-        stage = {"objective": {"kind": objective}, "task": {"delay": {"from": 3, "to": 40}}, "rate_budget": 15.0}
+        stage = {"objective": {"kind": objective}, "task": {"delay": {"from": 3, "to": 40}}}
+        stage |= {"rate_budget": 15.0, "rate_hold": 0.1}
         network = {"kind": "dendritic"}
         return {"config": {"task": {"kind": kind}, "network": network, "behaviour": target, "stage": [stage]}}
 
@@ -99,10 +100,11 @@ def test_networks_start_where_none_swaps():
     assert asked.name == "feature-smooth-2"
     with pytest.raises(LapsusError, match="cannot be the start"):
         starts(BNS(NoSwap()), task, "feature", "diffusion", "index-no-swap")
-    # A network that holds its memory goes on with the delays and the budget that made it do so.
+    # A network that holds its memory continues with the delays and the rates that made it do so.
     made_for = experiment(target, task, found[0], 1, "x", 1200)
+    last = made_for.stage[-1]
     assert made_for.updates == 1200 and len(made_for.stage) == 2
-    assert made_for.stage[-1].task == {"delay": {"from": 3, "to": 40}} and made_for.stage[-1].rate_budget == 15.0
+    assert last.task == {"delay": {"from": 3, "to": 40}} and (last.rate_budget, last.rate_hold) == (15.0, 0.1)
 
 
 def test_networks_of_the_two_objectives_have_the_same_target_but_for_the_memory():

@@ -125,6 +125,17 @@ def test_the_price_of_rates_brings_them_to_their_budget():
 
 
 @pytest.mark.slow
+def test_held_rates_stay_at_their_budget_from_below_too():
+    stage = {"updates": 400, "conditions": 8, "trials": 4, "objective": {"kind": "task-optimal"}, "warmup": 0}
+    end = {}
+    for hold in (0.0, 1.0):
+        experiment = read_experiment(TINY | {"stage": [stage | {"rate_budget": 3.0, "rate_hold": hold}]})
+        rates = [state.rate for state in Training(experiment, Model.of(experiment)).run()]
+        end[hold] = (sum(rate**2 for rate in rates[-100:]) / 100) ** 0.5
+    assert end[0.0] < 2.0 and 2.7 < end[1.0] < 3.3
+
+
+@pytest.mark.slow
 def test_a_killed_run_ends_with_the_same_bits(tiny, tmp_path, warm):
     # Many small updates and checkpoints every 0.05 s, killed without warning at moments that no code chose.
     experiment = read_experiment(TINY | {"stage": [TINY["stage"][1] | {"updates": 400}]})

@@ -1,6 +1,6 @@
 """Tables and figure of the claims, in the networks that ship, in further seeds of them and under other recipes.
 
-    lapsus reproduce --claims-only --values values.json      # and with --collection persistent, --runs FOLDER
+    lapsus reproduce --claims-only --values values.json      # also with --collection persistent or open, --runs FOLDER
     python studies/ensembles/measure.py --values values.json [--recipe NAME]
     python studies/claims/claim_tables.py
 
@@ -26,10 +26,7 @@ from lapsus.paper.claims import CLAIMS
 from lapsus.paper.values import Recorded, recorded_values
 from lapsus.paper.verdicts import Claim, by_seed, count, criteria, judge_networks, not_computed
 from lapsus.plots.style import TEXT_WIDTH, letter, style
-from lapsus.zoo.shipped import seed_of
-
-# Collections that were trained by diffusion, of which this study is.
-DIFFUSION_COLLECTIONS = ("paper", "persistent")
+from lapsus.zoo.shipped import COLLECTIONS, seed_of
 
 FOLDER = Path(__file__).resolve().parent
 OTHER_RECIPES = FOLDER / "claims.csv"
@@ -40,7 +37,7 @@ MARKERS = dict(enumerate("os^Dv", 1))
 
 def values_of(recipe: str) -> Recorded:
     """Values of the claims in all networks of a recipe: from the package for a collection that ships."""
-    return recorded_values(recipe) if recipe in DIFFUSION_COLLECTIONS else recorded_values(recipe, OTHER_RECIPES)
+    return recorded_values(recipe) if recipe in COLLECTIONS else recorded_values(recipe, OTHER_RECIPES)
 
 
 def number(value: float, form: str = ".3g") -> str:
@@ -208,18 +205,19 @@ def _claim_panel(ax: Axes, found: dict[str, dict], rule: dict) -> None:
 def main() -> None:
     tables = make_folder(FOLDER / "tables")
     others = list(dict.fromkeys(pd.read_csv(OTHER_RECIPES)["recipe"]))
-    whole, changed = (
-        [*DIFFUSION_COLLECTIONS, *(name for name in others if ":" not in name)],
-        [n for n in others if ":" in n],
-    )
-    made = {f"results-{name}": results(judged(name)) for name in DIFFUSION_COLLECTIONS}
-    made |= {f"by-network-{name}": each(name) for name in DIFFUSION_COLLECTIONS}
-    made |= {"by-recipe": claims(whole), "by-factor": claims(["paper", *changed], changed)}
+    whole, changed = ([*COLLECTIONS, *(name for name in others if ":" not in name)], [n for n in others if ":" in n])
+    made = {f"results-{name}": results(judged(name)) for name in COLLECTIONS}
+    made |= {f"by-network-{name}": each(name) for name in COLLECTIONS}
+    made |= {
+        "by-collection": claims(list(COLLECTIONS)),
+        "by-recipe": claims(whole),
+        "by-factor": claims(["paper", *changed], changed),
+    }
     made |= {"one-network": one_network(whole)}
     for name, table in made.items():
         table.to_csv(tables / f"{name}.csv", index=False, float_format="%.6g")
     claims_figure(whole)
-    for name in DIFFUSION_COLLECTIONS:
+    for name in COLLECTIONS:
         print(f"{name}: {count(judged(name))}")
 
 

@@ -35,7 +35,7 @@ def command(
 
     source [NETWORK|SESSION.nwb|ACTIVITY.nc]...: Networks (run folders, or names of shipped ones), or recordings: NWB
         files (A.nwb,B.nwb pools two sessions, TRIALS.nwb+UNITS.nwb is one), or netCDF in the activity form.
-    swapping: Every shipped network whose target has swaps, of both sets.
+    swapping: Every shipped network whose target has swaps.
     output: Folder for mechanism.csv, NAME.json and a picture of each answer. [default: none]
     again: Ask networks anew whose answers are in the folder already.
     seed: Seed of conditions and noise. [from 0]

@@ -49,7 +49,7 @@ def figures(
 
     figure [FIGURE]...: Which figures; none means all.
     runs: Folder of run folders to use instead of the shipped networks.
-    collection: Which of the shipped networks: paper, or persistent (delays that vary).
+    collection: Which of the shipped networks: paper, persistent (delays that vary) or open (energy score).
     seed: One seed of the networks that ship with several. [default: 1; claims: all]
     further: Folder of a sweep or of runs whose finished networks count in the claims as further seeds.
     output: Folder for PDF, PNG and CSV; with several delays, one in it for each.

@@ -25,7 +25,7 @@ def command(
     """Train the paper's networks in the order of their warm starts: skips what is done, resumes what was cut off.
 
     name [NAME]...: Experiments to train, with what they start from; none means all of a collection.
-    collection: Where no experiment is named: all of this collection, paper or persistent.
+    collection: Where no experiment is named: all of this collection, paper, persistent or open.
     seeds: Train seeds 1 to this number.
     runs: Folder of the run folders.
     ship: Export finished networks (weights, config, evaluation) to this folder.

@@ -123,12 +123,12 @@ def over_sessions(
 
 
 def swapping_networks() -> list[str]:
-    """Names of the shipped networks that were trained to swap: delayed estimation, diffusion, a target with swaps."""
+    """Names of the shipped networks that were trained to swap: delayed estimation, a target with swaps."""
     found = []
     for name, facts in shipped().items():
         config = facts["config"]
         behaviour = config.get("behaviour", {})
         swaps = behaviour.get("kind") == "attended-swap" or (behaviour.get("swap") or {}).get("kind", "none") != "none"
-        if swaps and config["stage"][-1]["objective"]["kind"] == "diffusion":
+        if swaps and config["stage"][-1]["objective"]["kind"] in ("diffusion", "energy"):
             found.append(name)
     return found

@@ -237,7 +237,16 @@ class Networks:
 
 
 def _shipped_candidates(collection: str) -> Candidates:
-    return {name: (facts["config"], partial(load_shipped, name)) for name, facts in shipped(collection).items()}
+    """The networks of a collection. Open networks are compared with the task-optimal ones that they started from, which
+    ship in the persistent collection."""
+    networks = shipped(collection)
+    if collection == "open":
+        networks |= {
+            name: facts
+            for name, facts in shipped("persistent").items()
+            if facts["config"]["stage"][-1]["objective"]["kind"] == "task-optimal"
+        }
+    return {name: (facts["config"], partial(load_shipped, name)) for name, facts in networks.items()}
 
 
 def _seeds(candidates: Candidates) -> list[int]:

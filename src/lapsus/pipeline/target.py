@@ -239,10 +239,10 @@ def _pace(updates: int, rate: float, final: float, warmup: int = 0) -> dict:
 
 
 def _as_it_was_trained(start: Start) -> dict:
-    """What keeps a network that holds its memory from losing it: the delays and the rate budget of its own training."""
+    """What keeps a network that holds its memory from losing it: the delays and the rates of its own training."""
     last = start.config["stage"][-1]
     kept = {"task": {name: value for name, value in last.get("task", {}).items() if isinstance(value, dict)}}
-    return kept | ({"rate_budget": last["rate_budget"]} if last.get("rate_budget") else {})
+    return kept | {name: last[name] for name in ("rate_budget", "rate_hold") if last.get(name)}
 
 
 def _from_scratch(updates: int, objective: str) -> list[dict]:

@@ -77,6 +77,15 @@ class Stage(_Section):
             " rises while they exceed it and falls while they do not."
         ),
     )
+    rate_hold: float = Field(
+        0.0,
+        ge=0,
+        description=(
+            "Weight of the squared relative deviation of the mean square rate from that of rate_budget, which then also"
+            " holds from below: under the energy score a network otherwise makes its first errors by weakening its"
+            " memory."
+        ),
+    )
     learning_rate: float = Field(3e-3, gt=0)
     final_learning_rate: float | None = Field(None, gt=0, description="Reached by exponential decay; none: constant.")
     warmup: int = Field(100, ge=0, description="Updates over which the learning rate rises linearly.")

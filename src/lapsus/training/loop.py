@@ -185,7 +185,8 @@ def gradient(
 
     Sensory drives and biases are computed once for the whole batch and cut from its graph: micro-batches
     differentiate down to them, and the rest of the way is walked once. `meanwhile` is called just before each run of
-    the network. Where the stage has a rate budget, the last term is `price` times the mean square rate relative to it.
+    the network. Where the stage has a rate budget, one more term is `price` times the mean square rate relative to it,
+    and another holds the rates at the budget if the stage says so (`rate_hold`).
     """
     parts = iter(parts)
     first = next(parts)  # its conditions and stimuli are those of the whole batch
@@ -208,7 +209,10 @@ def gradient(
         )
         losses = objective(batch)
         if stage.rate_budget:
-            losses["budget"] = price * _mean_square(batch) / stage.rate_budget**2
+            of_budget = _mean_square(batch) / stage.rate_budget**2
+            losses["budget"] = price * of_budget
+            if stage.rate_hold:
+                losses["hold"] = stage.rate_hold * (of_budget - 1).square()
         values = list(losses.values())
         torch.autograd.backward(values, [torch.full_like(value, 1 / stage.conditions) for value in values])
         for name, value in losses.items():

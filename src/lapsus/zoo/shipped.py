@@ -134,7 +134,7 @@ def core_minutes(facts: dict) -> float:
 
 def halfway(name: str) -> bool:
     """Whether a network ships only for others to start from: it is not trained to its end and held to nothing."""
-    return name.endswith("-base")
+    return name.partition("@")[0].endswith("-base")
 
 
 def summary(names: Collection[str] | None = None) -> list[dict]:
