@@ -90,9 +90,14 @@ UNLIKE = 1e-4
 FEWEST_SWAPS, FEWEST_CORRECT = 5, 100
 # More trials than these are not compared: they would add little and take long to simulate.
 MOST_SWAPS, MOST_CORRECT = 200, 1000
-# Populations that are built to err in one way: angles between the planes of both items before and after the cue, and
-# how strongly the cue is held.
-GEOMETRIES = ((np.pi / 2, 0.3, 1.0), (np.pi / 2, 1.2, 2.0), (np.pi / 4, 0.3, 2.0), (np.pi / 4, 1.2, 0.5))
+# Populations that are built to err in one way: angles between the planes of both items before and after the cue, how
+# strongly the cue is held, and noise.
+GEOMETRIES = (
+    (np.pi / 2, 0.3, 1.0, 0.5),
+    (np.pi / 2, 1.2, 2.0, 1.5),
+    (np.pi / 4, 0.3, 2.0, 1.0),
+    (np.pi / 4, 1.2, 1.0, 2.5),
+)
 # Groups of trials of which each is left out in turn, for intervals over trials.
 GROUPS = 10
 # Levels that are tried to match reliability and noise correlations, by halving.
@@ -361,7 +366,7 @@ def single_trials(model: Model, trials: int, seed: int) -> xr.Dataset:
 
 
 def _population(mechanism: str, number: int, trials: int, seed: int) -> xr.Dataset:
-    before, after, cue_code = GEOMETRIES[number]
+    before, after, cue_code, noise = GEOMETRIES[number]
     return synthetic_population(
         mechanism,
         trials=trials,
@@ -369,6 +374,7 @@ def _population(mechanism: str, number: int, trials: int, seed: int) -> xr.Datas
         before=before,
         after=after,
         cue_code=cue_code,
+        noise=noise,
         seed=100 * seed + number,
     )
 
