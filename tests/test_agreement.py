@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from lapsus.circular import embed, wrap
@@ -160,7 +161,35 @@ def test_none_of_the_types_is_named_where_none_explains_enough(seed):
     assert "None of the types" in summary([found])
 
 
+def _selected_by_units_of_their_own(seed):
+    """Items, cue and selected colour are each held by units of their own; the last alone are wrong in swap trials."""
+    rng, trials, time = np.random.default_rng(seed), 1200, np.arange(-24.0, 26.0)
+    table = pd.DataFrame(rng.uniform(-np.pi, np.pi, (trials, 2)), columns=["report_1", "report_2"])
+    report, cued = table.to_numpy(), rng.integers(0, 2, trials)
+    selected = report[np.arange(trials), np.where(rng.random(trials) < 0.18, 1 - cued, cued)]
+    held = [embed(values) @ rng.standard_normal((2, 10)) for values in (*report.T, selected)]
+    cue = np.where(cued == 0, 1, -1)[:, None] * rng.standard_normal((1, 6))
+    on, since_cue = (time >= -20)[None, :, None], (time >= -5)[None, :, None]
+    parts = [on * held[0][:, None], on * held[1][:, None], 0.7 * since_cue * held[2][:, None], since_cue * cue[:, None]]
+    activity = np.concatenate(parts, 2) + 0.7 * rng.standard_normal((trials, len(time), 36))
+    epoch = np.select(
+        [time < -20, time < -15, time < -5, time < 0], ["prestimulus", "stimulus", "delay", "cue"], "denoise"
+    )
+    table = table.assign(cued=cued + 1, response=wrap(selected + 0.12 * rng.standard_normal(trials)))
+    return activity_dataset(activity, table, time=time, epoch=epoch)
+
+
+@pytest.mark.parametrize("seed", [2, 3])
+def test_none_of_the_types_is_named_where_they_cannot_be_told_apart_and_explain_too_little(seed):
+    answer = classify_swaps(_selected_by_units_of_their_own(seed), every=30, repeats=60)
+    assert answer.decision == "cannot tell" and answer.explained[2] < 0.75
+    found = Mechanism(error_type=answer)
+    assert found.error == "none of these" and "cannot be told" not in found.sentence("error_type") + summary([found])
+
+
 def test_how_much_a_type_explains_is_said():
+    open_between = Mechanism(error_type=replace(of("misselection"), decision="cannot tell"))
+    assert open_between.error is None and "The predictions explain" in open_between.sentence("error_type")
     explained = of("misselection").explained
     assert explained[0] > 0.9 and explained[1] <= explained[0] <= explained[2]
     said = Mechanism(error_type=of("misselection")).sentence("error_type")

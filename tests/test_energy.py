@@ -238,3 +238,14 @@ def test_gradient_of_the_weighted_excess():
 def test_power_of_the_weight_is_between_0_and_1():
     with pytest.raises(LapsusError, match="rare_weight_power"):
         Energy(rare_weight_power=1.5)
+
+
+def test_guesses_do_not_multiply_the_components_of_the_weight():
+    """All 64 of their ring did: products of products took 10 GB."""
+    from lapsus.energy import _Weight
+
+    task, behaviour = lapsus.tasks.IndexCued(), lapsus.behaviour.BNS(uniform=0.3)
+    target = behaviour.mixture(task.sample(4, lapsus.rng.generator(1)))
+    assert target.weights.shape[1] > 60 and _Weight.of(target, 0.7).centres.shape[1] == 2
+    raised = _Weight.of(target.double(), 0.7).times(target.double())
+    assert raised.weights.shape[1] == 3 * target.weights.shape[1]

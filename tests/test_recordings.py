@@ -3,6 +3,7 @@
 import contextlib
 import importlib
 import json
+import os
 from functools import partial
 from types import SimpleNamespace
 
@@ -14,6 +15,7 @@ from scipy.io import loadmat
 
 from lapsus.circular import distance, wrap
 from lapsus.errors import LapsusError
+from lapsus.files import check_all_inside
 from lapsus.mechanism.activity import activity_dataset, two_items
 from lapsus.mechanism.asking import analyse, over_sessions
 from lapsus.mechanism.decoding import _interval, decoding, folds_by_condition
@@ -425,6 +427,24 @@ def test_files_that_are_not_nwb_are_a_sentence(nwb, tmp_path):
     write_nwb(path, made_spikes(made_trials()), made_trials(), "made")
     path.write_bytes(path.read_bytes()[:20000])
     with pytest.raises(LapsusError, match="cannot be read as NWB"):
+        read_nwb(path)
+
+
+@pytest.mark.slow
+def test_a_session_that_reads_other_files_is_refused(nwb, tmp_path):
+    import h5py
+
+    path, pipe = tmp_path / "a.nwb", tmp_path / "pipe"
+    write_nwb(path, made_spikes(made_trials()), made_trials(), "made")
+    with h5py.File(tmp_path / "links.nwb", "w") as file:
+        file["a/b"] = h5py.SoftLink("/a")  # NWB has such links
+        check_all_inside(file, "links.nwb", soft_links=True)
+    os.mkfifo(pipe)  # reading it would wait for ever
+    with h5py.File(path, "a") as file:
+        count = len(file["units/spike_times"])
+        del file["units/spike_times"]
+        file["units"].create_dataset("spike_times", (count,), "f8", external=[(str(pipe), 0, 8 * count)])
+    with pytest.raises(LapsusError, match="spike_times is kept outside of this file"):
         read_nwb(path)
 
 

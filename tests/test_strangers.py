@@ -78,6 +78,17 @@ def test_a_sweep_runs_nothing_of_a_start(stranger, tmp_path):
     assert not (stranger / "was-run").exists()
 
 
+def test_the_config_of_a_run_folder_is_nobodys_experiment(stranger, tmp_path):
+    (tmp_path / "sweep.toml").write_text('name = "study"\nexperiment = "stranger/config.toml"\n')
+    (tmp_path / "mine.toml").write_text(files.to_toml(TINY | {"name": "mine", "start_from": "theirs.toml"}))
+    shutil.copy(stranger / "config.toml", tmp_path / "theirs.toml")
+    for command in (["sweep", "plan", "sweep.toml", "-o", "out"], ["reproduce", "train", "mine.toml"]):
+        assert "names classes outside of lapsus" in lapsus(*command, cwd=tmp_path, code=2)
+        assert not (stranger / "was-run").exists()
+    lapsus("sweep", "plan", "sweep.toml", "-o", "out", "--trust", cwd=tmp_path)
+    assert (stranger / "was-run").exists()
+
+
 def test_a_sweep_of_a_stranger_runs_nothing(tmp_path, fresh):
     (tmp_path / "own_module.py").write_text(OWN_TASK)
     with chdir(tmp_path):
@@ -237,6 +248,15 @@ def test_a_config_that_was_changed_after_training_is_refused(tmp_path, change):
             use()
 
 
+def test_a_finished_run_whose_config_was_changed_is_not_called_trained(tmp_path):
+    run = Run.create(tmp_path / "run", read_experiment(TINY, ["stage.0.updates=1", "stage.1.updates=0"]))
+    train(run, progress=False)
+    assert "trained to its end" in lapsus("resume", "run", cwd=tmp_path)
+    config = tmp_path / "run" / "config.toml"
+    config.write_text(config.read_text().replace("cue = 2", "cue = 3"))
+    assert "changed after this network was trained" in lapsus("resume", "run", cwd=tmp_path, code=2)
+
+
 def test_a_last_step_that_overflows_is_not_saved(tmp_path, monkeypatch):
     run = Run.create(tmp_path / "run", read_experiment(TINY))
     train(run, steps=1, progress=False)
@@ -302,6 +322,17 @@ def test_a_sweep_whose_workers_cannot_start_says_so(tmp_path, monkeypatch):
         Pool(Sweep(tmp_path / "out"), 1).run()
 
 
+def test_a_sweep_without_room_for_a_thread_says_so(tmp_path, monkeypatch):
+    sweep = write_sweep(tmp_path)
+    lapsus("sweep", "plan", sweep, "-o", "out", cwd=tmp_path)
+
+    def start(_):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr("lapsus.sweep.processes.threading.Thread.start", start)
+    assert "not enough memory" in lapsus("sweep", sweep, "-o", "out", "--workers", 1, cwd=tmp_path, code=2)
+
+
 def test_a_library_that_finds_no_room_is_one_sentence(tmp_path, monkeypatch):
     def load(*_):
         raise ImportError("libopenblas.so: failed to map segment from shared object")
@@ -310,8 +341,8 @@ def test_a_library_that_finds_no_room_is_one_sentence(tmp_path, monkeypatch):
     assert "not enough memory" in lapsus("zoo", cwd=tmp_path, code=2)
 
 
-def test_quotas_of_both_kinds_of_control_groups_are_found(tmp_path):
-    from lapsus.engine.threads import _quotas
+def test_quotas_of_both_kinds_of_control_groups_are_found(tmp_path, monkeypatch):
+    from lapsus.engine.threads import _quotas, available
 
     own = tmp_path / "cgroup"
     own.write_text("4:cpu,cpuacct:/docker/one\n0::/user.slice/a.scope\n")
@@ -328,6 +359,8 @@ def test_quotas_of_both_kinds_of_control_groups_are_found(tmp_path):
         (tmp_path / "root" / name).write_text(text)
     assert sorted(_quotas(tmp_path / "root", own)) == [1.5, 2.5, 3.0]
     assert not list(_quotas(tmp_path / "none", tmp_path / "none"))
+    monkeypatch.setattr("lapsus.engine.threads._quotas", lambda: [0.5, 3.0])
+    assert available() == 1
 
 
 def test_a_sweep_has_as_many_workers_as_the_container_allows(tmp_path, monkeypatch):
@@ -386,11 +419,14 @@ def test_arviz_of_both_kinds_gets_the_draws(monkeypatch):
     from lapsus.fitting import Fit
 
     fit = Fit.load(Path(__file__).parent / "folders" / "v0.2" / "fit")
-    for version in ("0.23.4", "1.0.0"):
 
-        def from_dict(groups=None, *, coords, dims, **named):
-            return groups or named
+    def before(*, posterior, log_likelihood, observed_data, coords, dims):
+        return {"posterior": posterior, "log_likelihood": log_likelihood, "observed_data": observed_data}
 
+    def since(data, *, coords, dims):
+        return data
+
+    for version, from_dict in (("0.23.4", before), ("1.0.0", since)):
         monkeypatch.setitem(sys.modules, "arviz", SimpleNamespace(__version__=version, from_dict=from_dict))
         found = fit.to_arviz()
         assert set(found) == {"posterior", "log_likelihood", "observed_data"} and "swap" in found["posterior"]

@@ -871,3 +871,19 @@ def test_bids_copies_units_and_tasks(tmp_path):
     with pytest.raises(LapsusError, match="tasks recall, search, which are not pooled"):
         read_trials(tmp_path)
     assert len(read_trials(tmp_path, where={"task": "recall"})) == 400
+
+
+def test_an_item_by_any_other_name_is_seen_in_the_responses():
+    rng = np.random.default_rng(0)
+    target, other = rng.uniform(-180, 180, (2, 300))
+    swapped = rng.random(300) < 0.3
+    noise = np.degrees(rng.vonmises(0, 12, 300))
+    response = np.degrees(wrap(np.radians(np.where(swapped, other, target) + noise)))
+    frame = pd.DataFrame({"response": response, "target": target, "uncued": other})
+    frame["answer_again"], frame["phase"] = frame["response"], rng.uniform(-180, 180, 300)
+    note = "gather at the values of uncued"
+    assert [note in line for line in Trials.from_table(frame, "degrees").notes].count(True) == 1
+    for change in ({"uncued": rng.permutation(other)}, {"response": target.round(1)}):
+        assert "gather" not in " ".join(Trials.from_table(frame.assign(**change), "degrees").notes)
+    named = Trials.from_table(frame.rename(columns={"uncued": "non_target_1"}), "degrees")
+    assert "gather" not in " ".join(named.notes)

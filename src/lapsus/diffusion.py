@@ -91,18 +91,20 @@ def posterior_mean(path: Tensor, schedule: Schedule) -> Tensor:
 @dataclass(frozen=True)
 class Mixture:
     """For each condition a mixture of M isotropic Gaussians in d dimensions: weights [C, M], means [C, M, d], scales
-    [C, M]."""
+    [C, M]. modes: how many of the components, which come first, are modes of their own; the others together make up
+    one broad component, as guesses do. None: all are."""
 
     weights: Tensor
     means: Tensor
     scales: Tensor
+    modes: int | None = None
 
     def __getitem__(self, conditions: slice | Tensor) -> "Mixture":
-        return Mixture(self.weights[conditions], self.means[conditions], self.scales[conditions])
+        return Mixture(self.weights[conditions], self.means[conditions], self.scales[conditions], self.modes)
 
     def double(self) -> "Mixture":
         """The same in double precision."""
-        return Mixture(self.weights.double(), self.means.double(), self.scales.double())
+        return Mixture(self.weights.double(), self.means.double(), self.scales.double(), self.modes)
 
     @property
     def response_size(self) -> int:

@@ -60,9 +60,9 @@ class _Weight:
     def of(cls, target: Mixture, power: float) -> "_Weight":
         """Near a mode of probability p the weight is p**(power - 1): 1 everywhere for a power of 1, and all modes count
         alike for a power of 0."""
-        common = target.weights >= _RAREST
-        heights = torch.where(common, target.weights.clamp(min=_RAREST) ** (power - 1) - 1, 0.0)
-        return cls(target.means, heights)
+        weights = target.weights[:, : target.modes]
+        heights = torch.where(weights >= _RAREST, weights.clamp(min=_RAREST) ** (power - 1) - 1, 0.0)
+        return cls(target.means[:, : target.modes], heights)
 
     def __call__(self, x: Tensor) -> Tensor:
         """[C, K] of x [d, C, K]."""

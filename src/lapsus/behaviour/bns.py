@@ -104,12 +104,13 @@ class BNS:
             scales = spreads.repeat(weights.shape).reshape(len(weights), -1)
             weights = (weights[:, :, None] * shares).flatten(1)
             means = means.repeat_interleave(len(shares), 1)
+        modes = weights.shape[1]
         if self.uniform:
             ring = circular.embed(torch.arange(_RING, dtype=means.dtype) * (2 * math.pi / _RING), self.radius)
             weights = torch.cat([weights, weights.new_full((len(weights), _RING), self.uniform / _RING)], 1)
             scales = torch.cat([scales, scales.new_full((len(scales), _RING), self.spread)], 1)
             means = torch.cat([means, ring.expand(len(means), -1, -1)], 1)
-        return Mixture(weights, means, scales)
+        return Mixture(weights, means, scales, modes)
 
     def sample(self, conditions: Conditions, trials: int, generator: torch.Generator) -> Tensor:
         """Responses x_T [2, C, K] in the plane."""

@@ -83,7 +83,7 @@ class BySetSize:
             weights[rows, :components] = mixture.weights
             means[rows, :components] = mixture.means
             scales[rows, :components] = mixture.scales
-        return Mixture(weights, means, scales)
+        return Mixture(weights, means, scales, max(mixture.modes or most for _, mixture in parts))
 
     def sample(self, conditions: Conditions, trials: int, generator: torch.Generator) -> Tensor:
         """Responses x_T [2, C, K] in the plane."""

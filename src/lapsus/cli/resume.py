@@ -28,6 +28,7 @@ def command(
     check_options(**options)  # type: ignore[arg-type]  # mypy does not tell the keywords apart
     opened = Run(run, trust)
     if opened.update >= opened.experiment.updates:
+        opened.model()  # refuses a config that was changed, which asks for another training
         opened.tidy()
         typer.echo(f"{run} is trained to its end. `lapsus evaluate {run}` measures it.")
         return

@@ -97,17 +97,12 @@ def _made(file: Path, output: Path | None, trust: bool) -> "Sweep":
     from lapsus.sweep import Sweep, plan_sweep, read_sweep
     from lapsus.sweep.rehearsal import try_settings
     from lapsus.sweep.subjects import fitted_targets
-    from lapsus.training.kinds import check_trust, foreign
 
     described = read_sweep(file)
     output = output or Path("runs") / file_name(described.name)
     there = check_place(output, "sweep")
     targets = fitted_targets(described, output, lambda line: typer.echo(line, err=True))
-    plan = plan_sweep(described, output, targets)
-    asked = [setting.table for name, setting in plan.settings.items() if name not in plan.starts]
-    for name, setting in plan.settings.items():
-        asked_for = set(foreign(setting.table)) <= set(foreign(asked))
-        check_trust(setting.table, name if name in plan.starts else file, trust or asked_for)
+    plan = plan_sweep(described, output, targets, trust)
     try_settings(plan, output / "members", _known_settings(output) if there else ())
     sweep = Sweep.make(output, plan)
     starts = len({plan.start(name) for name in plan.members} - {None})

@@ -42,10 +42,9 @@ def command(
     seed: Seed of weights and draws. [default: the file's]
     set_ KEY=VALUE: Change a field, as in task.delay=10 or stage.0.updates=500; repeatable.
     """
-    from lapsus.files import file_name, holds
+    from lapsus.files import file_name
     from lapsus.training import read_experiment
-    from lapsus.training.experiment import experiment_table
-    from lapsus.training.kinds import accepted, check_trust
+    from lapsus.training.kinds import check_trust, from_user
     from lapsus.training.rehearsal import rehearse
     from lapsus.training.trainer import check_options
     from lapsus.zoo import Run
@@ -61,8 +60,7 @@ def command(
         "micro_batch": micro_batch,
     }
     check_options(**options)
-    from_user = not holds(Path(experiment).parent, "run")  # else it may be anybody's
-    check_trust(described.model_dump(), experiment, trust or from_user or accepted(experiment_table(experiment)))
+    check_trust(described.model_dump(), experiment, trust or from_user(experiment))
     output = output or Path("runs") / f"{file_name(described.name)}-{described.seed}"
     rehearse(described, first_model(described, output.parent), engine, threads)
     go(Run.create(output, described), **options)

@@ -71,8 +71,8 @@ _FAILURES = {
 # What is off most → what may help.
 _ADVICE = {
     "energy_excess_relative": (
-        "More updates may do. If the network confuses conditions, its stimuli are weak beside the process noise: raise"
-        " network.input_scale to 20 or 30 and train again."
+        "More updates may do. Where network.input_scale is below 20, stimuli of order one are weak beside the process"
+        " noise and conditions are confused: set it to 20 or 30 and train again."
     ),
     "swap_curve, energy": (
         "More updates may do. Rare swaps are learned from a start whose swaps are frequent (start_from)."

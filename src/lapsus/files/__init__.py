@@ -17,7 +17,7 @@ from lapsus.files.folders import (
     own_files as own_files,
     subfolder as subfolder,
 )
-from lapsus.files.netcdf import is_netcdf as is_netcdf, read_netcdf as read_netcdf
+from lapsus.files.netcdf import check_all_inside as check_all_inside, is_netcdf as is_netcdf, read_netcdf as read_netcdf
 from lapsus.files.plain import from_plain as from_plain, to_plain as to_plain
 from lapsus.files.reading import (
     Damaged as Damaged,

@@ -27,7 +27,7 @@ def read_netcdf(path: str | Path) -> "xr.Dataset":
         size = os.path.getsize(path)
     try:
         with h5py.File(path, "r") as file:
-            _check_all_inside(file, short(path), set())
+            check_all_inside(file, short(path))
         with xr.open_dataset(path, engine="h5netcdf") as dataset:
             if dataset.nbytes > max(1 << 26, 100 * size):
                 raise LapsusError(
@@ -42,16 +42,20 @@ def read_netcdf(path: str | Path) -> "xr.Dataset":
         raise Damaged(f"{short(path)} cannot be read as netCDF: {reason_of(error)}.") from error
 
 
-def _check_all_inside(group: "h5py.Group", path: str, seen: set[int]) -> None:
+def check_all_inside(group: "h5py.Group", path: str, soft_links: bool = False, seen: set[int] | None = None) -> None:
     """HDF5 can name other files as the place of data (links, external storage, virtual datasets): whoever made the
-    file would choose which file of this machine is read."""
+    file would choose which file of this machine is read. Soft links stay within a file; NWB has them."""
     import h5py
 
+    seen = set() if seen is None else seen
     for name in group:
-        linked = not isinstance(group.get(name, getlink=True), h5py.HardLink)
+        link = group.get(name, getlink=True)
+        if soft_links and isinstance(link, h5py.SoftLink):
+            continue
+        linked = not isinstance(link, h5py.HardLink)
         item = None if linked else group[name]
         if linked or (isinstance(item, h5py.Dataset) and (item.external or item.is_virtual)):
             raise LapsusError(f"{path}: {short(name, 80)} is kept outside of this file, and is not read.")
         if isinstance(item, h5py.Group) and (address := h5py.h5o.get_info(item.id).addr) not in seen:
             seen.add(address)
-            _check_all_inside(item, path, seen)
+            check_all_inside(item, path, soft_links, seen)

@@ -32,6 +32,7 @@ from lapsus.behaviour.learned import (
 from lapsus.designs import Design, Variable, pack
 from lapsus.files import read_json, understood, write_json
 from lapsus.protocols import Conditions
+from lapsus.statistics.intervals import rate_interval
 
 __all__ = ["Candidate", "DensityFit", "Modes", "fit_density", "load_density", "modes_of", "save_density"]
 
@@ -93,9 +94,7 @@ class DensityFit:
 
     def coverage(self, level: float = 0.9) -> tuple[float, float, float]:
         """Share of held-out responses in the smallest region of that probability, with its 95 % interval."""
-        inside = (self.rank >= 1 - level).mean()
-        half = 1.96 * math.sqrt(max(inside * (1 - inside), 1e-6) / len(self.rank))
-        return float(inside), float(inside - half), float(inside + half)
+        return rate_interval(self.rank >= 1 - level)
 
     @cached_property
     def conditions(self) -> Conditions:

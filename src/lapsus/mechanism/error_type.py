@@ -522,14 +522,14 @@ def _decided(curve: Commitment) -> dict[str, float]:
 
 
 def _supported_by_memory(found: Mechanism) -> tuple[str | None, str | None]:
-    """The type that memory suggests, unless its predictions surely explain less than three quarters of how swap trials
+    """The type that memory suggests, unless the predictions surely explain less than three quarters of how swap trials
     differ, or a held-out decoder reads swaps where memory is said to show no mark.
 
     A late switch that the forming response carries does not rest on what memory looks like.
     """
     answer, read = found.error_type, found.decoding
     carried_by_response = answer.decision == "late switch" and found.carrier == "x"
-    if answer.decision in (*ERROR_TYPES, "late switch") and answer.explained[2] < ENOUGH and not carried_by_response:
+    if answer.decision != "no mark" and answer.explained[2] < ENOUGH and not carried_by_response:
         return "none of these", None
     if answer.decision == "no mark" and read is not None and read.surely_tells(read.at_response):
         return None, f"a held-out decoder of memory tells swaps at the response (area {read.at_response:.2f})"
@@ -576,7 +576,7 @@ def _reads_at_offset(found: Mechanism) -> str:
 
 def _origins(found: Mechanism) -> str:
     """What each part of the trial decides of swaps that have no single origin."""
-    before, during, after = (f"{100 * share:.0f} %" for share in _decided(found.commitment).values())
+    before, during, after = (f"{100 * share:z.0f} %" for share in _decided(found.commitment).values())
     text = f"{before} of the outcome is fixed before the cue, {during} is decided during it and {after} after it"
     if found.error_type.maybe_misbinding:
         return text
@@ -673,7 +673,7 @@ def _sentence(answer: ErrorType, found: Mechanism) -> str:
             text = "which of the types cannot be told from so few swaps"
         else:
             text = f"not misbinding; which of the other two cannot be told: {_told_apart(answer)}"
-        return f"Error type: {text} ({weights}; {trials}).{when}"
+        return f"Error type: {text} ({weights}; {trials}).{explained}{when}"
     named = _NAMED[answer.decision]
     if answer.decision == "late switch":
         if told := _reads_at_offset(found):

@@ -223,7 +223,7 @@ def _diffusion_stage(target: BNS) -> dict:
 def _energy_stage() -> dict:
     """Objective and batch of a stage that scores free-running responses."""
     # Rare swaps count for more than their share, as in the open collection.
-    objective = {"kind": "energy", "rate_penalty": 1e-10, "rare_weight_power": 0.7}
+    objective = {"kind": "energy", "rate_penalty": 1e-10, "rare_weight_power": 0.6}
     return {"objective": objective, "conditions": 64, "trials": 16, "hard_example_fraction": 0.25}
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from lapsus.errors import LapsusError
-from lapsus.files import begins, short, write_bytes
+from lapsus.files import begins, check_all_inside, short, write_bytes
 from lapsus.recordings.layout import Layout
 from lapsus.recordings.session import Session, SpikeTrains
 
@@ -40,6 +40,8 @@ def read_nwb(
     "correct=True".
     """
     pynwb, spikes, units, trials = _pynwb(), None, None, None
+    import h5py  # which pynwb brings along
+
     for part in str(path).split("+"):
         if not part.strip():
             raise LapsusError(f"The name of a file is missing in {str(path)!r}; write TRIALS.nwb+UNITS.nwb.")
@@ -50,12 +52,16 @@ def read_nwb(
         if not is_nwb(part):
             raise LapsusError(f"{short(part)} is not an NWB file: it does not begin as HDF5 does.")
         try:
+            with h5py.File(part, "r") as inside:
+                check_all_inside(inside, short(part), soft_links=True)
             with pynwb.NWBHDF5IO(part, mode="r", load_namespaces=True) as file:
                 content = file.read()
                 if content.units is not None and spikes is None:
                     spikes, units = _units(content.units, part)
                 if content.trials is not None and trials is None:
                     trials = content.trials.to_dataframe().reset_index(drop=True)
+        except LapsusError:
+            raise
         except Exception as error:  # pynwb, hdmf and h5py raise whatever a broken file makes them stumble over
             reason = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
             raise LapsusError(f"{short(part)} cannot be read as NWB: {reason[:200]}.") from error

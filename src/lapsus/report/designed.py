@@ -17,6 +17,7 @@ from lapsus.files import to_toml
 from lapsus.fitting.density import DensityFit, conditions_of
 from lapsus.mechanism.clock import Clock
 from lapsus.mechanism.designed import DesignMechanism
+from lapsus.mechanism.drawing import percent
 from lapsus.plots.panels import Picture, picture
 from lapsus.plots.style import BLACK, BLUE, GREY, PAGE_POINTS, VERMILION, lettered, style
 from lapsus.report.page import MARK, render
@@ -47,11 +48,8 @@ def design_sentences(networks: list[DesignNetwork]) -> list[str]:
             said.append(f"{network.run.path.name}: {network.without}.")
             continue
         what = "the mode that a response belongs to" if found.outcome == "mode" else "the variance of responses"
-        share, low, high = found.commitment.at(0.0)
-        text = (
-            f"{network.run.path.name}: {100 * share:.0f} % [{100 * low:.0f}, {100 * high:.0f}] of {what} is fixed when"
-            " the response epoch begins"
-        )
+        fixed = percent(found.commitment.at(0.0))
+        text = f"{network.run.path.name}: {fixed} of {what} is fixed when the response epoch begins"
         carried = found.transplant
         if carried is not None and carried.carrier is not None:
             parts = {"x": "the forming response carries it", "m": "memory carries it", "neither": "neither part alone"}
@@ -268,13 +266,12 @@ def _one_each(networks: Sequence[DesignNetwork]) -> list[DesignNetwork]:
 
 def _match_row(network: DesignNetwork) -> list[str]:
     match = network.match
-    inside, low, high = match.coverage["all trials"]
     modes = "–" if match.modes is None else f"{100 * match.modes[0]:.1f} % ({100 * match.modes[1]:.1f} % due)"
     return [
         network.run.path.name,
         "yes" if match.matched else "no",
         f"{100 * match.excess:.1f} %",
-        f"{100 * inside:.0f} % [{100 * low:.0f}, {100 * high:.0f}]",
+        percent(match.coverage["all trials"]),
         modes,
         " ".join(match.problems) or "nothing",
     ]

@@ -17,6 +17,7 @@ from lapsus.errors import LapsusError
 from lapsus.files import file_name, from_plain, holds, short
 from lapsus.sweep.sweep_file import Listed, Measure, SweepFile
 from lapsus.training.experiment import Experiment, experiment_table, read_experiment, set_field, shipped_experiments
+from lapsus.training.kinds import check_trust, foreign, from_user
 from lapsus.zoo.shipped import shipped_name, shipped_names
 
 _LONGEST = 120
@@ -135,12 +136,14 @@ class _Planner:
         self.folder, self.run_folder, self.carried, self.anew = folder, members, carried, anew
         self.settings: dict[str, Setting] = {}
         self.members: dict[str, Member] = {}
+        self.sources: dict[str, str | Path] = {}  # the experiment file of each setting
 
     def setting(
         self, source: str, varied: dict, name: str | None = None, subject: str | None = None, target: dict | None = None
     ) -> str:
         """The name of the setting of this experiment with these fields changed and, for a subject, this target."""
-        raw = experiment_table(self._file(source) or source)
+        file = self._file(source) or source
+        raw = experiment_table(file)
         for key in varied.keys() & {"seed", "name"}:
             raise LapsusError(
                 f"A sweep does not vary {key}: the key seeds says how many of each, names come by themselves."
@@ -170,6 +173,7 @@ class _Planner:
                 f"Two settings of the sweep would be called {label}; list them as [[member]] tables with names of"
                 " their own."
             )
+        self.sources[label] = file
         return label
 
     def _start(self, experiment: Experiment, varied: dict) -> tuple[str | None, str | None]:
@@ -205,6 +209,15 @@ class _Planner:
         unchanged = not self.settings[start].varied and self._file(start) == start
         return not self.anew and unchanged and shipped_name(start, seed) in shipped_names()
 
+    def starts(self, asked: set[str], trust: bool = False) -> frozenset[str]:
+        """Settings that are there for others alone; what they or those asked for may not import is refused here."""
+        yours = set(foreign([self.settings[name].table for name in asked]))
+        for name, file in self.sources.items():
+            table = self.settings[name].table
+            known = from_user(file) if name in asked else set(foreign(table)) <= yours
+            check_trust(table, file, trust or known)
+        return frozenset(self.settings) - asked
+
     def _file(self, source: str) -> str | Path | None:
         """The experiment file of that name: beside the sweep file, in the working folder, or one that ships."""
         for path in (self.folder / source, Path(source)):
@@ -213,15 +226,16 @@ class _Planner:
         return source if source in shipped_experiments() else None
 
 
-def plan_sweep(sweep: SweepFile, output: Path, targets: dict[str, dict] | None = None) -> Plan:
-    """All members of a sweep whose folder will be `output`; `targets` has the fitted behaviour of each subject."""
+def plan_sweep(sweep: SweepFile, output: Path, targets: dict[str, dict] | None = None, trust: bool = False) -> Plan:
+    """All members of a sweep whose folder will be `output`; `targets` has the fitted behaviour of each subject; trust:
+    whatever classes they name."""
     planner = _Planner(sweep.folder, output / "members", sweep.starts)
     asked = list(_settings(sweep, planner, targets))
     for setting, seeds in asked:
         for seed in seeds:
             planner.add(setting, seed)
     _check_names(planner.members)
-    starts = frozenset(planner.settings) - {setting for setting, _ in asked}
+    starts = planner.starts({setting for setting, _ in asked}, trust)
     return Plan(sweep.name, planner.settings, planner.members, sweep.description, sweep.tries, sweep.measure, starts)
 
 
@@ -231,6 +245,7 @@ def plan_networks(names: list[str], seeds: int, folder: Path) -> Plan:
         raise LapsusError(f"`seeds` must be at least 1, not {seeds}.")
     planner = _Planner(Path(), folder, [], anew=True)
     chosen = [planner.setting(name, {}) for name in names]
+    planner.starts(set(chosen))
     for seed in range(1, seeds + 1):
         for setting in chosen:
             planner.add(setting, seed)

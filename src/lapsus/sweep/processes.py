@@ -96,8 +96,9 @@ class Processes:
             process.wait()
             self._answers.put((worker, None))
 
-        worker.listener = threading.Thread(target=listen, daemon=True)
-        worker.listener.start()
+        listener = threading.Thread(target=listen, daemon=True)
+        listener.start()
+        worker.listener = listener  # only then: one that could not start cannot be waited for
 
     def ended(self, timeout: float) -> tuple[str, str, str] | None:
         """A member that ended, how and why; None after so many seconds without one."""

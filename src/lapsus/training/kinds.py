@@ -2,8 +2,8 @@
 
 A file that names a class decides what code runs. One rule says whose files may:
 
-- An experiment that you pass yourself to `lapsus train`, `lapsus sweep` or `Run.create` is yours, unless it is the
-  config.toml of a run folder. Its classes are imported without a question.
+- An experiment that you pass to `Run.create`, or a file that you name to `lapsus train` or in a sweep file, is yours,
+  unless that file is the config.toml of a run folder. Its classes are imported without a question.
 - Any other file that names a class outside of lapsus needs `trust=True` (--trust): a run folder, a discovery, a sweep.
 - What `train` accepted here, other commands accept here. `Run.create` records the config and the working folder in
   your own state folder (`accept`), where no file from elsewhere can write. The same config opened in the same working
@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from lapsus.errors import LapsusError
-from lapsus.files import make_folder, short, write_text
+from lapsus.files import holds, make_folder, read_toml, short, write_text
 
 KINDS = {
     "task": {
@@ -137,6 +137,12 @@ def accept(table: dict) -> None:
 def accepted(table: dict) -> bool:
     """Whether the user gave this very table to be trained in this working folder before."""
     return bool(foreign(table)) and os.path.isfile(_record(table))
+
+
+def from_user(path: str | Path) -> bool:
+    """Whether an experiment file that the user names is theirs: the config.toml of a run folder may be anybody's,
+    unless it was accepted before."""
+    return not os.path.isfile(path) or not holds(Path(path).parent, "run") or accepted(read_toml(path))
 
 
 def _record(table: dict) -> Path:

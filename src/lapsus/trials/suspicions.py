@@ -25,6 +25,7 @@ def suspicions(table: pd.DataFrame, numbers: pd.DataFrame, reported: Angles, cal
         response = numbers["response"].to_numpy()
         name = called.get("response", "response")
         found += [_code_for_missing(numbers, name), _constant(response, name), _errors(numbers, reported.unit, name)]
+        found.append(_unused_item(table, numbers, UNITS[reported.unit].factor))
     repeated = int(repeated_rows(table).sum())
     if repeated > 0.05 * len(table):
         found.append(
@@ -102,6 +103,24 @@ def _errors(numbers: pd.DataFrame, unit: str, name: str) -> str | None:
         "The responses gather at 0 whatever the target is, which looks like errors, not responses: name their column"
         f" error (`columns` error={name})."
     )
+
+
+def _unused_item(table: pd.DataFrame, numbers: pd.DataFrame, factor: float) -> str | None:
+    """A column at whose values responses gather that are far from the target: an item, whatever its name. A column that
+    most responses equal is not one."""
+    response, target = (numbers[column].to_numpy() * factor for column in ("response", "target"))
+    error = np.abs(difference(response, target))
+    scatter = np.nanmedian(error)
+    for name in table.columns.difference(numbers.columns):
+        values = pd.to_numeric(table[name], errors="coerce").to_numpy(float) * factor
+        gap = difference(response, values)
+        far = np.isfinite(gap) & (error > 4 * scatter)
+        if far.sum() >= LEAST and np.nanmedian(np.abs(gap)) > scatter and _excess(gap[far], 1.5 * scatter) > 4.5:
+            return (
+                f"Responses that are far from the target gather at the values of {name}, which is not used: if it is an"
+                f" item, name it with `columns` (non_target_1={name})."
+            )
+    return None
 
 
 def _few_trials(table: pd.DataFrame) -> list[str]:
