@@ -529,7 +529,9 @@ def _supported_by_memory(found: Mechanism) -> tuple[str | None, str | None]:
     """
     answer, read = found.error_type, found.decoding
     carried_by_response = answer.decision == "late switch" and found.carrier == "x"
-    if answer.decision != "no mark" and answer.explained[2] < ENOUGH and not carried_by_response:
+    # Predictions that are mostly error of estimation explain little of anything.
+    little = answer.explained[2] < ENOUGH and answer.known > MOST
+    if answer.decision != "no mark" and little and not carried_by_response:
         return "none of these", None
     if answer.decision == "no mark" and read is not None and read.surely_tells(read.at_response):
         return None, f"a held-out decoder of memory tells swaps at the response (area {read.at_response:.2f})"
