@@ -108,6 +108,26 @@ def test_a_recording_of_each_type_is_named(name):
     assert found.error == name
 
 
+def test_a_recording_names_no_late_switch_where_part_of_it_shows_earlier():
+    """How much of the outcome is decided early a recording cannot say; that some of it is, it can."""
+    data = synthetic_population("late switch", trials=400, units=100, swap_probability=0.15, seed=4)
+    answer, read = classify_swaps(data, every=30, repeats=60), decoding(data, every=12)
+    assert Mechanism(error_type=answer, decoding=read).error == "late switch"
+    begun = Mechanism(error_type=replace(answer, at_offset=(0.2, 0.15, 0.25)), decoding=read)
+    assert begun.error is None and "when the cue ends" in begun.sentence("error_type")
+    inclined = Mechanism(error_type=answer, decoding=replace(read, inclined=0.74))
+    assert inclined.error is None and "before the cue (area 0.74)" in inclined.sentence("error_type")
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_recording_with_too_much_noise_does_not_say_that_there_is_no_mark(seed):
+    data = synthetic_population("misselection", trials=400, units=100, swap_probability=0.3, noise=9.0, seed=seed)
+    found = Mechanism(error_type=classify_swaps(data, every=30, repeats=60))
+    assert found.error_type.weights["misselection"][2] < 0.5  # it looks as if there were none
+    assert found.error is None and found.error_type.known < 0.5
+    assert "known too poorly" in found.sentence("error_type") and "known too poorly" in summary([found])
+
+
 def test_an_inclination_before_the_cue_is_not_seen_where_there_is_none():
     found = decoding(synthetic_population("misinterpretation", trials=800), every=24)
     assert abs(found.inclined - 0.5) < 0.12

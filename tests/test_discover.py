@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import warnings
 from dataclasses import replace
 from types import SimpleNamespace
 from unittest import mock
@@ -11,9 +10,9 @@ import numpy as np
 import pytest
 import torch
 from made_discovery import HOSTILE, MINUTES, made, table, tiny_start
-from written_networks import written_network
+from observers import MATCHED, OBSERVERS, write_session
 
-from lapsus import Discovery, discover, load, rng, simulate, write_report
+from lapsus import Discovery, discover, load, rng, write_report
 from lapsus.circular import distance, embed, wrap
 from lapsus.errors import LapsusError
 from lapsus.evaluation.sample_sizes import QUICK
@@ -23,7 +22,6 @@ from lapsus.mechanism.registry import Mechanism
 from lapsus.pipeline.recording import GivenRecording, compare_recording
 from lapsus.pipeline.result import STAGES
 from lapsus.pipeline.stages import Interrupted, _default_folder
-from lapsus.recordings import spike_session, write_nwb
 from lapsus.report import words
 from lapsus.report.check_list import fit_checks, in_order, match_checks, network_checks
 from lapsus.report.determined import Determined
@@ -416,28 +414,19 @@ def test_a_time_that_was_up_first_is_not_passed(done, status):
 # --- A recording beside a discovery ---
 
 
-def observer(mechanism, path):
-    """A session of an observer whose swaps come about in a known way: 60 neurons, about 50 swaps."""
-    made = simulate(written_network(mechanism, 0.1, 10.0), 500, 1, 3)
-    spikes, trials = spike_session(made, units=60, gain=15)
-    write_nwb(path, spikes, trials, mechanism)
-    return path
-
-
-@pytest.mark.slow
+@pytest.mark.long
 def test_two_observers_lead_the_recording_to_different_answers(copy, tmp_path):
-    """One decides its swaps at the cue, one at the response; both are compared with a network that does the one and a
-    network that does the other, and the page says which is nearer."""
+    """The swaps of one are decided before the cue by construction, those of the other after it; both are compared with
+    a network of each objective, and the page names the one that decides as early or as late."""
     pytest.importorskip("pynwb", reason="NWB files need pynwb (the extra `nwb`)")
-    networks = {"energy-1": load("open-index-swap-10"), "diffusion-1": load("index-swap-10")}
-    for mechanism, answer in (("misselection", "energy"), ("response-time noise", "diffusion")):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # written networks run on the torch reference
-            given = GivenRecording.read(observer(mechanism, tmp_path / f"{answer}.nwb"), {})
+    networks = {f"{objective}-1": load(name) for objective, name in MATCHED.items()}
+    for name, (_, _, answer) in OBSERVERS.items():
+        write_session(tmp_path / f"{name}.nwb", name, 3, units=60)
+        given = GivenRecording.read(tmp_path / f"{name}.nwb", {})
         compare_recording(Discovery(copy), networks, given, QUICK, lambda text: None)
         page = Discovery(copy).write_report().read_text()
         found = Discovery(copy).recording
-        assert found.comparison.nearest == f"networks trained by {answer}", found.sentence
+        assert found.comparison.kind == f"networks trained by {answer}", found.sentence
         assert found.comparison.scores[f"networks trained by {answer}"][0] > 0.99
         said = json.loads((copy / "discovery.json").read_text())["sentences"][-1]
         assert "What the recording says" in page and said == found.sentence
@@ -455,10 +444,8 @@ def test_two_observers_lead_the_recording_to_different_answers(copy, tmp_path):
 @pytest.mark.slow
 def test_a_recording_without_matched_networks_is_compared_with_nothing(copy, tmp_path):
     pytest.importorskip("pynwb", reason="NWB files need pynwb (the extra `nwb`)")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        path = observer("misselection", tmp_path / "made.nwb")
-    found = again(copy, recording=path)
+    write_session(tmp_path / "made.nwb", "late", 3, units=20, swaps=10)
+    found = again(copy, recording=tmp_path / "made.nwb")
     assert "compared with nothing" in found.sentences[-1] and "report" in found.done
     assert "What the recording says" in found.report.read_text()
     with pytest.raises(LapsusError, match="There is no file"):

@@ -22,9 +22,12 @@ from lapsus.mechanism.decoding import _interval, decoding, folds_by_condition
 from lapsus.mechanism.plane_alignment import condition_alignment
 from lapsus.mechanism.recorded import analysable, complete, describe
 from lapsus.mechanism.resemblance import (
+    Discriminant,
     Noise,
     Pool,
+    _jackknife,
     _left_out,
+    between_networks,
     decision,
     features,
     folds,
@@ -537,20 +540,20 @@ def toy(apart, count=24, seed=0):
 def test_a_recording_is_recognised_without_the_recordings_of_its_own_network():
     """A kind of which one network is like another kind: that network is recognised only where its own recordings are
     among those that it is compared with."""
-    found = toy({"one": 0.0, "other": 6.0})
-    assert recovered(found, {"one": 2, "other": 2}) == {"one": 1.0, "other": 1.0}
+    found, same = toy({"one": 0.0, "other": 6.0}), np.zeros((3, 3))
+    assert recovered(found, {"one": 2, "other": 2}, same) == {"one": 1.0, "other": 1.0}
     stray = np.arange(24) % 2 == 0
     mixed = {
         "one": found["one"],
         "other": np.where(stray[:, None], found["one"] + [0, 3, 0], found["other"] + [0, 6, 0]),
     }
-    assert recovered(mixed, {"one": 1, "other": 1})["other"] > 0.7
-    assert recovered(mixed, {"one": 2, "other": 2})["other"] == 0.5  # the network that is not stray
+    assert recovered(mixed, {"one": 1, "other": 1}, same)["other"] > 0.7
+    assert recovered(mixed, {"one": 2, "other": 2}, same)["other"] == 0.5  # the network that is not stray
 
 
 def test_the_answer_is_one_of_the_kinds_or_none_or_cannot_tell():
-    far, near = toy({"one": 0.0, "other": 6.0}), toy({"one": 0.0, "other": 0.6})
-    sure = {"one": 1.0, "other": 1.0}
+    sure, same, two = {"one": 1.0, "other": 1.0}, np.zeros((3, 3)), {"one": 2, "other": 2}
+    far, near = (Discriminant.of(toy({"one": 0.0, "other": place}), two, same) for place in (6.0, 0.6))
     assert decision(far, sure, np.array([0.0, 6.0, 0.0])) == ("other", "")
     assert decision(far, sure, np.array([0.0, 6.0, 30.0]))[0] == "none of these"
     assert decision(near, sure, np.array([0.0, 0.3, 0.0])) == ("cannot tell", "it lies between the kinds")
@@ -558,9 +561,41 @@ def test_the_answer_is_one_of_the_kinds_or_none_or_cannot_tell():
     assert kind == "cannot tell" and "80 % of simulated recordings" in why
 
 
+def many_networks(rng, networks, recordings, spread):
+    """Features of recordings of networks of one kind in turn: networks differ by `spread` [feature], recordings of one
+    network by 1."""
+    own = spread * rng.standard_normal((networks, len(spread)))
+    return np.tile(own, (recordings, 1)) + rng.standard_normal((networks * recordings, len(spread)))
+
+
+def test_the_spread_between_networks_is_recovered():
+    rng, spread = np.random.default_rng(0), np.array([2.0, 1.0, 0.0])
+    networks = {"one": 200, "other": 150, "single": 1}
+    found = {kind: many_networks(rng, count, 6, spread) for kind, count in networks.items()}
+    between = between_networks(found, networks)
+    assert np.sqrt(np.diag(between)) == pytest.approx(spread, abs=0.15)
+    assert np.linalg.eigvalsh(between).min() > -1e-9
+    assert between_networks({"single": found["single"]}, {"single": 1}) is None
+
+
+def test_a_recording_of_a_new_network_is_as_unlikely_as_is_said():
+    """Of a kind with one network, recordings of other networks of this kind: one in a hundred is called less likely
+    than one in a hundred. Without the spread between networks nearly all are."""
+    rng, spread = np.random.default_rng(1), np.array([3.0, 1.0, 0.0])
+    called: dict = {True: [], False: []}
+    for _ in range(400):
+        known = {"one": many_networks(rng, 1, 40, spread)}
+        (value,) = many_networks(rng, 1, 1, spread)
+        for allowed, rates in called.items():
+            kinds = Discriminant.of(known, {"one": 1}, np.diag(allowed * spread**2))
+            rates.append(kinds.unlikely(value) < 0.01)
+    assert np.mean(called[True]) == pytest.approx(0.01, abs=0.012)
+    assert np.mean(called[False]) > 0.3
+
+
 def test_kinds_are_named_and_put_together():
     found = kinds_of("early = misbinding + misselection, late switch")
-    assert {kind: len(sources) for kind, sources in found.items()} == {"early": 4, "late switch": 2}
+    assert {kind: len(sources) for kind, sources in found.items()} == {"early": 8, "late switch": 4}
     with pytest.raises(LapsusError, match="two kinds or more"):
         kinds_of("misbinding")
     with pytest.raises(LapsusError, match="nowhere"):
@@ -579,7 +614,7 @@ def test_intervals_of_what_is_compared_are_no_narrower_than_the_spread_of_record
         one = made(shared=0.05, seed=seed)
         fold = folds(one, seed)
         values.append(features(one, fold))
-        errors.append(np.sqrt((_left_out(one, fold, seed) ** 2).sum(0)))
+        errors.append(np.sqrt((_jackknife(_left_out(one, fold, seed)) ** 2).sum(0)))
     ratio = np.median(np.mean(errors, 0) / np.std(values, 0, ddof=1))
     assert 0.9 < ratio < 2.5
 
@@ -630,6 +665,13 @@ def test_intervals_over_sessions_are_those_of_a_jackknife():
     error = np.sqrt(2 / 3 * np.sum((np.array(without) - np.mean(without)) ** 2))
     assert value == ask(parts).decoding.before_cue > 0.6
     assert (high - low) / 2 == pytest.approx(4.3027 * error, rel=1e-3) and error > 0
+
+
+def test_durations_without_a_unit_are_taken_for_seconds_and_do_not_pass_for_milliseconds():
+    with pytest.raises(LapsusError, match="bins of 50 s no bin is in the cue"):
+        count_spikes(session(), "50")
+    with pytest.raises(LapsusError, match="`smooth` of 20 s is longer than the trial"):
+        count_spikes(session(), smooth="20")
 
 
 def test_counts_that_would_not_fit_in_memory_are_a_sentence(monkeypatch):

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from made_networks import ResponseWalks, made
+from observers import observer
 from scipy import stats
 from sweep_members import write_sweep
 from written_networks import MECHANISMS, written_network
@@ -22,6 +23,7 @@ from lapsus.mechanism.asking import analyse
 from lapsus.paper import claims
 from lapsus.paper.roles import Networks, finished_runs
 from lapsus.paper.values import recorded_values as recorded, statistic_digest
+from lapsus.statistics.swaps import nearest_item
 from lapsus.sweep import Sweep, plan_sweep, read_sweep
 from lapsus.sweep.member import run_member
 from lapsus.training.model import weights_digest
@@ -244,6 +246,18 @@ def test_networks_with_a_known_mechanism_are_recognised(mechanism):
     assert found.error == AGREED[mechanism] and sum(
         share for share, *_ in found.commitment.shares.values()
     ) == pytest.approx(1)
+
+
+def test_swaps_of_the_observers_are_decided_early_or_late_by_construction():
+    """The early one has noise before the cue only, the late one after it only; both swap."""
+    for name, early in (("early", True), ("late", False)):
+        model = observer(name)
+        onset = sum(model.task.epochs[epoch] for epoch in ("prestimulus", "stimulus", "delay"))
+        noisy = np.array(model.timeline.sigma) > 0
+        assert noisy[:onset].all() == early == (not noisy[onset:].any())
+        data = simulate(model, 1500, 1, seed=3, threads=1)
+        nearest, _ = nearest_item(data["response"].to_numpy(), np.stack([data["report_1"], data["report_2"]], 1))
+        assert 0.03 < np.mean(nearest != data["cued"].to_numpy() - 1) < 0.12
 
 
 def test_differences_are_within_seeds_where_networks_share_a_start():

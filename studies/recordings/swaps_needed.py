@@ -1,6 +1,6 @@
 """How many swaps does it take to tell kinds of mechanisms apart in a recording?
 
-    python swaps_needed.py [--recordings 32] [--tests 16] [--keep]
+    python swaps_needed.py [--recordings 32] [--tests 12] [--keep]
     python swaps_needed.py --figure
 
 Kinds: late in the response (networks of the collection `persistent`), at the cue in memory (`open`), and populations
@@ -31,15 +31,17 @@ from written_networks import written_network
 from lapsus import load
 from lapsus.files import write_figure
 from lapsus.mechanism.resemblance import (
+    Discriminant,
     Noise,
     Pool,
+    between_networks,
+    comparable,
     decision,
     features,
     folds,
     kinds_of,
     like,
     matched_noise,
-    probabilities,
     recovered,
     single_trials,
 )
@@ -86,7 +88,8 @@ def systems(seed: int) -> list[System]:
 def recordings(
     sources: list[System], levels: list[tuple[float, float]], count: int, size: dict, rates: np.ndarray, seed: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Features [recording, feature] of simulated recordings, the sources in turn, and the number of each's source."""
+    """Comparable features [recording, feature] of simulated recordings, the sources in turn, and the number of each's
+    source."""
     source = np.arange(count) % len(sources)
     rows = []
     for k, which in enumerate(source):
@@ -94,7 +97,7 @@ def recordings(
         made = like(
             sources[which].pool, seconds=SECONDS, rates=rates, depth=depth, shared=shared, seed=seed + k, **size
         )
-        rows.append(features(made, folds(made, seed + k)))
+        rows.append(comparable(features(made, folds(made, seed + k))))
     return np.stack(rows), source
 
 
@@ -124,11 +127,13 @@ def cell(learn: list[System], test: list[System], units: int, reliability: float
                     rows_learnt, from_, sources = made["learnt", name]
                     kept = [j for j, one in enumerate(sources) if name != kind or one.family != system.family]
                     known[name], networks[name] = rows_learnt[np.isin(from_, kept)], len(kept)
-                share = recovered(known, networks)
+                between = between_networks(known, networks)
+                share = recovered(known, networks, between)
                 shares.append(np.mean(list(share.values())))
+                kinds = Discriminant.of(known, networks, between)
                 for value in values[source == which]:
-                    answers.append(decision(known, share, value)[0])
-                    scores.append(probabilities(known, value))
+                    answers.append(decision(kinds, share, value)[0])
+                    scores.append(kinds.probabilities(value))
             facts = {"reliability": reliability, "units": units, **size, "kind": kind, "tested": len(answers)}
             facts |= {"recognised": float((np.stack(scores).argmax(1) == k).mean()), "calibration": np.mean(shares)}
             facts |= {"right": np.mean([one == kind for one in answers])}
@@ -184,7 +189,7 @@ def figure() -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--recordings", type=int, default=32, help="to learn each kind from")
-    parser.add_argument("--tests", type=int, default=16, help="to test each kind on")
+    parser.add_argument("--tests", type=int, default=12, help="to test each kind on")
     parser.add_argument("--units", type=int, nargs="+", default=UNITS)
     parser.add_argument("--swaps", type=int, nargs="+", default=SWAPS)
     parser.add_argument("--correct", type=int, nargs="+", default=CORRECT)

@@ -3,6 +3,7 @@
     python recovery.py populations [--seeds 3] [--trials 2000] [--keep]
     python recovery.py trained     # networks that ship and do not swap, made to, each in one set of trials
     python recovery.py written     # networks whose equations were written down
+    python recovery.py recordings  # 100 neurons and 400 trials of each of these, and of networks that ship and swap
 
 *Populations* are linear and have swaps of a known kind (lapsus.mechanism.synthetic). *Trained* networks are those that
 ship without swaps; in a share of trials they are shown exchanged colours (misbinding), have their state at the cue
@@ -17,6 +18,11 @@ is right was written down before any was looked at:
     cue-time noise       "misinterpretation"  decided at the cue       carried by memory
     late switch          "late switch"        decided after the cue    carried by memory
     response-time noise  "no mark"            decided after the cue    carried by the response
+
+*Recordings* are 400 trials of 100 neurons that mix a system's activity at random and fire Poisson spikes, 10 a second,
+as `lapsus simulate --nwb` writes them. Systems are the above at swap rates of 15 and 30 %, at noise that leaves memory
+in place (trained networks at their own), and networks that were trained to swap. What is right for the latter is
+what is found by intervening in them.
 
 With --keep the rows replace those of the same systems in recovery.csv, of which recovery_tables.py makes the tables and
 the figure.
@@ -48,7 +54,9 @@ from lapsus.mechanism.error_type import classify_swaps
 from lapsus.mechanism.outcomes import outcomes
 from lapsus.mechanism.registry import Mechanism
 from lapsus.mechanism.replay import conditions_at_one_pair
+from lapsus.mechanism.resemblance import single_trials
 from lapsus.mechanism.synthetic import MECHANISMS, synthetic_population
+from lapsus.recordings import Session, count_spikes, spike_session
 from lapsus.statistics.swaps import nearest_item
 from lapsus.zoo.shipped import shipped_names
 
@@ -67,6 +75,19 @@ WHAT = dict(zip(WRITTEN, "mmmmmx"))
 ANSWERS = (*MECHANISMS, "no mark", "mixed", "none of these", "cannot tell", "no answer")
 RATES, NOISES = (0.01, 0.03, 0.1, 0.3), (0.5, 2.0, 4.0, 8.0)
 SCALES = (1.0, 2.0)
+# Of recordings: neurons, trials, spikes/s.
+UNITS, RECORDED, GAIN = 100, 400, 10.0
+RECORDED_RATES, RECORDED_NOISES, RECORDED_RADII = (0.15, 0.3), (0.5, 2.0), (20.0, 10.0)
+# The rule for recordings was changed after seeds 0 and 1 had been looked at.
+FRESH = 2
+# Networks that were trained to swap, of whose trials 60 are swaps, and what is found by intervening in them.
+SWAPS = 60
+SWAPPING = {
+    "open-index-swap-10": "prior inclination",
+    "open-feature-smooth-2": "mixed",
+    "persistent-index-swap-10": "late switch",
+    "persistent-feature-smooth-2": "late switch",
+}
 # Of written networks, fewer: each is asked three questions.
 WRITTEN_RATES, RADII = (0.03, 0.1, 0.3), (20.0, 10.0, 5.0)
 STEP = 0.54  # s.d. of the noise of a step before cue offset
@@ -164,6 +185,47 @@ def written(seeds: int, trials: int) -> Iterator[dict]:
         yield facts | {"said": said, "when": when, "carried by": found.carrier or "no answer"}
 
 
+# --- Recordings ---
+
+
+def read(dataset: xr.Dataset, seed: int) -> dict:
+    """What is said of a recording of these trials, and how many of them are surely swaps."""
+    spikes, trials = spike_session(dataset, units=UNITS, gain=GAIN, seed=seed)
+    recording = count_spikes(Session.of(spikes, trials), "50ms")
+    found = analyse(recording, only=("error_type", "decoding"), seed=seed)
+    said = "no answer" if found.error_type is None else found.error or "cannot tell"
+    return {"seed": seed, "said": said, "swaps": round(own_swaps(recording) * recording.sizes["trial"])}
+
+
+def with_swaps(name: str, seed: int) -> xr.Dataset:
+    """Trials of a network that was trained to swap, more of them swaps than it makes."""
+    dataset = single_trials(load(name), 4000, seed)
+    items = two_items(dataset)
+    swap = outcomes(items.response, items.report, items.cued).swap
+    chosen = np.concatenate([np.flatnonzero(swap)[:SWAPS], np.flatnonzero(~swap)[: RECORDED - SWAPS]])
+    return dataset.isel(trial=np.sort(chosen))
+
+
+def recordings(seeds: int, trials: int) -> Iterator[dict]:
+    for seed in range(FRESH, FRESH + seeds):
+        for mechanism, rate, noise in itertools.product(RIGHT, RECORDED_RATES, RECORDED_NOISES):
+            dataset = made(mechanism, rate, noise, RECORDED, seed)
+            facts = {"network": "population", "mechanism": mechanism, "swap rate": rate, "noise": noise}
+            yield facts | read(dataset, seed)
+        for mechanism, rate, radius in itertools.product(WRITTEN, RECORDED_RATES, RECORDED_RADII):
+            dataset = simulate(written_network(mechanism, rate, radius), RECORDED, 1, seed, threads=1)
+            facts = {"network": "written", "mechanism": mechanism, "swap rate": rate, "noise": round(STEP / radius, 3)}
+            yield facts | read(dataset, seed)
+        for name in ("persistent-index-no-swap", "persistent-feature-no-swap"):
+            found = imposed(name, 1.0, RECORDED, seed)
+            for mechanism, rate in itertools.product(RIGHT, RECORDED_RATES):
+                if mechanism != "prior inclination":
+                    facts = {"network": name, "mechanism": mechanism, "swap rate": rate, "noise": 1.0}
+                    yield facts | read(swapped(mechanism, found, rate, seed), seed)
+        for name in SWAPPING:
+            yield {"network": name, "mechanism": name, "noise": 1.0} | read(with_swaps(name, seed), seed)
+
+
 def drift() -> str:
     """Networks that throw no die: how often the noise in memory alone brings a response nearer to the other item."""
     lines = []
@@ -179,7 +241,7 @@ def drift() -> str:
 
 def judged(table: pd.DataFrame) -> pd.DataFrame:
     """With what is right: `expected` is what should be said; of written networks also when, and what carries it."""
-    found = table.assign(expected=table["mechanism"].map(RIGHT))
+    found = table.assign(expected=table["mechanism"].map(RIGHT | SWAPPING))
     if "when" in table:
         found["expected when"] = table["mechanism"].map(WHEN)
         found["expected carrier"] = table["mechanism"].map(WHAT)
@@ -190,7 +252,8 @@ def judged(table: pd.DataFrame) -> pd.DataFrame:
 
 def describe(table: pd.DataFrame) -> str:
     table = judged(table)
-    said = pd.crosstab(table["mechanism"], table["said"]).reindex(index=list(RIGHT), columns=ANSWERS, fill_value=0)
+    built_in = [name for name in RIGHT | SWAPPING if name in set(table["mechanism"])]
+    said = pd.crosstab(table["mechanism"], table["said"]).reindex(index=built_in, columns=ANSWERS, fill_value=0)
     shares = table.groupby(["swap rate", "noise"])[["right", "wrong"]].mean().round(2).unstack("noise")
     lines = [said.to_string(), shares.to_string()]
     for column, expected in (("when", "expected when"), ("carried by", "expected carrier")):
@@ -205,7 +268,7 @@ def describe(table: pd.DataFrame) -> str:
 def keep(systems: str, table: pd.DataFrame) -> None:
     """Replace what is kept of these systems."""
     columns = ["systems", "network", "mechanism", "swap rate", "noise", "seed", "said", "expected", "own swaps"]
-    columns += ["when", "expected when", "carried by", "expected carrier"]
+    columns += ["when", "expected when", "carried by", "expected carrier", "swaps"]
     others = pd.read_csv(TABLE).query("systems != @systems")
     kept = pd.concat([others, judged(table).assign(systems=systems)]).reindex(columns=columns)
     kept.sort_values("systems", kind="stable").to_csv(TABLE, index=False, float_format="%.6g")
@@ -213,14 +276,16 @@ def keep(systems: str, table: pd.DataFrame) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("systems", choices=["populations", "trained", "written"], nargs="?", default="populations")
+    parser.add_argument(
+        "systems", choices=["populations", "trained", "written", "recordings"], nargs="?", default="populations"
+    )
     parser.add_argument("--seeds", type=int, help="of each system (3; of trained networks, which have their own, 1)")
     parser.add_argument("--trials", type=int, default=2000)
     parser.add_argument("--keep", action="store_true", help="put the rows in recovery.csv")
     given = parser.parse_args()
     warnings.simplefilter("ignore")  # written networks run on the torch reference
     torch.set_num_threads(1)
-    systems = {"populations": populations, "trained": trained, "written": written}
+    systems = {"populations": populations, "trained": trained, "written": written, "recordings": recordings}
     seeds = given.seeds or (1 if given.systems == "trained" else 3)
     table = pd.DataFrame(systems[given.systems](seeds, given.trials))
     if given.keep:

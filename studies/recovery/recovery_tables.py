@@ -26,6 +26,7 @@ TITLES = {
     "populations": "linear populations",
     "trained": "trained networks, made to swap",
     "written": "written networks",
+    "recordings": "recordings of 100 neurons, 400 trials",
 }
 
 
@@ -71,6 +72,12 @@ def by_network(own: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=header)
 
 
+def by_system(own: pd.DataFrame) -> pd.DataFrame:
+    """Of recordings: what was said, by the system that was recorded and its noise."""
+    counted = own.assign(**{"not named": own["said"].isin(NONE)}).groupby(["network", "noise"])
+    return counted[["right", "wrong", "not named"]].sum().reset_index()
+
+
 def summary(own: pd.DataFrame) -> str:
     """One sentence."""
     return f"{own['right'].sum()} right and {own['wrong'].sum()} wrong of {len(own)}; of the others no kind was named."
@@ -79,20 +86,21 @@ def summary(own: pd.DataFrame) -> str:
 def figure(whole: pd.DataFrame) -> None:
     systems = [name for name in TITLES if name in set(whole["systems"])]
     with style():
-        fig, axes = plt.subplots(1, len(systems), figsize=(TEXT_WIDTH, 3.0), layout="constrained", squeeze=False)
-        for ax, name, text in zip(axes.flat, systems, "ABC"):
-            counts = confusion(whole[whole["systems"] == name]).reindex(list(BUILT_IN), fill_value=0)
+        fig, axes = plt.subplots(2, 2, figsize=(TEXT_WIDTH, 5.4), layout="constrained")
+        for ax, name, text in zip(axes.flat, systems, "ABCD"):
+            counts = confusion(whole[whole["systems"] == name])
+            networks = [row for row in counts.index if row not in BUILT_IN]
+            counts = counts.reindex([*BUILT_IN, *networks], fill_value=0)
             share = counts.to_numpy() / np.maximum(counts.to_numpy().sum(1, keepdims=True), 1)
             ax.imshow(share, cmap="Blues", vmin=0, vmax=1, aspect="auto")
             for (y, x), value in np.ndenumerate(counts.to_numpy()):
                 if value:
                     ax.text(x, y, value, ha="center", va="center", fontsize=6, color="w" if share[y, x] > 0.5 else "k")
             ax.set_xticks(range(len(ANSWERS)), ANSWERS, rotation=60, ha="right", rotation_mode="anchor")
-            ax.set_yticks(range(len(counts)), list(counts.index) if ax is axes.flat[0] else [])
+            ax.set_yticks(range(len(counts)), list(counts.index))
             ax.axvline(len(ANSWERS) - len(NONE) - 0.5, color="k", lw=0.6)
-            ax.set(title=TITLES[name], xlabel="what was said")
+            ax.set(title=TITLES[name])
             letter(ax, text)
-        axes.flat[0].set_ylabel("what was built in")
         write_figure(FOLDER / "recovery.png", fig, dpi=200)
         plt.close(fig)
 
@@ -103,7 +111,8 @@ def main() -> None:
     whole = whole.assign(right=right, wrong=~right & ~whole["said"].isin(NONE))
     for name in TITLES:
         own = whole[whole["systems"] == name]
-        made = {"confusion": confusions(own), "right-and-wrong": shares(own)}
+        made = {"confusion": confusions(own)}
+        made |= {"by-system": by_system(own)} if name == "recordings" else {"right-and-wrong": shares(own)}
         made |= {"by-network": by_network(own)} if name == "trained" else {}
         for kind, table in made.items():
             table.to_csv(tables / f"{name}-{kind}.csv", index=False)

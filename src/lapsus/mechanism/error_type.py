@@ -98,7 +98,8 @@ class ErrorType:
     weights together at cue offset. misread: share of swap trials whose memory at cue offset is that of the other cue,
     and misread_over_time [time] (NaN before the cue and where memory does not hold it); misread_error: the share of
     correct trials that are nearer to it. explained: share of the systematic deviation of swap trials at the response
-    that the weighted predictions account for. late: whether swap trials surely have come less than half of their way
+    that the weighted predictions account for. known: share of the power of the predictions at the response that is not
+    error of their estimation. late: whether swap trials surely have come less than half of their way
     at cue offset.
     """
 
@@ -123,6 +124,7 @@ class ErrorType:
     misread_error: float = float("nan")
     late: bool = False
     explained: Interval = UNKNOWN
+    known: float = 1.0
 
     def row(self) -> dict:
         """Columns of a table."""
@@ -262,7 +264,7 @@ def classify_swaps(
     total = resampled_interval(value[1] + value[2], drawn[:, 1] + drawn[:, 2])
     whole = resampled_interval(value.sum(), drawn.sum(1))
     contrast = resampled_interval(value[1] - value[2], drawn[:, 1] - drawn[:, 2])
-    angle, apart = _separation(late, items, is_correct, fold, swap, folds)
+    angle, apart, known = _separation(late, items, is_correct, fold, swap, folds)
     # A trial of either type lies half of `apart` from the middle, with a noise of 1.
     needed = int(np.ceil((2 * SHARP / apart) ** 2)) if apart > 0 else None
     lasting = np.flatnonzero(np.logical_and.accumulate(lows[::-1] > 0)[::-1])
@@ -295,6 +297,7 @@ def classify_swaps(
         misread_over_time=np.concatenate([np.full(len(looked_before), np.nan), misread[:-1]]),
         misread_error=float(wrong[-1]),
         late=ahead_of_half[2] < 0 < whole[1],
+        known=known,
         explained=_explained(late, items, is_correct, swap, (value[0] + value[1], value[2]), repeats, seed),
     )
     return replace(found, decision=_decide(found, whole))
@@ -302,31 +305,33 @@ def classify_swaps(
 
 def _separation(
     late: np.ndarray, items: Items, is_correct: np.ndarray, fold: np.ndarray, swap: np.ndarray, folds: int
-) -> tuple[float, float]:
-    """Angle (degrees) and distance between what misselection and misinterpretation predict, for these swap trials.
+) -> tuple[float, float, float]:
+    """Angle (degrees) and distance between what misselection and misinterpretation predict, for these swap trials, and
+    the share of the predictions' power that is not error.
 
     Predictions come from two halves of the training trials each, whose errors are independent: products of one half
     with the other have no bias, where those of one estimate with itself hold its error.
     """
-    products = np.zeros(3)
+    products, power = np.zeros(3), 0.0
     for k in range(folds):
         train, test = np.flatnonzero((fold != k) & is_correct), swap[fold[swap] == k]
         if len(test) == 0:
             continue
         whole = prediction_model(late[train], items.report[train], items.cued[train])
         white = whitener(late[train] - whole.nominal(items.report[train], items.cued[train]))
-        lines = []
-        for rows in (train[::2], train[1::2]):
+        given, lines = (items.report[test], items.cued[test]), []
+        for rows in (train, train[::2], train[1::2]):
             model = prediction_model(late[rows], items.report[rows], items.cued[rows])
-            given = items.report[test], items.cued[test]
             nominal = model.nominal(*given)
             lines.append([(f(*given) - nominal) @ white for f in (model.misselected, model.misinterpreted)])
-        (s_1, i_1), (s_2, i_2) = lines
+        (s_0, i_0), (s_1, i_1), (s_2, i_2) = lines
+        power += (s_0**2).sum() + (i_0**2).sum()
         products += [(s_1 * s_2).sum(), (i_1 * i_2).sum(), ((s_1 * i_2).sum() + (i_1 * s_2).sum()) / 2]
     selected, interpreted, both = products / len(swap)
     apart = np.sqrt(max(selected + interpreted - 2 * both, 0.0))
     cosine = both / np.sqrt(max(selected * interpreted, 1e-24)) if min(selected, interpreted) > 0 else np.nan
-    return float(np.degrees(np.arccos(np.clip(cosine, -1, 1)))), float(apart)
+    known = (products[0] + products[1]) / max(power, 1e-24)
+    return float(np.degrees(np.arccos(np.clip(cosine, -1, 1)))), float(apart), float(known)
 
 
 def _explained(
@@ -391,14 +396,14 @@ def share_misread(swap: np.ndarray, correct: np.ndarray) -> np.ndarray:
 
 def _decide(found: ErrorType, whole: Interval) -> str:
     """Misbinding if more than half of the way to it, no type if a smaller part; no mark if all weights together are
-    small; a late switch if swap trials surely go most of their way after the cue and it was read as given, and no type
-    if it cannot be said whether it was; else the one of the other two that the interval of their difference names,
-    provided that there are trials enough to mean it and, for misinterpretation, that the cue was not surely read as
-    given."""
+    small and the predictions are known well enough for a mark to show; a late switch if swap trials surely go most of
+    their way after the cue and it was read as given, and no type if it cannot be said whether it was; else the one of
+    the other two that the interval of their difference names, provided that there are trials enough to mean it and, for
+    misinterpretation, that the cue was not surely read as given."""
     if found.weights["misbinding"][1] > MOST:
         return "misbinding"
     if whole[2] < MARK:
-        return "no mark"
+        return "no mark" if found.known > MOST else "cannot tell"
     if found.partly_misbound:
         return "cannot tell"
     if found.late and found.weights["misbinding"][2] < MOST and found.cue_read is not False:
@@ -524,7 +529,9 @@ def _supported_by_memory(found: Mechanism) -> tuple[str | None, str | None]:
     """
     answer, read = found.error_type, found.decoding
     carried_by_response = answer.decision == "late switch" and found.carrier == "x"
-    if answer.decision != "no mark" and answer.explained[2] < ENOUGH and not carried_by_response:
+    # Predictions that are mostly error of estimation explain little of anything.
+    little = answer.explained[2] < ENOUGH and answer.known > MOST
+    if answer.decision != "no mark" and little and not carried_by_response:
         return "none of these", None
     if answer.decision == "no mark" and read is not None and read.surely_tells(read.at_response):
         return None, f"a held-out decoder of memory tells swaps at the response (area {read.at_response:.2f})"
@@ -533,11 +540,17 @@ def _supported_by_memory(found: Mechanism) -> tuple[str | None, str | None]:
 
 def _type_in_recording(found: Mechanism) -> tuple[str | None, str | None]:
     """The type of a recording: prior inclination where misbinding is ruled out and a decoder of memory before the cue
-    surely has an area of more than 0.8; otherwise what memory suggests."""
-    read = found.decoding
-    inclined = read is not None and max(read.before_cue, read.inclined) > READS_MOST + 2 * read.error
-    if inclined and not found.error_type.maybe_misbinding:
-        return "prior inclination", None
+    surely has an area of more than 0.8; otherwise what memory suggests, unless that decoder surely tells swaps, or a
+    late switch has begun when the cue ends: how much of the outcome is decided by then a recording cannot say."""
+    read, answer = found.decoding, found.error_type
+    if read is not None and not answer.maybe_misbinding:
+        area = max(read.before_cue, read.inclined)
+        if area > READS_MOST + 2 * read.error:
+            return "prior inclination", None
+        if read.surely_tells(area) and answer.decision != "cannot tell":
+            return None, f"a held-out decoder tells part of the swaps before the cue (area {area:.2f})"
+    if answer.decision == "late switch" and answer.begun:
+        return None, "part of the way to the error is there when the cue ends"
     return _supported_by_memory(found)
 
 
@@ -588,6 +601,8 @@ def _unknown(found: list[Mechanism]) -> str:
         return "Which type of error it is could not be said."
     if conflicts := [why for mechanism in found if (why := agreed_type(mechanism)[1])]:
         return f"No type of error is named: memory suggests {answers[0].decision}, but {conflicts[0]}."
+    if any(answer.known <= MOST for answer in answers):
+        return "Which type of error it is cannot be told, since what the types predict is known too poorly."
     if any(answer.partly_misbound for answer in answers):
         return "Swaps are of more than one type; in part of them the colours change places in memory before the cue."
     if any(answer.maybe_misbinding for answer in answers):
@@ -652,7 +667,9 @@ def _sentence(answer: ErrorType, found: Mechanism) -> str:
         return f"Error type: swap trials look like correct ones in memory up to the response ({weights}; {trials})."
     when = _parting_sentence(found)
     if answer.decision == "cannot tell":
-        if answer.partly_misbound:
+        if answer.known <= MOST:
+            text = "which of the types cannot be told, since what they predict is known too poorly"
+        elif answer.partly_misbound:
             text = "more than one: part of the swaps are misbindings, and part are not"
         elif answer.maybe_misbinding:
             text = "which of the types cannot be told from so few swaps"

@@ -5,9 +5,11 @@ units as neurons, with the recording's firing rates, Poisson spikes, a depth of 
 much of the counts as in the recording, and a gain common to all neurons that varies between trials so that noise
 correlations agree. The same numbers are computed of both: in five windows of the trial, how well the coming swap is
 decoded, and how far swap trials have gone towards each error. Kinds are compared by a Gaussian discriminant of these
-numbers. Its recovery of simulated recordings, each left out in turn, says what the answer is worth: where fewer than
-nine in ten come back as their own kind, the answer is "cannot tell". Where a kind has several networks, a simulated
-recording is recognised without the recordings of its own network, as a real one has to be.
+numbers. A brain is none of the networks, so the discriminant allows for how much networks of one kind differ; where no
+kind has several, the networks that ship say how much. Its recovery of simulated recordings, each left out in turn, says
+what the answer is worth: where fewer than nine in ten come back as their own kind, the answer is "cannot tell". Where a
+kind has several networks, a simulated recording is recognised without the recordings of its own network, as a real one
+has to be.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -45,10 +47,13 @@ from lapsus.zoo.shipped import COLLECTIONS, halfway, shipped
 
 __all__ = [
     "FEATURES",
+    "Discriminant",
     "Noise",
     "Pool",
     "Resemblance",
     "Windows",
+    "between_networks",
+    "comparable",
     "decision",
     "features",
     "folds",
@@ -56,7 +61,6 @@ __all__ = [
     "like",
     "matched_noise",
     "noise_of",
-    "probabilities",
     "recorded_windows",
     "recovered",
     "resemblance",
@@ -77,6 +81,8 @@ FEATURES = (
 AREAS = len(WINDOWS) + 1
 # Principal components of the counts that are analysed; simulated recordings of each kind; trials of each network.
 COMPONENTS, RECORDINGS, TRIALS = 20, 40, 2048
+# Simulated recordings of each shipped network, for how much networks of one kind differ.
+SPREAD_RECORDINGS = 6
 # Share of simulated recordings that must come back as their own kind, and the least score of the kind that is named.
 RECOVERED, SURE = 0.9, 0.9
 # Probability below which a recording is too far from every kind to be one of them.
@@ -84,6 +90,14 @@ UNLIKE = 1e-4
 FEWEST_SWAPS, FEWEST_CORRECT = 5, 100
 # More trials than these are not compared: they would add little and take long to simulate.
 MOST_SWAPS, MOST_CORRECT = 200, 1000
+# Populations that are built to err in one way: angles between the planes of both items before and after the cue, how
+# strongly the cue is held, and noise.
+GEOMETRIES = (
+    (np.pi / 2, 0.3, 1.0, 0.5),
+    (np.pi / 2, 1.2, 2.0, 1.5),
+    (np.pi / 4, 0.3, 2.0, 1.0),
+    (np.pi / 4, 1.2, 1.0, 2.5),
+)
 # Groups of trials of which each is left out in turn, for intervals over trials.
 GROUPS = 10
 # Levels that are tried to match reliability and noise correlations, by halving.
@@ -121,6 +135,48 @@ class Noise:
     reliability: float
     correlation: float
     rates: np.ndarray
+
+
+@dataclass(frozen=True)
+class Discriminant:
+    """Gaussians of comparable features with a common covariance, one per kind: names [kind], means [kind, feature],
+    covariance [feature, feature] of the recordings of a new network, and the degrees of freedom of its estimate."""
+
+    names: list[str]
+    means: np.ndarray
+    covariance: np.ndarray
+    freedom: int
+
+    @classmethod
+    def of(
+        cls, simulated: Mapping[str, np.ndarray], networks: Mapping[str, int], between: np.ndarray
+    ) -> "Discriminant":
+        """simulated: kind → comparable features [recording, feature] of its networks in turn; networks: how many those
+        are; between [feature, feature]: covariance between networks of a kind."""
+        deviations, freedom = _within_networks(simulated, networks)
+        # A new network deviates from the mean of the kind's networks, which itself deviates from that of the kind.
+        new = 1 + np.mean([1 / count for count in networks.values()])
+        covariance = deviations.T @ deviations / freedom + new * between
+        # A tenth towards independent features: the covariance is estimated from few recordings.
+        covariance = 0.9 * covariance + 0.1 * np.diag(np.diag(covariance)) + 1e-9 * np.eye(len(covariance))
+        return cls(list(simulated), np.stack([own.mean(0) for own in simulated.values()]), covariance, freedom)
+
+    def _distance(self, value: np.ndarray) -> np.ndarray:
+        """Squared Mahalanobis distance [kind] of features [feature] from the means."""
+        away = value - self.means
+        return (away * np.linalg.solve(self.covariance, away.T).T).sum(1)
+
+    def probabilities(self, value: np.ndarray) -> np.ndarray:
+        """Probability of each kind [kind] for comparable features [feature], kinds equally likely."""
+        distance = self._distance(value)
+        weight = np.exp(-(distance - distance.min()) / 2)
+        return weight / weight.sum()
+
+    def unlikely(self, value: np.ndarray) -> float:
+        """Probability that a recording of the nearest kind is as far from its mean as this one (Hotelling's T²)."""
+        nearest, size = float(self._distance(value).min()), len(value)
+        freedom = self.freedom - size + 1
+        return float(stats.f.sf(nearest * freedom / (size * self.freedom), size, freedom))
 
 
 @dataclass(frozen=True)
@@ -230,6 +286,12 @@ def features(found: Windows, fold: np.ndarray) -> np.ndarray:
     return np.array([*areas, inclined, *(weights.sum() for weights in way)])
 
 
+def comparable(values: np.ndarray) -> np.ndarray:
+    """Features [..., feature] on a scale on which their noise is about the same everywhere: areas, which vary less near
+    1 than near one half, as the arcsine of their root, as is usual for shares."""
+    return np.concatenate([np.arcsin(np.sqrt(values[..., :AREAS])), values[..., AREAS:]], -1)
+
+
 def noise_of(found: Windows) -> Noise:
     """Reliability and noise correlations in delay 1 and at the end of delay 2, and rates."""
     correct = np.flatnonzero(found.outcome.correct)
@@ -274,7 +336,7 @@ def _sources(name: str, task: type) -> list[Source]:
     if not name:
         raise LapsusError("A name is missing among those to compare with; write `against=open,persistent`.")
     if name in MECHANISMS:
-        return [partial(_population, name, number) for number in range(2)]
+        return [partial(_population, name, number) for number in range(len(GEOMETRIES))]
     if name in COLLECTIONS:
         swapping = (load(network) for network, facts in shipped(name).items() if _swaps(network, facts))
         models = [model for model in swapping if isinstance(model.task, task)]
@@ -304,7 +366,17 @@ def single_trials(model: Model, trials: int, seed: int) -> xr.Dataset:
 
 
 def _population(mechanism: str, number: int, trials: int, seed: int) -> xr.Dataset:
-    return synthetic_population(mechanism, trials=trials, swap_probability=0.2, seed=100 * seed + number)
+    before, after, cue_code, noise = GEOMETRIES[number]
+    return synthetic_population(
+        mechanism,
+        trials=trials,
+        swap_probability=0.2,
+        before=before,
+        after=after,
+        cue_code=cue_code,
+        noise=noise,
+        seed=100 * seed + number,
+    )
 
 
 @dataclass(frozen=True)
@@ -337,6 +409,21 @@ def _pool(source: Source, trials: int, swaps: int, correct: int, seed: int) -> P
     raise LapsusError(
         f"a network makes {pool.swap.sum():,} swaps in {more * trials:,} trials, and {swaps:,} are needed"
     )
+
+
+def _pools(
+    sources: Sequence[Source],
+    made: Callable[..., Windows],
+    noise: Noise,
+    swaps: int,
+    correct: int,
+    trials: int,
+    seed: int,
+) -> list[tuple[Pool, float, float]]:
+    """Trials of each network of a kind, and the depth and the shared gain at which its noise is matched."""
+    level = partial(made, swaps=swaps, correct=correct)
+    pools = [_pool(source, trials, swaps, correct, seed + 7 * k) for k, source in enumerate(sources)]
+    return [(pool, *matched_noise(pool, level, noise)) for pool in pools]
 
 
 def like(
@@ -412,29 +499,46 @@ def resemblance(
     for kind, sources in kinds.items():
         progress(f"networks of {kind}")
         try:
-            own = [_pool(source, trials, *counts, seed + 7 * k) for k, source in enumerate(sources)]
+            pools[kind] = _pools(sources, made, noise, *counts, trials, seed)
         except LapsusError as reason:
             raise LapsusError(f"The recording cannot be compared with {kind}: {str(reason).rstrip('.')}.") from None
-        level = partial(made, swaps=counts[0], correct=counts[1])
-        pools[kind] = [(pool, *matched_noise(pool, level, noise)) for pool in own]
     progress("recordings of each kind")
-    simulated = _simulated(pools, made, *counts, recordings, seed)
     networks = {kind: len(own) for kind, own in pools.items()}
-    shares = recovered(simulated, networks)
+    recordings = max(recordings, 2 * max(networks.values()))
+    made_of = _simulated(pools, made, *counts, recordings, seed)
+    simulated = {name: comparable(own) for name, own in made_of.items()}
+    between = between_networks(simulated, networks)
+    if between is None:
+        progress("how much networks of one kind differ")
+        between = _between_shipped(feature_cued, noise, made, *counts, trials, seed)
+    shares = recovered(simulated, networks, between)
     fold = folds(compared, seed)
-    value = features(compared, fold)
-    away = _left_out(compared, fold, seed)
-    kind, why = decision(simulated, shares, value)
+    value, without = features(compared, fold), _left_out(compared, fold, seed)
+    kind, why = decision(Discriminant.of(simulated, networks, between), shares, comparable(value))
     needed: int | None = swaps
     if np.mean(list(shares.values())) < RECOVERED:
-        needed = _needed(pools, made, *counts, recordings, seed)
+        needed = _needed(pools, made, between, *counts, recordings, seed)
+    away = _jackknife(without)
     reach = float(stats.t.ppf(0.975, len(away) - 1)) * np.sqrt((away**2).sum(0))
     low, high = value - reach, value + reach
     low[:AREAS], high[:AREAS] = low[:AREAS].clip(0, 1), high[:AREAS].clip(0, 1)
     own_features = {name: (float(x), float(a), float(b)) for name, x, a, b in zip(FEATURES, value, low, high)}
-    expected = {name: dict(zip(FEATURES, map(float, own.mean(0)))) for name, own in simulated.items()}
-    scores = _scores(simulated, value, away, seed)
+    expected = {name: dict(zip(FEATURES, map(float, own.mean(0)))) for name, own in made_of.items()}
+    scores = _scores(simulated, networks, between, comparable(value), _jackknife(comparable(without)), seed)
     return Resemblance(kind, scores, shares, swaps, correct, units, needed, own_features, expected, why)
+
+
+def _between_shipped(
+    feature_cued: bool, noise: Noise, made: Callable[..., Windows], swaps: int, correct: int, trials: int, seed: int
+) -> np.ndarray:
+    """Covariance between networks of one kind, of the collections that ship with several seeds."""
+    kinds = kinds_of(("open", "persistent"), feature_cued)
+    pools = {kind: _pools(sources, made, noise, swaps, correct, trials, seed) for kind, sources in kinds.items()}
+    networks = {kind: len(own) for kind, own in pools.items()}
+    simulated = _simulated(pools, made, swaps, correct, SPREAD_RECORDINGS * max(networks.values()), seed)
+    between = between_networks({kind: comparable(own) for kind, own in simulated.items()}, networks)
+    assert between is not None  # the persistent networks have three seeds
+    return between
 
 
 def _at_most(outcome: Outcomes, swaps: int, correct: int, seed: int) -> np.ndarray:
@@ -445,37 +549,38 @@ def _at_most(outcome: Outcomes, swaps: int, correct: int, seed: int) -> np.ndarr
 
 
 def _left_out(found: Windows, fold: np.ndarray, seed: int) -> np.ndarray:
-    """How features change when each session (of units) or each group of trials is left out, [group, feature], in units
-    in which the sum of squares is the jackknife's variance."""
+    """Features without each session (of units) or each group of trials in turn, [group, feature]."""
     if found.session is not None:
         rest = [found.session != own for own in np.unique(found.session)]
         parts = [replace(found, counts=found.counts[:, :, units], session=None) for units in rest]
-        values = np.stack([features(part, fold) for part in parts])
-    else:
-        rng, swap = np.random.default_rng(seed), found.outcome.swap
-        count = min(GROUPS, int(swap.sum()))
-        group = np.empty(len(swap), dtype=int)
-        for own in (swap, ~swap):
-            group[own] = rng.permutation(np.arange(own.sum()) % count)
-        kept = [np.flatnonzero(group != k) for k in range(count)]
-        # Trials stay in their fold: other folds would change the decoders by more than a tenth of the trials does.
-        values = np.stack([features(found.of_trials(rows), fold[rows]) for rows in kept])
+        return np.stack([features(part, fold) for part in parts])
+    rng, swap = np.random.default_rng(seed), found.outcome.swap
+    count = min(GROUPS, int(swap.sum()))
+    group = np.empty(len(swap), dtype=int)
+    for own in (swap, ~swap):
+        group[own] = rng.permutation(np.arange(own.sum()) % count)
+    kept = [np.flatnonzero(group != k) for k in range(count)]
+    # Trials stay in their fold: other folds would change the decoders by more than a tenth of the trials does.
+    return np.stack([features(found.of_trials(rows), fold[rows]) for rows in kept])
+
+
+def _jackknife(values: np.ndarray) -> np.ndarray:
+    """Deviations of values [group, feature] without each group, in units in which the sum of squares is the variance of
+    the value with all."""
     return (values - values.mean(0)) * np.sqrt(1 - 1 / len(values))
 
 
-def decision(simulated: Mapping[str, np.ndarray], shares: Mapping[str, float], value: np.ndarray) -> tuple[str, str]:
-    """The kind that features [feature] are of, "cannot tell" or "none of these", and why it is none.
-
-    simulated: kind → features [recording, feature]; shares: what `recovered` says of these.
-    """
-    share, score = float(np.mean(list(shares.values()))), probabilities(simulated, value)
+def decision(kinds: Discriminant, shares: Mapping[str, float], value: np.ndarray) -> tuple[str, str]:
+    """The kind that comparable features [feature] are of, "cannot tell" or "none of these", and why it is none; shares:
+    what `recovered` says of these kinds."""
+    share, score = float(np.mean(list(shares.values()))), kinds.probabilities(value)
     if share < RECOVERED:
         return "cannot tell", f"only {100 * share:.0f} % of simulated recordings like this one are recognised"
-    if (far := _unlikely(simulated, value)) < UNLIKE:
+    if (far := kinds.unlikely(value)) < UNLIKE:
         return "none of these", f"recordings of these kinds would be as far away with a probability of {far:.1g}"
     if score.max() < SURE:
         return "cannot tell", "it lies between the kinds"
-    return list(simulated)[int(score.argmax())], ""
+    return kinds.names[int(score.argmax())], ""
 
 
 def _simulated(
@@ -494,68 +599,88 @@ def _simulated(
     return found
 
 
-def probabilities(simulated: Mapping[str, np.ndarray], value: np.ndarray) -> np.ndarray:
-    """Probability of each kind [kind] for features [feature]: Gaussians with a common covariance, kinds equally
-    likely."""
-    means = np.stack([own.mean(0) for own in simulated.values()])
-    away = _distance(simulated, value - means)
-    weight = np.exp(-(away - away.min()) / 2)
-    return weight / weight.sum()
+def _within_networks(simulated: Mapping[str, np.ndarray], networks: Mapping[str, int]) -> tuple[np.ndarray, int]:
+    """Deviations [recording, feature] from the mean of each recording's network, and their degrees of freedom."""
+    parts = [own[network :: networks[kind]] for kind, own in simulated.items() for network in range(networks[kind])]
+    return np.concatenate([part - part.mean(0) for part in parts]), sum(map(len, parts)) - len(parts)
 
 
-def _distance(simulated: Mapping[str, np.ndarray], away: np.ndarray) -> np.ndarray:
-    """Squared Mahalanobis distance [...] of deviations away [..., feature]."""
-    rest = np.concatenate([own - own.mean(0) for own in simulated.values()])
-    covariance = rest.T @ rest / (len(rest) - len(simulated))
-    # A tenth towards independent features: the covariance is estimated from few recordings.
-    covariance = 0.9 * covariance + 0.1 * np.diag(np.diag(covariance)) + 1e-9 * np.eye(len(covariance))
-    return (away * np.linalg.solve(covariance, away.T).T).sum(-1)
+def between_networks(simulated: Mapping[str, np.ndarray], networks: Mapping[str, int]) -> np.ndarray | None:
+    """Covariance [feature, feature] between networks of one kind, None where no kind has several: that of the networks'
+    means without what single recordings add to it."""
+    several = {kind: count for kind, count in networks.items() if count > 1}
+    if not several:
+        return None
+    means = {
+        kind: np.stack([simulated[kind][k::count].mean(0) for k in range(count)]) for kind, count in several.items()
+    }
+    away = np.concatenate([own - own.mean(0) for own in means.values()])
+    deviations, freedom = _within_networks(simulated, networks)
+    recordings = np.mean([len(simulated[kind]) / count for kind, count in several.items()])
+    between = away.T @ away / (len(away) - len(several)) - deviations.T @ deviations / freedom / recordings
+    # An estimate may be negative in some directions; a covariance is not.
+    values, vectors = np.linalg.eigh(between)
+    return vectors * values.clip(0) @ vectors.T
 
 
-def recovered(simulated: Mapping[str, np.ndarray], networks: Mapping[str, int]) -> dict[str, float]:
+def recovered(
+    simulated: Mapping[str, np.ndarray], networks: Mapping[str, int], between: np.ndarray
+) -> dict[str, float]:
     """Share of simulated recordings of each kind, made from its networks in turn, that the others assign to it: those
     of the other networks, or where the kind has one network, all others."""
     shares = {}
     for k, (kind, own) in enumerate(simulated.items()):
-        network = np.arange(len(own)) % (networks[kind] if networks[kind] > 1 else len(own))
+        count = networks[kind]
+        group = np.arange(len(own)) % (count if count > 1 else len(own))
         right = 0
-        for held_out in np.unique(network):
-            rest = {**simulated, kind: own[network != held_out]}
-            right += sum(int(probabilities(rest, value).argmax() == k) for value in own[network == held_out])
+        for held_out in np.unique(group):
+            rest = {**simulated, kind: own[group != held_out]}
+            others = Discriminant.of(rest, {**networks, kind: max(count - 1, 1)}, between)
+            right += sum(int(others.probabilities(value).argmax() == k) for value in own[group == held_out])
         shares[kind] = right / len(own)
     return shares
 
 
-def _scores(simulated: dict[str, np.ndarray], value: np.ndarray, away: np.ndarray, seed: int) -> dict[str, Interval]:
-    """Probability of each kind with its interval; away [group, feature]: as `_left_out` gives it."""
+def _scores(
+    simulated: dict[str, np.ndarray],
+    networks: dict[str, int],
+    between: np.ndarray,
+    value: np.ndarray,
+    away: np.ndarray,
+    seed: int,
+) -> dict[str, Interval]:
+    """Probability of each kind with its interval; away [group, feature]: as `_jackknife` gives it."""
     rng = np.random.default_rng(seed)
     drawn = []
     for _ in range(200):
-        resampled = {kind: own[rng.integers(len(own), size=len(own))] for kind, own in simulated.items()}
-        drawn.append(probabilities(resampled, value + rng.standard_normal(len(away)) @ away))
+        # Every recording is replaced by one of the same network.
+        rows = {kind: _same_network(len(own), networks[kind], rng) for kind, own in simulated.items()}
+        resampled = {kind: own[rows[kind]] for kind, own in simulated.items()}
+        kinds = Discriminant.of(resampled, networks, between)
+        drawn.append(kinds.probabilities(value + rng.standard_normal(len(away)) @ away))
     low, high = limits(np.array(drawn))
-    score = probabilities(simulated, value)
+    score = Discriminant.of(simulated, networks, between).probabilities(value)
     return {kind: (float(score[k]), float(low[k]), float(high[k])) for k, kind in enumerate(simulated)}
 
 
-def _unlikely(simulated: Mapping[str, np.ndarray], value: np.ndarray) -> float:
-    """Probability that a recording of the nearest kind is as far from its mean as this one (Hotelling's T²)."""
-    means = np.stack([own.mean(0) for own in simulated.values()])
-    nearest = float(_distance(simulated, value - means).min())
-    count, size = sum(map(len, simulated.values())) - len(simulated), len(value)
-    return float(stats.f.sf(nearest * (count - size + 1) / (size * count), size, count - size + 1))
+def _same_network(recordings: int, networks: int, rng: np.random.Generator) -> np.ndarray:
+    """For each recording one of the same network at random [recording], networks having made them in turn."""
+    network = np.arange(recordings) % networks
+    count = -(-(recordings - network) // networks)  # recordings of that network
+    return network + networks * rng.integers(count)
 
 
 def _needed(
-    pools: dict, made: Callable[..., Windows], swaps: int, correct: int, recordings: int, seed: int
+    pools: dict, made: Callable[..., Windows], between: np.ndarray, swaps: int, correct: int, recordings: int, seed: int
 ) -> int | None:
     """The first of twice, four and eight times the swaps with which kinds are recovered."""
     available = min(int(pool.swap.sum()) for own in pools.values() for pool, *_ in own)
+    networks = {kind: len(own) for kind, own in pools.items()}
     for more in (2 * swaps, 4 * swaps, 8 * swaps):
         if more > available:
             return None
-        networks = {kind: len(own) for kind, own in pools.items()}
-        shares = recovered(_simulated(pools, made, more, correct, recordings, seed), networks)
+        simulated = _simulated(pools, made, more, correct, recordings, seed)
+        shares = recovered({kind: comparable(own) for kind, own in simulated.items()}, networks, between)
         if np.mean(list(shares.values())) >= RECOVERED:
             return more
     return None

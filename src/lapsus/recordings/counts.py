@@ -61,6 +61,10 @@ def count_spikes(
             f" {width * 1000:g} ms are finer than the data allow; give a longer `bin`."
         )
     time, epoch, starts, recorded = _bins(session, width, align)
+    if "cue" not in epoch:
+        raise LapsusError(f"{session.name}: with bins of {width:g} s no bin is in the cue; give a shorter `bin`.")
+    if blur > width * len(time):
+        raise LapsusError(f"{session.name}: a `smooth` of {blur:g} s is longer than the trial; give less, as 20ms.")
     size = len(session.trials) * len(time) * len(session.spikes)
     if size * (4 if blur else 1) > MOST_BYTES:
         raise LapsusError(
