@@ -64,7 +64,7 @@ def test_no_percentage_lies_below_zero_or_above_a_hundred():
     """Estimates without bias do, where there is nothing: "-1 % [-1, -1]"."""
     assert percent((-0.012, -0.014, -0.01)) == "0 % [0, 0]" and percent((1.02, 0.9, 1.1)) == "100 % [90, 100]"
     nothing = replace(curve(), share=np.full(6, -0.01), low=np.full(6, -0.02), high=np.full(6, -0.005))
-    assert "-" not in Mechanism(commitment=nothing).sentence("commitment").split("fixes")[1]
+    assert "-" not in Mechanism(commitment=nothing).sentence("commitment").split("];")[1]
 
 
 # --- The type of error agrees with commitment and transplants ---
@@ -94,7 +94,7 @@ def test_a_type_is_given_where_the_causal_measures_agree(name, when, by, named):
     said = found.sentence("error_type")
     assert found.error == named and found.row()["error_type"] == (named or "not known")
     if named is None:
-        assert f"memory suggests {name}, but" in said and "its swaps are" not in said
+        assert f"memory suggests {name}, but" in said and f"Error type: {name}" not in said
         assert "No type of error is named" in summary([found]) and "error_type" in found.contradicted
     else:
         assert f"{named}" in said.replace("switches", "switch") and "but only" not in said
@@ -213,8 +213,8 @@ def test_the_cue_is_not_said_to_be_read_where_a_decoder_tells_swaps_when_it_ends
     read = Decoding(times, area, np.full(61, 0.5), -5.0, 600, 3400, 0, 0.0)
     for found in (Mechanism(error_type=of("late switch")), Mechanism(error_type=of("late switch"), decoding=read)):
         said = found.sentence("error_type") + summary([found])
-        assert ("read as it was given" in said) == (found.decoding is None)
-        assert ("when the cue ends (area 0.65)" in said) == (found.decoding is not None)
+        assert ("read correctly" in said) == (found.decoding is None)
+        assert ("when the cue ends (AUC 0.65)" in said) == (found.decoding is not None)
 
 
 def test_missing_swaps_are_those_of_the_trials_that_were_looked_at():

@@ -38,7 +38,7 @@ def test_words_say_when_and_do_not_overstate():
     assert "after the cue" in late and "Noise after the cue decides." in late
     early = _mechanism(commitment=_curve([0.5, 0.6, 0.6, 0.8, 1])).sentence("commitment")
     assert "decided before the cue" in early and "Noise after" not in early
-    assert "cannot be said: no swap trials" in _mechanism(left_out={"transplant": "no swap trials"}).sentence(
+    assert "is not known: no swap trials" in _mechanism(left_out={"transplant": "no swap trials"}).sentence(
         "transplant"
     )
     assert len(_mechanism(left_out={"transplant": "no swap trials", "dynamics": "it is not known"}).sentences()) == 2
@@ -52,8 +52,7 @@ def test_words_name_the_kind_that_was_built_in(name):
         data = synthetic_population(name, trials=1000)
     found = _mechanism(error_type=classify_swaps(data, every=30, repeats=60), decoding=decoding(data, every=12))
     text = found.sentence("error_type")
-    said = {"cannot tell": "cannot be told", "late switch": "its swaps are late switches"}
-    assert said.get(name, f"its swaps are {name}s") in text
+    assert ("cannot be told" if name == "cannot tell" else f"Error type: {name};") in text
     # Only of a late switch is it said that the cue was read, with its number; never that it was mistaken.
     assert ("memory is that of the other cue in" in text) == (name == "late switch")
     assert ("taken for the other one" in text) == (name == "misinterpretation")
@@ -71,7 +70,7 @@ def test_words_do_not_call_a_colour_an_axis():
     assert "one axis for all places" in of(cells(2.0, 1.0)).sentence("swap_axis")
     # A decoder that may use the colour tells swaps in the same memory: that is said, and by what.
     read = SimpleNamespace(at_response=0.98)
-    assert "(area 0.98) by the colour that is reported" in of(cells(0.0, 2.0), decoding=read).sentence("swap_axis")
+    assert "(AUC 0.98), but by the reported colour" in of(cells(0.0, 2.0), decoding=read).sentence("swap_axis")
 
 
 @pytest.mark.slow
@@ -165,7 +164,7 @@ def test_a_coming_swap_that_is_read_before_the_cue_is_a_prior_inclination():
     marked = data.assign(activity=data["activity"].copy(data=data["activity"] + early * mark))
     one = analyse(marked, only=("error_type", "decoding"))
     assert one.decoding.before_cue > 0.9 and one.error_type.decision == "misinterpretation"
-    assert one.error == "prior inclination" and "area of 1.00 [" in one.sentence("decoding")
+    assert one.error == "prior inclination" and "AUC of 1.00 [" in one.sentence("decoding")
     assert "favoured before the cue" in summary([one]) and "taken for the other one" not in summary([one])
 
 
@@ -299,7 +298,7 @@ def test_trials_part_where_a_held_out_decoder_can_tell_them_too():
     def said(answer, decoded):
         return _parting_sentence(_mechanism(error_type=answer, decoding=decoded))
 
-    assert said(late, read) == " They part from correct trials at 0.75 s (15 steps)."
+    assert said(late, read) == " They diverge from correct trials at 0.75 s (15 steps)."
     assert (
         "held-out decoder" in said(early, read) and "(12 steps)" in said(early, read) and "-6" not in said(early, read)
     )

@@ -53,15 +53,15 @@ def test_what_differs_is_not_determined_and_what_agrees_is_said_first():
     assert found.differ == {"decided": {"diffusion-1": "after", "energy-1": "before"}}
     said = " ".join(found.sentences)
     assert said.index("All of them agree: what carries swaps: memory.") < said.index("They differ in when swaps")
-    assert "diffusion-1: after; energy-1: before" in said and "do not determine it" in said
+    assert "diffusion-1: after; energy-1: before" in said and "does not determine this" in said
     assert "duration of the cue at 0.5 s (10 steps)" in said and "410 trials" in said
 
 
 def test_where_all_agree_nothing_is_called_undetermined():
     networks = [network(f"{o}-1", o, decided="after", carrier="response") for o in ("diffusion", "energy")]
     found = determined(networks, [CUE])
-    assert not found.differ and "do not determine" not in " ".join(found.sentences)
-    assert found.sentences[-1] == "Nothing that was asked differs between them."
+    assert not found.differ and "does not determine" not in " ".join(found.sentences)
+    assert found.sentences[-1] == "They do not differ in any answer."
 
 
 def test_networks_that_are_not_matched_say_nothing():
@@ -72,7 +72,7 @@ def test_networks_that_are_not_matched_say_nothing():
     found = determined(networks, [])
     assert found.objectives == ("diffusion",) and found.differ == {}
     (said,) = found.sentences
-    assert said.startswith("Only networks trained by diffusion are matched") and "follows from the objective" in said
+    assert said.startswith("Only networks trained with the diffusion") and "follows from the objective" in said
     (none,) = determined([network("a", "energy", matched=False, decided="after")], []).sentences
     assert none.startswith("No network is matched")
 
@@ -80,7 +80,7 @@ def test_networks_that_are_not_matched_say_nothing():
 def test_one_objective_is_never_a_finding_about_the_subject():
     for objective in ("diffusion", "energy"):
         (said,) = determined([network("a", objective, decided="after")], []).sentences
-        assert "it is open what the behaviour determines" in said
+        assert "what the behaviour determines remains open" in said
 
 
 def test_without_a_manipulation_that_separates_it_says_so():

@@ -405,7 +405,7 @@ def test_a_time_that_was_up_first_is_not_passed(done, status):
         update=done, updates=100, evaluation={}, mechanism=Mechanism(), settled=False, experiment=experiment, match=None
     )
     (check,) = [c for c in network_checks([network]) if c.name == "Training reached its end"]
-    assert check.status == status and ("time was up first" in check.text) == (status != "passed")
+    assert check.status == status and ("Time ran out" in check.text) == (status != "passed")
     network.settled = True  # left early on purpose
     (check,) = [c for c in network_checks([network]) if c.name == "Training reached its end"]
     assert check.status == "passed" and "matched with a margin" in check.text

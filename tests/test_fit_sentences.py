@@ -180,7 +180,7 @@ METHODS = {
     "the simplest within one standard error": (lambda: compared("model"), lambda: compared("bias")),
     "not all combinations were tried": (lambda: compared("model", "emission"), lambda: compared("model")),
     "swap model and scatter were chosen beforehand": (lambda: compared("bias"), lambda: compared("model")),
-    "f with offsets of set sizes was kept unless": (lambda: compared("sets"), lambda: compared("bias")),
+    "f with an offset for each set size was kept unless": (lambda: compared("sets"), lambda: compared("bias")),
     "a bias was included if it predicted better": (lambda: compared("bias"), lambda: compared("sets")),
 }
 SEPARATE = {
@@ -215,7 +215,7 @@ def test_a_difference_is_clear_where_its_interval_leaves_out_zero(low, clear):
     row = {"factor": "cue", "condition": "valid", "reference": "neutral", "set_size": "all", "measure": "swap rate"}
     row |= {"unit": "share of responses", "difference": 0.05, "low": low, "high": 0.08}
     found.__dict__["contrasts"] = pd.DataFrame([row])
-    assert ("(the interval leaves out 0)" in found.summary()) == clear
+    assert ("(the interval excludes 0)" in found.summary()) == clear
 
 
 def of_report(model="probe", near=(0.30, 0.25, 0.35), far=(0.1, 0.05, 0.15), **more):
@@ -243,7 +243,7 @@ REPORT = {
     "the bands overlap": (_swap_function, of_report(near=(0.12, 0.04, 0.2)), of_report()),
     "whatever its distance": (_swap_function, of_report("constant"), of_report()),
     "opposite in both": (_swap_function, of_report("both"), of_report()),
-    "no reason to say that non-targets are reported": (_swap_function, of_report("none"), of_report()),
+    "no evidence that non-targets are ever reported": (_swap_function, of_report("none"), of_report()),
     "no model with swaps predicts": (of_data, of_report("none"), of_report()),
     "(only the cued item is ever reported) was kept": (
         of_data,
@@ -255,7 +255,7 @@ REPORT = {
         of_report("none", comparison=[row("probe"), row("none", 3.0)]),
         of_report("none", comparison=[row("none"), row("probe", 3.0)]),
     ),
-    "by the three-component mixture": (
+    "according to the three-component mixture": (
         of_data,
         of_report(standard_mixture=[{"trials": 100, "swap": 0.18}]),
         of_report(),

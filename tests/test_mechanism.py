@@ -255,7 +255,7 @@ def test_a_cue_that_memory_does_not_hold_decides_nothing():
     blank = data.assign(activity=data["activity"].where(~empty, data["activity"].copy(data=noise)))
     found = classify_swaps(blank, every=30, repeats=60)
     assert found.misread_error > READABLE and found.cue_read is None and found.late and found.decision == "cannot tell"
-    assert "whether it was read as it was given cannot be said" in _said(Mechanism(error_type=found))
+    assert "does not show whether the cue was read correctly" in _said(Mechanism(error_type=found))
     weak = classify_swaps(synthetic_population("late switch", trials=1500, noise=2.0), every=60, repeats=60)
     assert 0.02 < weak.misread_error < READABLE and abs(weak.misread[0]) < 0.15 and weak.decision == "late switch"
 
@@ -277,7 +277,7 @@ def test_swaps_of_two_kinds_are_not_called_one():
     some = classify_swaps(_mixed("misinterpretation", "late switch", 0.35), every=30, repeats=60)
     said = _said(Mechanism(error_type=some))
     assert some.decision == "late switch" and some.begun and some.misread[0] == pytest.approx(0.35, abs=0.12)
-    assert "most of its swaps are late switches" in said and "part of the way is there when the cue ends" in said
+    assert "mostly late switch" in said and "part of the way when the cue ends" in said
     none = classify_swaps(_mixed("late switch", "late switch", 0.5), every=30, repeats=60)
     assert (
         none.decision == "late switch" and not none.begun and "part of the way" not in _said(Mechanism(error_type=none))

@@ -72,7 +72,7 @@ def test_the_network_that_made_the_trials_predicts_them_better(truth, objective)
     scores = score_durations(models, trials, durations(trials))
     assert set(scores["network"]) == set(NETWORKS) and scores["trial"].nunique() == 1200
     found = compare_densities(scores, "delay")
-    assert found.favours == objective and f"trained by {objective}" in _density_sentence(found)
+    assert found.favours == objective and f"trained with the {objective} objective" in _density_sentence(found)
 
 
 def test_nothing_is_favoured_where_the_interval_includes_zero():

@@ -341,7 +341,7 @@ def test_tables_and_pages(by_size, tmp_path):
     assert swap["estimate"] == pytest.approx(by_size.rates["swap"].iloc[1])
     assert "<table" in by_size._repr_html_() and "Hamiltonian" in by_size.methods()
     # One swap model and one scatter: no rule about choosing among them, but those for set sizes and bias.
-    assert "offsets of set sizes was kept unless" in by_size.methods() and "simplest" not in by_size.methods()
+    assert "an offset for each set size was kept unless" in by_size.methods() and "simplest" not in by_size.methods()
     folder = by_size.save(tmp_path / "out")
     estimates = (folder / "estimates.csv").read_text()
     assert estimates.startswith("set_size,subject,condition,parameter")

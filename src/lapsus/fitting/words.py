@@ -101,14 +101,14 @@ def _headline(fit: "Fit") -> list[str]:
         return []
     several = standard[standard["set_size"] > 1]
     about = "" if fit.is_standard else " (by Laplace's approximation)"
-    lines = [f"Non-target reports by {STANDARD}, to be compared with other studies{about}:"]
+    lines = [f"Non-target reports by {STANDARD}, for comparison with other studies{about}:"]
     lines += [f"  {_cell(fit, row)}: {_percent(row, 'swap')}" for _, row in several.iterrows()]
     if fit.is_standard:
         return lines
     if not fit.swap_model.swaps:
         return [*lines, "The model that was kept does without them: they do not predict left-out responses better."]
     own = fit.mean_rates[fit.mean_rates["set_size"] > 1]
-    lines.append(f"By the model that was kept ({fit.name}), of non-targets that can be told apart from the target:")
+    lines.append(f"By the model that was kept ({fit.name}), for non-targets that can be told apart from the target:")
     lines += [f"  {_cell(fit, row)}: {_percent(row, 'swap_apart')}" for _, row in own.iterrows()]
     reasons = []
     if fit.swap_model.features:
@@ -244,7 +244,7 @@ def _contrasts(fit: "Fit") -> list[str]:
             factor, unit = (100, " percentage points") if rate else (1, "°")
             size = "" if row["set_size"] == "all" else f", set size {row['set_size']}"
             low, high = factor * row["low"], factor * row["high"]
-            clear = "" if low <= 0 <= high else " (the interval leaves out 0)"
+            clear = "" if low <= 0 <= high else " (the interval excludes 0)"
             lines.append(
                 f"  {row['condition']} − {row['reference']}, {row['measure']}{size}:"
                 f" {factor * row['difference']:+z.1f}{unit} [{low:+z.1f}, {high:+z.1f}]{clear}"
@@ -264,8 +264,8 @@ def _checks(fit: "Fit") -> list[str]:
         lines = [f"Predictive checks: the model reproduces the responses {_listed(kinds)}."]
         if outside:
             lines.append(
-                f"{outside} of {len(table)} checked values lie outside their own 95 % band, where chance alone puts"
-                f" about {0.05 * len(table):.0f}; none is further out than chance allows for so many."
+                f"{outside} of {len(table)} checked values lie outside their own 95 % band, where about"
+                f" {0.05 * len(table):.0f} are expected by chance; none is further out than chance allows."
             )
         return lines
     lines = []
@@ -308,7 +308,7 @@ def warning(fit: "Fit") -> str | None:
     return (
         f"Not converged: the chains disagree (R-hat {fit.rhat:.3f}, which should be below {RHAT}), so its bands are"
         " rough. Fit again with more draws (`draws=4096`) or another seed (`seed=1`); if that does not help, use a"
-        ' simpler model (`model`), or more trials (`by="hierarchical"` shares them between subjects).'
+        ' simpler model (`model`), or more trials (`by="hierarchical"` pools them across subjects).'
     )
 
 
@@ -449,17 +449,18 @@ def _comparison_methods(fit: "Fit") -> list[str]:
         return []
     rules = []
     if len(table[["model", "emission"]].drop_duplicates()) > 1:
-        rules.append("of swap models and scatters the simplest within one standard error of the best was kept")
+        rules.append("among swap models and scatters, the simplest within one standard error of the best was kept")
         if table["model"].nunique() > 1 and table["emission"].nunique() > 1:
             rules.append(
-                "not all combinations were tried, but all swap models, the other scatters with the two best of these,"
-                " and all swap models with the scatter of the best"
+                "not all combinations were tried, but first all swap models, then the other scatters with the two best"
+                " of these, then all swap models with the best scatter"
             )
     else:
         rules.append("swap model and scatter were chosen beforehand")
     if table["sets"].nunique() > 1 and fit.swap_model.swaps:
         rules.append(
-            "f with offsets of set sizes was kept unless another form predicted better by more than one standard error"
+            "f with an offset for each set size was kept unless another form predicted better by more than one standard"
+            " error"
         )
     if table["bias"].nunique() > 1:
         rules.append("a bias was included if it predicted better")

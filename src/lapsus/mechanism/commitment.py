@@ -234,30 +234,29 @@ def _contradiction(found: Mechanism) -> str | None:
     read = found.decoding
     if read is None or found.commitment.before_cue[0] >= EARLY or not read.surely_tells(read.before_cue):
         return None
-    return f"a held-out decoder tells swaps before the cue (area {read.before_cue:.2f})"
+    return f"a held-out decoder detects swaps before the cue (AUC {read.before_cue:.2f})"
 
 
 def _sentence(curve: Commitment, found: Mechanism) -> str:
     half, clock = curve.half_time, found.clock
-    where = f"{clock.text(half)} after the cue" if half >= 0 else f"{clock.text(-half)} before cue offset"
+    where = f"{clock.text(half)} after cue offset" if half >= 0 else f"{clock.text(-half)} before cue offset"
     text = (
         f"When: half of the outcome is fixed {where} {clock.interval(curve.half_low, curve.half_high)};"
-        f" what differs between trials before the cue fixes {percent(curve.before_cue)} of it."
+        f" {percent(curve.before_cue)} of it is fixed at cue onset."
     )
     if curve.shares:
-        text += (
-            f" Decided by part of the trial: {', '.join(f'{part} {percent(s)}' for part, s in curve.shares.items())}."
-        )
+        parts = ", ".join(f"{part} {percent(s)}" for part, s in curve.shares.items())
+        text += f" Share decided in each part of the trial: {parts}."
     if (why := _contradiction(found)) is not None:
-        return text + f" But {why}: trials that are shown the same differ before it."
+        return text + f" But {why}: trials with the same display already differ then."
     if found.decided == "after":
         tested = found.prediction
         if tested is not None and tested.supported:
-            return text + " What comes before the cue changes the odds; noise after it decides."
+            return text + " Activity before the cue changes the odds; noise after it decides."
         return text + " Noise after the cue decides."
     if found.decided == "before":
         return text + " Part of it is decided before the cue."
-    return text + " Whether a part that matters is decided before the cue cannot be said from so few conditions."
+    return text + " There are too few conditions to say whether a tenth or more of it is decided before the cue."
 
 
 def _half(found: list[Mechanism]) -> str:
@@ -267,23 +266,20 @@ def _half(found: list[Mechanism]) -> str:
     same = len(halves) == 1 or round(low) == round(high)
     if low >= 0:
         when = clock.text(low) if same else f"{clock.text(low)} to {clock.text(high)}"
-        return f"half of the outcome is fixed {when} after it"
+        return f"half of the outcome is fixed {when} after cue offset"
     when = f"{clock.text(-high)} before cue offset" if high < 0 else f"{clock.text(high)} after cue offset"
     return f"half of the outcome is fixed by {when}"
 
 
 def _agreed(found: list[Mechanism]) -> str:
-    begins = {
-        "after": "Swaps are decided after the cue",
-        "before": "Part of what becomes a swap is decided before the cue",
-    }
+    begins = {"after": "Swaps are decided after the cue", "before": "Part of the outcome is decided before the cue"}
     return f"{begins[found[0].decided]}; {_half(found)}."
 
 
 def _unknown(found: list[Mechanism]) -> str:
     if all(mechanism.commitment is None for mechanism in found):
-        return "When swaps are decided is not known."
-    return f"Whether part of a swap is decided before the cue is not known; {_half(found)}."
+        return "It is not known when swaps are decided."
+    return f"It is not known whether part of the outcome is decided before the cue; {_half(found)}."
 
 
 # --- Panels ---
@@ -318,21 +314,21 @@ def _half_column(curve: Commitment, found: Mechanism) -> str:
 QUESTION = Question(
     name="commitment",
     title="When is a swap decided?",
-    definition="The share of the outcome that noise up to each time of the trial has fixed.",
-    in_recording="A decoder of the coming swap would begin to work when part of the outcome is fixed.",
+    definition="The share of the outcome that is fixed by noise up to each time of the trial.",
+    in_recording="A decoder of the upcoming swap would rise above chance once part of the outcome is fixed.",
     answer=Commitment,
     ask=_ask,
     read=(
-        "it takes replays of the same trial with other noise, which a recording cannot have; `decoding` says when the"
-        " coming swap can be read instead"
+        "this needs replays of the same trial with other noise, which a recording cannot have; instead, `decoding` says"
+        " when the upcoming swap can be read"
     ),
     sentence=_sentence,
     panels=lambda curve, found: [Panel(lambda ax: commitment_panel(ax, curve, found.clock))],
     caption=(
-        "Share of the outcome (swap or not, within a condition) that noise up to each time has fixed, with its 95 %"
+        "Share of the outcome (swap or not, within a condition) that is fixed by noise up to each time, with its 95 %"
         " band over conditions."
     ),
-    unknown="When swaps are decided cannot be said",
+    unknown="When swaps are decided is not known",
     columns=(
         Column(
             "half decided",

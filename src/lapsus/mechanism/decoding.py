@@ -261,7 +261,7 @@ def _features(m: np.ndarray, given: tuple[np.ndarray, ...], known: np.ndarray) -
 
 def _sentence(read: Decoding, _: Mechanism) -> str:
     text = (
-        "Decoder: the coming swap is decoded from held-out trials with an area of"
+        "Decoder: the upcoming swap is decoded from held-out trials with an AUC of"
         f" {_with_limits(read.before_cue, read.before_interval)} before the cue and"
         f" {_with_limits(read.at_response, read.response_interval)} at the response (0.5 is chance; {read.swaps:,}"
         " swaps)."
@@ -282,7 +282,7 @@ def _with_limits(area: float, limits: tuple[float, float]) -> str:
 def _check(read: Decoding, found: Mechanism) -> tuple[str, bool, str]:
     against = found.contradicted
     text = (
-        f"Area of a held-out decoder of the coming swap {read.before_cue:.2f} before the cue and"
+        f"AUC of a held-out decoder of the upcoming swap {read.before_cue:.2f} before the cue and"
         f" {read.at_response:.2f} at the response (shuffled {read.null.mean():.2f}; {read.swaps:,} swaps)"
     )
     text += "".join(f"; this contradicts the answer to {name}, which is not given" for name in against) + "."
@@ -294,27 +294,27 @@ def decoding_panel(ax: Axes, read: Decoding, clock: Clock = Clock()) -> Axes:  #
     times = clock.shown(read.times)
     ax.axhline(0.5, color=GREY, lw=0.6, ls=(0, (3, 2)))
     ax.plot(times, read.null, color=GREY, lw=0.7, label="labels shuffled")
-    ax.plot(times, read.auc, color=BLUE, label="coming swap")
+    ax.plot(times, read.auc, color=BLUE, label="upcoming swap")
     if len(read.same_report):
         ax.plot(times, read.same_report, color=BLUE, lw=0.8, ls=(0, (3, 1)), label="same report")
     legend(ax)
-    return time_axis(ax, clock, "read from memory\n(area, held out)", read.onset, top=1.05, bottom=0.3)
+    return time_axis(ax, clock, "read from memory\n(AUC, held out)", read.onset, top=1.05, bottom=0.3)
 
 
 QUESTION = Question(
     name="decoding",
-    title="When can the coming swap be read?",
-    definition="How well a decoder of held-out trials reads the coming swap from memory at each time.",
-    in_recording="The same decoder is made of a recording.",
+    title="When can the upcoming swap be read?",
+    definition="How well the upcoming swap is decoded from the memory of held-out trials at each time.",
+    in_recording="The same decoder is fitted to a recording.",
     answer=Decoding,
     ask=lambda network: decoding(network.single_trials),
     read=lambda recording: decoding(recording.dataset, every=recording.every, seed=recording.seed, hold_report=True),
     sentence=_sentence,
     panels=lambda read, found: [Panel(lambda ax: decoding_panel(ax, read, found.clock))],
-    caption="How well a decoder of held-out trials reads the coming swap from memory (0.5 is chance).",
-    unknown="When the coming swap can be read cannot be said",
+    caption="How well the upcoming swap is decoded from the memory of held-out trials (0.5 is chance).",
+    unknown="When the upcoming swap can be read is not known",
     columns=(
-        Column("decoder", lambda read, _: f"{read.at_response:.2f}", "the area of a held-out decoder at the response"),
+        Column("decoder", lambda read, _: f"{read.at_response:.2f}", "the AUC of a held-out decoder at the response"),
     ),
     check=_check,
 )

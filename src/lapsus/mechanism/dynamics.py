@@ -249,18 +249,18 @@ def _ask(network: AskedNetwork) -> Dynamics:
 
 def _sentence(found: Dynamics, mechanism: Mechanism) -> str:
     clock = mechanism.clock
-    memory = "memories stay without noise"
+    memory = "memories persist without noise"
     if not found.memory_stays:
-        memory = f"memories fade, without noise, to 1/e in {clock.text(found.lifetime)}"
+        memory = f"memories decay without noise to 1/e in {clock.text(found.lifetime)}"
     points = f"{found.fixed_points:,} fixed point{'s' * (found.fixed_points != 1)}"
     if found.fixed_points == 1 and found.manifold_dimension == 0:
-        points = "one fixed point, to which all decay"
+        points = "one fixed point, to which all states decay"
     else:
-        points += f"; slow points fill {found.manifold_dimension:.1f} dimensions"
+        points += f"; slow points span {found.manifold_dimension:.1f} dimensions"
     text = f"Dynamics: before the cue {memory} ({points})."
     if not np.isfinite(found.half_time):
         return text
-    text += f" In delay 2, linear response to noise expects half of the outcome fixed at {clock.text(found.half_time)}"
+    text += f" In delay 2, linear response predicts that half of the outcome is fixed by {clock.text(found.half_time)}"
     agreement = f" (correlation with the commitment curve {found.agreement:.2f})"
     return text + (agreement if np.isfinite(found.agreement) else "") + "."
 
@@ -308,11 +308,11 @@ def _constants_panel(ax: Axes, found: Dynamics, clock: Clock) -> Axes:
 QUESTION = Question(
     name="dynamics",
     title="By what dynamics?",
-    definition="Slow points and time constants before the cue, and how fast neighbouring trials part after it.",
+    definition="Slow points and time constants before the cue, and how fast neighbouring trials diverge after it.",
     in_recording="Memories that fade would be decoded less and less well during the first delay.",
     answer=Dynamics,
     ask=_ask,
-    read="it takes the equations of the network",
+    read="this needs the equations of the network",
     sentence=_sentence,
     panels=lambda answer, found: [
         Panel(lambda ax: _constants_panel(ax, answer, found.clock)),
@@ -320,9 +320,9 @@ QUESTION = Question(
     ],
     caption=(
         "Left: time constants at the slow points of delay 1, and under the cue. Right: how much one step of delay 2,"
-        " and all steps up to the response, stretch differences (above 0: neighbouring trials part), and the commitment"
-        " that linear response to noise expects beside the measured one."
+        " and all steps up to the response, stretch differences (above 0: neighbouring trials diverge), and the"
+        " commitment curve that linear response predicts, beside the measured one."
     ),
-    unknown="What dynamics cannot be said",
+    unknown="The dynamics are not known",
     needs_swaps=False,
 )

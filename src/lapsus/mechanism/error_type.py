@@ -435,28 +435,23 @@ def parting(found: ErrorType | None, decoded: Decoding | None) -> tuple[float, b
 # --- Words ---
 
 _NAMED = {
-    "misbinding": "its swaps are misbindings: the colours are exchanged before the cue",
-    "misselection": "its swaps are misselections: the cue is read, and the wrong colour is selected after it",
-    "misinterpretation": "its swaps are misinterpretations: the cue is taken for the other one",
-    "late switch": (
-        "its swaps are late switches: the cue is read as it was given, and only later does memory change to the other"
-        " item"
-    ),
+    "misbinding": "misbinding; the colours are exchanged before the cue",
+    "misselection": "misselection; the cue is read correctly, but it selects the wrong colour",
+    "misinterpretation": "misinterpretation; the cue is mistaken for the other one",
+    "late switch": "late switch; the cue is read correctly, and only later does memory change to the other item",
 }
 # Of late switches of which part shows when the cue ends.
 _BEGUN = (
-    "most of its swaps are late switches: the cue is read as it was given, and memory goes most of the way to the other"
-    " item later, but part of the way is there when the cue ends"
+    "mostly late switch; the cue is read correctly, and memory moves most of the way to the other item later, but it"
+    " has moved part of the way when the cue ends"
 )
-_IN_PLACE = "Before the cue the colours are in their places"
+_IN_PLACE = "Before the cue, both colours are at their own places in memory"
 _AGREED = {
     "misbinding": "The colours change places in memory before the cue.",
-    "misselection": f"{_IN_PLACE}; the wrong colour is selected after it.",
-    "misinterpretation": f"{_IN_PLACE}; the cue is taken for the other one.",
-    "late switch": (
-        f"{_IN_PLACE}, and the cue is read as it was given; only later does memory change to the other item."
-    ),
-    "no mark": "Memory shows no trace of it up to the response.",
+    "misselection": f"{_IN_PLACE}; the cue then selects the wrong one.",
+    "misinterpretation": f"{_IN_PLACE}; the cue is mistaken for that of the other item.",
+    "late switch": f"{_IN_PLACE}, and the cue is read correctly; only later does memory change to the other item.",
+    "no mark": "Memory shows no trace of the error up to the response.",
     "none of these": "None of the types of error describes the memory of swap trials.",
     "prior inclination": (
         "Both items are held correctly, but one is favoured before the cue, and the cue does not overrule it."
@@ -464,8 +459,8 @@ _AGREED = {
     "mixed": "Swaps do not have a single origin: no part of the trial decides half of them.",
 }
 _AGREED_BEGUN = (
-    f"{_IN_PLACE}; in most swap trials the cue is read as it was given and memory goes most of the way to the other"
-    " item later, but part of the way is there when the cue ends."
+    f"{_IN_PLACE}; in most swap trials the cue is read correctly and memory moves most of the way to the other item"
+    " later, but it has moved part of the way when the cue ends."
 )
 
 
@@ -493,7 +488,7 @@ def agreed_type(found: Mechanism) -> tuple[str | None, str | None]:
         return "mixed", None
     if part == _BEFORE and answer.decision != "misbinding":
         if answer.maybe_misbinding:
-            return None, "whether the colours were exchanged before the cue cannot be told"
+            return None, "it cannot be told whether the colours were exchanged before the cue"
         return "prior inclination", None
     if answer.decision != "cannot tell" and answer.decision not in _POSSIBLE[part]:
         return None, f"{percent(_decided_interval(curve, part))} of the outcome is decided {part}"
@@ -534,7 +529,7 @@ def _supported_by_memory(found: Mechanism) -> tuple[str | None, str | None]:
     if answer.decision != "no mark" and little and not carried_by_response:
         return "none of these", None
     if answer.decision == "no mark" and read is not None and read.surely_tells(read.at_response):
-        return None, f"a held-out decoder of memory tells swaps at the response (area {read.at_response:.2f})"
+        return None, f"a held-out decoder of memory detects swaps at the response (AUC {read.at_response:.2f})"
     return (None if answer.decision == "cannot tell" else answer.decision), None
 
 
@@ -573,7 +568,7 @@ def _reads_at_offset(found: Mechanism) -> str:
     read = found.decoding
     if read is None or not read.surely_tells(read.at_offset):
         return ""
-    return f"a held-out decoder tells swaps when the cue ends (area {read.at_offset:.2f})"
+    return f"a held-out decoder detects swaps when the cue ends (AUC {read.at_offset:.2f})"
 
 
 def _origins(found: Mechanism) -> str:
@@ -582,14 +577,14 @@ def _origins(found: Mechanism) -> str:
     text = f"{before} of the outcome is fixed before the cue, {during} is decided during it and {after} after it"
     if found.error_type.maybe_misbinding:
         return text
-    return f"{text}; before the cue the colours are in their places, so what is fixed there is a prior inclination"
+    return f"{text}; before the cue, both colours are at their own places, so what is fixed then is a prior inclination"
 
 
 def _agreed(found: list[Mechanism]) -> str:
     word = found[0].error
     if word == "late switch":
         if told := [text for mechanism in found if (text := _reads_at_offset(mechanism))]:
-            return f"{_IN_PLACE}; memory goes most of the way to the other item after the cue, but {told[0]}."
+            return f"{_IN_PLACE}; memory moves most of the way to the other item after the cue, but {told[0]}."
         if any(mechanism.error_type.begun for mechanism in found):
             return _AGREED_BEGUN
     return _AGREED[word]
@@ -598,31 +593,31 @@ def _agreed(found: list[Mechanism]) -> str:
 def _unknown(found: list[Mechanism]) -> str:
     answers = [mechanism.error_type for mechanism in found]
     if any(answer is None for answer in answers):
-        return "Which type of error it is could not be said."
+        return "The type of error is not known."
     if conflicts := [why for mechanism in found if (why := agreed_type(mechanism)[1])]:
         return f"No type of error is named: memory suggests {answers[0].decision}, but {conflicts[0]}."
     if any(answer.known <= MOST for answer in answers):
         return "Which type of error it is cannot be told, since what the types predict is known too poorly."
     if any(answer.partly_misbound for answer in answers):
-        return "Swaps are of more than one type; in part of them the colours change places in memory before the cue."
+        return "Swaps are of more than one type; in some of them the colours change places in memory before the cue."
     if any(answer.maybe_misbinding for answer in answers):
-        return "Which type of error it is cannot be told from so few swaps."
+        return "There are too few swaps to tell which type of error it is."
     if any(answer.late for answer in answers):
         return (
-            f"{_IN_PLACE}; memory changes to the other item after it, and whether the cue was read as it was given"
-            " cannot be told."
+            f"{_IN_PLACE}; memory changes to the other item after the cue, and it cannot be told whether the cue was"
+            " read correctly."
         )
-    return f"{_IN_PLACE}; whether the wrong one is selected or the cue is taken for the other one cannot be told."
+    return f"{_IN_PLACE}; it cannot be told whether the cue selects the wrong one or is mistaken for the other cue."
 
 
 def _told_apart(answer: ErrorType) -> str:
     if answer.late and answer.cue_read is None:
         return (
-            "swap trials change to the other item after the cue, and whether it was read as it was given cannot be"
-            " said, since memory at cue offset does not hold it"
+            "swap trials change to the other item after the cue, and memory at cue offset does not show whether the cue"
+            " was read correctly"
         )
     if answer.cue_read and answer.contrast[2] < 0:
-        return "memory in the end is as after the other cue, but at cue offset it holds the cue that was given"
+        return "memory at the end is as after the other cue, but at cue offset it holds the cue that was given"
     if answer.needed is None:
         return "misselection and misinterpretation predict the same memory activity here"
     if answer.needed > answer.swaps:
@@ -630,7 +625,7 @@ def _told_apart(answer: ErrorType) -> str:
             f"misselection and misinterpretation predict memory activity only {answer.angle:.0f}° apart, and about"
             f" {answer.needed:,} swap trials would be needed where there are {answer.swaps:,}"
         )
-    return "swap trials lie between what the two predict"
+    return "swap trials lie between the two predictions"
 
 
 def _parting_sentence(found: Mechanism) -> str:
@@ -640,7 +635,7 @@ def _parting_sentence(found: Mechanism) -> str:
     when, decoded = found.clock.text(apart[0]), apart[1]
     if decoded:
         return f" A held-out decoder tells them from correct trials from {when} on."
-    return f" They part from correct trials at {when}."
+    return f" They diverge from correct trials at {when}."
 
 
 def _sentence(answer: ErrorType, found: Mechanism) -> str:
@@ -648,7 +643,7 @@ def _sentence(answer: ErrorType, found: Mechanism) -> str:
     trials = f"{answer.swaps:,} swap trials; {answer.unclear:,} unclear ones left out"
     explained = ""
     if np.isfinite(answer.explained[0]):
-        explained = f" The predictions explain {percent(answer.explained)} of how swap trials differ."
+        explained = f" The predictions explain {percent(answer.explained)} of how swap trials differ from correct ones."
     word, conflict = agreed_type(found)
     if answer.decision == "no mark" and conflict:
         return f"Error type: none of the types describes these swaps ({weights}; {trials}), although {conflict}."
@@ -658,8 +653,8 @@ def _sentence(answer: ErrorType, found: Mechanism) -> str:
         return f"Error type: none of these types describes the swaps ({weights}; {trials}).{explained}"
     if word == "prior inclination":
         return (
-            "Error type: its swaps are prior inclinations: both items are held correctly, but one is favoured before"
-            f" the cue, and the cue does not overrule it ({weights}; {trials}).{explained}"
+            "Error type: prior inclination; both items are held correctly, but one is favoured before the cue, and the"
+            f" cue does not overrule it ({weights}; {trials}).{explained}"
         )
     if word == "mixed":
         return f"Error type: mixed; {_origins(found)} ({weights}; {trials}).{explained}"
@@ -670,23 +665,23 @@ def _sentence(answer: ErrorType, found: Mechanism) -> str:
         if answer.known <= MOST:
             text = "which of the types cannot be told, since what they predict is known too poorly"
         elif answer.partly_misbound:
-            text = "more than one: part of the swaps are misbindings, and part are not"
+            text = "more than one; some swaps are misbindings, and others are not"
         elif answer.maybe_misbinding:
-            text = "which of the types cannot be told from so few swaps"
+            text = "cannot be told, because there are too few swaps"
         else:
-            text = f"not misbinding; which of the other two cannot be told: {_told_apart(answer)}"
+            text = f"not misbinding, but it cannot be told which of the other two: {_told_apart(answer)}"
         return f"Error type: {text} ({weights}; {trials}).{explained}{when}"
     named = _NAMED[answer.decision]
     if answer.decision == "late switch":
         if told := _reads_at_offset(found):
-            named = f"most of its swaps are late switches: memory goes most of the way after the cue, but {told}"
+            named = f"mostly late switch; memory moves most of the way after the cue, but {told}"
         elif answer.begun:
             named = _BEGUN
     text = f"Error type: {named} (weights at the end of delay 2: {weights}; {trials}).{explained}{when}"
     if answer.decision != "late switch":
         return text
     return (
-        f"{text} At cue offset all weights together are {interval(answer.at_offset)}, and memory is that of the other"
+        f"{text} At cue offset the weights sum to {interval(answer.at_offset)}, and memory is that of the other"
         f" cue in {percent(answer.misread)} of swap trials."
     )
 
@@ -707,7 +702,7 @@ def weights_panel(ax: Axes, found: ErrorType, clock: Clock = Clock(), apart: flo
         ax.axhline(level, color=GREY, lw=0.5, ls=(0, (3, 2)), zorder=0)
     if apart is not None:
         ax.axvline(float(clock.shown(apart)), color="0.4", lw=0.7, ls=(0, (1, 1)), zorder=0)
-        ax.text(float(clock.shown(apart)), -0.5, " trials part", fontsize=SMALL, color="0.35", va="center")
+        ax.text(float(clock.shown(apart)), -0.5, " trials diverge", fontsize=SMALL, color="0.35", va="center")
     ax.plot([], [], color="0.3", lw=0.5, label="thin: correct trials")
     if np.isfinite(found.misread_over_time).any():
         label = "swaps with the other cue's memory"
@@ -786,15 +781,15 @@ _TERMS = (
     ),
     Term(
         "late switch",
-        "memory is right and the cue is read as it was given; later, in the delay, memory changes to the other item.",
-        "When the cue ends, swap trials look like correct ones with the cue that was given; they part later.",
+        "memory is right and the cue is read correctly; later, in the delay, memory changes to the other item.",
+        "When the cue ends, swap trials look like correct ones with the cue that was given; they diverge later.",
         Markup(_ITEMS + _PLACES + '<path d="M20 12L46 12"/>' + _arrow(46, 12, 74, 36)),
         r"late switch",
     ),
     Term(
         "mixed",
         "no part of the trial decides half of the outcome: some is fixed before the cue, some during, some after it.",
-        "A decoder tells coming swaps before the cue, better after it, and fully only at the response.",
+        "A decoder reads upcoming swaps in part before the cue, better after it, and fully only at the response.",
         Markup(_ITEMS + _PLACES + '<path d="M20 12L74 12M20 36L40 36"/>' + _arrow(40, 36, 74, 12)),
         r"Error type: mixed|single origin",
     ),
@@ -803,18 +798,18 @@ _TERMS = (
 QUESTION = Question(
     name="error_type",
     title="Which type of error is it?",
-    definition="The weight of what each type of error predicts in the memory of held-out swap trials.",
-    in_recording="The same regression is made of a recording.",
+    definition="How far the memory of held-out swap trials lies along the prediction of each type of error.",
+    in_recording="The same regression is run on a recording.",
     answer=ErrorType,
     ask=lambda network: classify_swaps(network.single_trials),
     read=lambda recording: classify_swaps(recording.dataset, every=recording.every, seed=recording.seed),
     sentence=_sentence,
     panels=_panels,
     caption=(
-        "Weight of what each type of error predicts in held-out activity: swap trials (thick), correct trials (thin);"
+        "Weight of each type's prediction in held-out activity: swap trials (thick), correct trials (thin);"
         " right, at the response, swap minus correct trials with 95 % intervals."
     ),
-    unknown="Which type of error cannot be said",
+    unknown="The type of error is not known",
     row=_row,
     terms=_TERMS,
     columns=(

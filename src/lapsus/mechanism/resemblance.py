@@ -711,5 +711,5 @@ def resemblance_panel(ax: Axes, found: Resemblance) -> Axes:
         ax.axvline(chance, color=GREY, lw=0.4, zorder=0)
     ax.set_yticks(heights, list(found.features))
     low, high = min(values[:, 0].min(), 0) - 0.15, max(values[:, 0].max(), 1) + 0.15
-    ax.set(xlabel="area (0.5 is chance), or share of the way", ylim=(len(heights) - 0.5, -0.5), xlim=(low, high))
+    ax.set(xlabel="AUC (0.5 is chance), or share of the way", ylim=(len(heights) - 0.5, -0.5), xlim=(low, high))
     return ax

@@ -323,22 +323,22 @@ def _public(found: Geometry) -> dict:
 
 def _sentence(found: Geometry, mechanism: Mechanism) -> str:
     axis = found.axis
-    measured = f"held-out area {interval((axis.auc, axis.low, axis.high))}, shuffled {axis.null:.2f}"
+    measured = f"held-out AUC {interval((axis.auc, axis.low, axis.high))}, shuffled {axis.null:.2f}"
     if not found.tells:
         read, by = mechanism.decoding, ""
         if read is not None and read.at_response >= TELLS:
-            by = f"a held-out decoder reads the swap from memory at the response (area {read.at_response:.2f}) by the"
-            by += " colour that is reported: "
+            by = f"a held-out decoder reads the swap from memory at the response (AUC {read.at_response:.2f}), but by"
+            by += " the reported colour: "
         return (
             f"Axis: {by}among trials that report the same colour, memory hardly tells swaps from correct ones"
-            f" ({measured}). An axis that does not hold that colour fixed finds the colour (it tells correct trials"
-            f" apart by it with {axis.colour_confound:.2f})."
+            f" ({measured}). An axis that does not hold that colour fixed finds the colour itself (it separates correct"
+            f" trials by their colour with an AUC of {axis.colour_confound:.2f})."
         )
-    same = "one axis for all places" if axis.shared > axis.shared_null else "another axis at other places"
+    same = "one axis for all places" if axis.shared > axis.shared_null else "different axes at different places"
     return (
         f"Axis: among trials that report the same colour, memory tells swaps from correct ones ({measured}), along"
-        f" {same} (cos {axis.shared:z.2f}; random directions {axis.shared_null:.2f}): it still holds which colour was"
-        " asked for."
+        f" {same} (cos {axis.shared:z.2f}; random directions {axis.shared_null:.2f}): memory still holds which colour"
+        " was asked for."
     )
 
 
@@ -354,7 +354,7 @@ def _area_panel(ax: Axes, axis: SwapAxis, clock: Clock, onset: float) -> Axes:
     wrong = f"colour not held fixed: {axis.colour_confound:.2f}"
     ax.plot(last, [axis.colour_confound], "x", color=BLUE, ms=4, label=wrong)
     legend(ax)
-    return time_axis(ax, clock, "was the reported colour asked for?\n(area, held out)", onset, top=1.05, bottom=0.3)
+    return time_axis(ax, clock, "was the reported colour asked for?\n(AUC, held out)", onset, top=1.05, bottom=0.3)
 
 
 def _cosine_panel(ax: Axes, axis: SwapAxis) -> Axes:
@@ -407,21 +407,21 @@ QUESTION = Question(
     in_recording="Among trials that report one colour, a decoder would tell swaps from correct ones.",
     answer=Geometry,
     ask=_ask,
-    read="it takes many trials that report one colour at each pair of places; see `decoding`",
+    read="this needs many trials that report one colour at each pair of places; see `decoding`",
     sentence=_sentence,
     panels=_panels,
     caption=(
         "Left: how well held-out swaps are told from correct trials that report the same colour. Among these, swaps are"
-        " trials in which another item was cued, so that right after the cue the axis reads the cue and only later the"
+        " the trials in which the other item was cued, so right after the cue the axis reads the cue and only later the"
         " outcome. Then: cosine of the swap axis between places and between opposite colours (grey: random directions);"
-        " the two rings as they were fitted at one place, up being their common normal."
+        " the two rings fitted at one place, with their common normal pointing up."
     ),
-    unknown="Along which axis cannot be said",
+    unknown="The swap axis is not known",
     public=_public,
     terms=(
         Term(
             "rings",
-            "activity at the response, over all colours of one item, closes to a ring; swaps may lie on their own.",
+            "activity at the response, over all colours of one item, forms a ring; swaps may lie on another one.",
             "At the response, swap trials would lie on a ring of their own, shifted along a direction normal to both.",
             Markup(
                 '<ellipse cx="48" cy="15" rx="36" ry="9"/>'
@@ -436,7 +436,7 @@ QUESTION = Question(
             lambda found, _: f"{found.axis.auc:.2f}",
             "the held-out area under the ROC curve of the swap axis at the response, the reported colour held fixed",
         ),
-        Column("colour", lambda found, _: f"{found.axis.colour_confound:.2f}", "what the reported colour alone gives"),
+        Column("colour", lambda found, _: f"{found.axis.colour_confound:.2f}", "the AUC of the reported colour alone"),
     ),
     statistics={"auc": "Swap axis, held-out area under the ROC curve"},
 )

@@ -192,11 +192,12 @@ _CARRIED = {
 
 def _sentence(found: Transplant, _: Mechanism) -> str:
     if found.carrier is None:
-        return "What carries them cannot be said: swap and correct trials never part by enough before the response."
+        return "What carries swaps is not known: swap and correct trials never differ by enough before the response."
     what = {"x": "the forming response x", "m": "memory m", "neither": "neither part alone"}[found.carrier]
     return (
-        f"Carried by {what}: transplanted between trials of the same condition, x takes {percent(found.carried_by_x)}"
-        f" of the difference with it and m {percent(found.carried_by_m)} ({found.pairs:,} pairs of trials)."
+        f"Carried by {what}: transplanted between trials of the same condition, x transfers"
+        f" {percent(found.carried_by_x)} of the difference between swap and correct trials, and m"
+        f" {percent(found.carried_by_m)} ({found.pairs:,} pairs of trials)."
     )
 
 
@@ -214,7 +215,7 @@ def transplant_panel(ax: Axes, found: Transplant, clock: Clock, onset: float = f
         ax.plot(times, getattr(found, name), color=colour, label=label)
     ax.plot(times, found.null, color=GREY, lw=0.8, ls=(0, (2, 1)), label="null: x of another correct trial")
     legend(ax)
-    return time_axis(ax, clock, "p(swap) from there on", onset)
+    return time_axis(ax, clock, "p(swap) after transplant", onset)
 
 
 def _panels(answer: Transplant, found: Mechanism) -> list[Panel]:
@@ -237,23 +238,23 @@ def _share_column(part: str) -> Callable[[Transplant, Mechanism], str]:
 QUESTION = Question(
     name="transplant",
     title="What carries it?",
-    definition="The share of the difference between swap and correct trials that x, or m, takes along.",
-    in_recording="No counterpart: it would take putting the activity of one trial into another.",
+    definition="The share of the difference between swap and correct trials that is transferred with x, or with m.",
+    in_recording="No counterpart: the activity of one trial would have to be put into another.",
     answer=Transplant,
     ask=_ask,
-    read="it takes states put together from two trials, which only a network allows",
+    read="this needs states combined from two trials, which only a network allows",
     sentence=_sentence,
     panels=_panels,
     caption=(
-        "p(swap) from states put together from a swap and a correct trial of the same condition, with fresh noise from"
-        " there on; the legend gives the share of the difference that x and m take along."
+        "p(swap) when the network continues, with fresh noise, from states that combine a swap and a correct trial of"
+        " the same condition; the legend gives the share of the difference that is transferred with x and with m."
     ),
-    unknown="What carries them cannot be said",
+    unknown="What carries swaps is not known",
     terms=(
         Term(
             "x and m",
             "x is the part of activity that is read out, the forming response; m is all the rest, the memory.",
-            "x would be what an optimal linear readout of the response uses; m what is left when that is taken off.",
+            "x would be what an optimal linear readout of the response uses; m what remains when that is removed.",
             Markup(
                 '<path d="M12 40V8M12 40h34M12 40l22-16"/><g font-size="11" fill="currentColor" stroke="none">'
                 '<text x="2" y="12">x</text><text x="50" y="42">m</text></g>'
@@ -262,8 +263,8 @@ QUESTION = Question(
         ),
     ),
     columns=(
-        Column("by x", _share_column("carried_by_x"), "the share of the outcome that x takes along when transplanted"),
-        Column("by m", _share_column("carried_by_m"), "the share that m takes along"),
+        Column("by x", _share_column("carried_by_x"), "the share of the difference that is transferred with x"),
+        Column("by m", _share_column("carried_by_m"), "the share that is transferred with m"),
     ),
     verdict=Verdict(
         name="carrier",

@@ -41,20 +41,20 @@ FEW = (
     " swap function rests on its prior."
 )
 ENOUGH = "About {:.0f} swap trials in the data."
-SUBJECTS = "{subjects} subjects were fitted together, as if they were one; `lapsus fit --by subject` looks at each."
-BETTER = "{} predicts {:.1f} ± {:.1f} nats better than the best model without what it adds ({}){}"
+SUBJECTS = "{subjects} subjects were fitted together, as if they were one; `lapsus fit --by subject` fits each."
+BETTER = "{} predicts {:.1f} ± {:.1f} nats better than the best model that does not contain it ({}){}"
 NOT_BETTER = (
     "No model with swaps predicts better by more than one standard error (best: {}, {:.1f} ± {:.1f} nats above)."
 )
 EXCESS = "Excess loss over the exact Bayes denoiser {:.3f}{} (0 is perfect; at most {} passes)."
-ONE_NETWORK = "One network was trained by an objective, so nothing is known of how much such networks differ."
+ONE_NETWORK = "Only one network was trained with each objective, so it is not known how much such networks differ."
 TWO_ITEMS = (
     "The trials have {} items and the network holds two, so it was compared with the fitted model's prediction for two"
     " items only."
 )
 AVERAGED = (
     "An index-cued network is not told where items are, so the fitted swap function was averaged over distances: it"
-    " cannot follow the data by distance."
+    " cannot reproduce how swaps depend on distance in the data."
 )
 INSIDE = "The subject's swap rates lie within {whose} predictive intervals at every distance{network}."
 OUTSIDE = "The subject's swap rate lies outside {whose} predictive interval{network} at {where}."
@@ -73,7 +73,7 @@ CRITERIA = {
     "stray": (
         "far from items",
         "{its:.1f} % of responses are far from both items{network}, where the fitted model has {fits:.1f} % (at most"
-        " {most:.0f} % apart passes).",
+        " {most:.0f} percentage points apart passes).",
     ),
 }
 
@@ -117,10 +117,10 @@ def _training(network: NetworkFindings, which: str) -> Check:
     done, planned = network.update, network.updates
     state, why = "passed", ""
     if network.settled:
-        why = " It was matched with a margin, so the rest was spared."
+        why = " It matched with a margin, so the remaining updates were skipped."
     elif done < planned:
         state = "nearly" if done >= LEAST_TRAINED * planned else "failed"
-        why = " The time was up first, before the learning rate had fallen to its last value."
+        why = " Time ran out before the learning rate had reached its final value."
     return Check("Training reached its end", state, f"{done:,} of {planned:,} updates{which}.{why}")
 
 
@@ -161,7 +161,7 @@ def _agreement(networks: list[NetworkFindings]) -> list[Check]:
         passed = None if None in words else True
         if len(words - {None}) > 1:
             passed = False
-        text = f"Networks say: {', '.join(verdict.words(mechanisms))}."
+        text = f"The networks' answers: {', '.join(verdict.words(mechanisms))}."
         checks.append(_check(f"Networks agree on {verdict.about}", passed, text))
     return checks
 

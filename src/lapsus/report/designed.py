@@ -57,8 +57,8 @@ def design_sentences(networks: list[DesignNetwork]) -> list[str]:
         said.append(f"{text}{'' if network.match.matched else ' (not matched: do not interpret)'}.")
     if any(network.objective == "diffusion" for network in networks):
         said.append(
-            "Under the diffusion objective, noise before the response epoch cannot decide: this follows from the"
-            " objective, whatever the data."
+            "Under the diffusion objective, noise before the response epoch cannot decide the response: this follows"
+            " from the objective, whatever the data."
         )
     if len({network.objective for network in matched}) > 1:
         said.append("Where matched networks of both objectives differ, behaviour does not determine the mechanism.")

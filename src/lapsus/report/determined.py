@@ -15,10 +15,10 @@ from lapsus.report.findings import NetworkFindings
 # Why networks of one objective alone say nothing about the subject.
 _FOLLOWS = {
     "diffusion": (
-        "Under the diffusion objective no noise before cue offset can decide the response, so a late decision follows"
+        "Under the diffusion objective, no noise before cue offset can decide the response, so a late decision follows"
         " from the objective and not from the behaviour."
     ),
-    "energy": "Another objective may lead to another mechanism with the same behaviour.",
+    "energy": "A network trained with another objective may produce the same behaviour by another mechanism.",
 }
 
 
@@ -102,43 +102,43 @@ def _sentences(found: Determined, networks: list[NetworkFindings], matched: list
     if not matched:
         return ["No network is matched, so nothing can be said about the mechanism of this behaviour."]
     if not (found.agree or found.differ):
-        return ["The matched networks make no swaps that could be explained."]
+        return ["The matched networks make no swaps to explain."]
     if len(found.objectives) == 1:
         objective = found.objectives[0]
         only = (
-            "Networks were trained by {}"
+            "All networks were trained with the {} objective"
             if len(by_objective(networks)) == 1
-            else "Only networks trained by {} are matched"
+            else "Only networks trained with the {} objective are matched"
         )
         follows = _FOLLOWS.get(objective, "")
-        return [f"{only.format(objective)}, so it is open what the behaviour determines. {follows}".strip()]
+        return [f"{only.format(objective)}, so what the behaviour determines remains open. {follows}".strip()]
     mechanisms = [network.mechanism for network in matched]
     names = " and ".join(found.objectives)
-    sentences = [f"Networks trained by {names} reproduce the same responses."]
+    sentences = [f"Networks trained with the {names} objectives reproduce the same responses."]
     agreed = [verdict.sentence(mechanisms) for verdict in verdicts() if verdict.name in found.agree]
     if agreed:
         sentences.append(f"All of them agree: {' '.join(agreed)}")
     if not found.differ:
-        return [*sentences, "Nothing that was asked differs between them."]
+        return [*sentences, "They do not differ in any answer."]
     for verdict in verdicts():
         if verdict.name in found.differ:
             words = verdict.words(mechanisms)
             listed = "; ".join(f"{network.name}: {word}" for network, word in zip(matched, words))
             sentences.append(f"They differ in {verdict.about} ({listed}).")
-    return [*sentences, "These responses therefore do not determine it."]
+    return [*sentences, "The behaviour alone therefore does not determine this."]
 
 
 def _density_sentence(found: DensityDifference) -> str:
     """Whether the durations of the table already tell the objectives apart."""
     first, second = found.kinds
     numbers = (
-        f"mean difference of log density ({first} minus {second}) {found.difference:+.4f}"
+        f"mean difference in log density ({first} minus {second}) {found.difference:+.4f}"
         f" [{found.low:+.4f}, {found.high:+.4f}] per trial, {found.trials:,} trials"
     )
     changes = f"How responses change with the column {found.column}"
     if found.favours is None:
         return f"{changes} does not tell them apart ({numbers})."
-    return f"{changes} favours the networks trained by {found.favours} ({numbers})."
+    return f"{changes} favours the networks trained with the {found.favours} objective ({numbers})."
 
 
 def _what_would_decide(separations: list[Separation]) -> str:
@@ -146,11 +146,11 @@ def _what_would_decide(separations: list[Separation]) -> str:
     if not useful:
         return "None of the manipulations that were simulated tells them apart; a recording could."
     best = useful[0]
-    effects = " and ".join(f"{100 * effect:+.1f} % ({kind})" for kind, effect in best.effects.items())
+    effects = " and ".join(f"{100 * effect:+.1f} ({kind})" for kind, effect in best.effects.items())
     what = title_of(best.manipulation, best.level, " at")
     return (
-        f"What would decide it: {what} changes swaps by {effects}; {best.trials:,} trials with it and as many without"
-        " tell these apart with a power of 80 %."
+        f"What would decide it: {what} changes the swap rate by {effects} percentage points; {best.trials:,} trials"
+        " with it and as many without tell these apart with a power of 80 %."
     )
 
 
@@ -169,8 +169,8 @@ def _recording_sentence(needs: pd.DataFrame) -> str:
             sentences.append(f"{name}: from {first[0]} on, with {first[1]} swaps")
     if len({text.partition(": ")[2] for text in sentences}) == 1:
         same = sentences[0].partition(": ")[2]
-        return f"A recording of {_NEURONS} neurons would show the coming swap alike in all of them ({same})."
+        return f"In a recording of {_NEURONS} neurons, the upcoming swap would be read alike in all of them ({same})."
     return (
-        f"A recording would show when the coming swap can be read ({_NEURONS} neurons, {CORRECT} correct trials):"
+        f"A recording would show when the upcoming swap can be read ({_NEURONS} neurons, {CORRECT} correct trials):"
         f" {'; '.join(sentences)}."
     )

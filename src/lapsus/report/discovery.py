@@ -122,11 +122,11 @@ def _deciding(content: DiscoveryContent) -> dict[str, Any] | None:
         body.append([f"{network}, {window}", *swaps, number(by_units["area"].iloc[-1], ".2f")])
     most = max(SWAPS)
     label = (
-        f"A recording with {CORRECT} correct trials: swaps with which a held-out decoder reads the coming swap in four"
-        f" of five recordings (dash: not with {most}), and its area with {most} swaps and {units[-1]} neurons (0.5 is"
-        " chance)"
+        f"Recordings with {CORRECT} correct trials: number of swaps with which a held-out decoder reads the upcoming"
+        f" swap in four of five recordings (dash: not even with {most}), and its AUC with {most} swaps and"
+        f" {units[-1]} neurons (0.5 is chance)"
     )
-    head = ["network, part of the trial", *(f"{count} neurons" for count in units), "area"]
+    head = ["network, part of the trial", *(f"{count} neurons" for count in units), "AUC"]
     return {"picture": panels.separations(content.separations), "table": table(label, head, body)}
 
 
@@ -144,8 +144,8 @@ def _comparison_picture(found: Resemblance) -> panels.Picture:
         figure = resemblance_figure(found)
     return panels.picture(
         figure,
-        "How well the coming swap is decoded from held-out trials in each part of the trial, and how far swap trials"
-        " have gone towards the error: of the recording, with 95 % intervals over its trials or sessions, and of"
+        "How well the upcoming swap is decoded from held-out trials in each part of the trial, and how far swap trials"
+        " have moved towards the error: in the recording, with 95 % intervals over its trials or sessions, and in"
         " recordings like it that were simulated from the networks.",
     )
 
@@ -161,10 +161,10 @@ def _about(trials: Trials, content: DiscoveryContent) -> str:
     )
 
 
-_IN_RADIANS = "; angles were given in radians and are degrees here."
+_IN_RADIANS = "; angles were given in radians and are shown in degrees here."
 _ORIENTATIONS = (
-    " Orientations repeat after 180°, and distances in the data are counted so. The network holds them on a full"
-    " circle: where this page speaks of its memory, 90° are 45° of orientation."
+    " Orientations repeat after 180°, and distances in the data are given in degrees of orientation. The network"
+    " represents them on a full circle: where this page describes its memory, 90° correspond to 45° of orientation."
 )
 _NO_PROBE = " The table has no probe feature, so swaps could not be related to it."
 
@@ -194,16 +194,16 @@ def _paragraphs(summary: str) -> list[tuple[bool, str]]:
     return paragraphs
 
 
-_HIDDEN = "No swaps were found; a swap rate below about {:.1f} % could hide in data of this size and scatter."
+_HIDDEN = "No swaps were found; a swap rate below about {:.1f} % could go undetected in data of this size and scatter."
 _RATE = "The fit puts the swap rate at {:.1f} %, about {:.0f} trials. "
 _TOO_FEW = (
-    "So few swaps cannot show what they depend on: even if only the closer half of the non-targets were ever reported,"
-    " these data would be unlikely to show it."
+    "There are too few swaps to show what they depend on: even if only the closer half of the non-targets were ever"
+    " reported, these data would be unlikely to show it."
 )
 _LEAST = (
-    "Data of this size show (with 80 % power) that closer non-targets are reported more often than distant ones if the"
-    " two rates for one non-target differ by {:.3f} or more, around a mean of {:.3f}; a smaller difference may be there"
-    " unseen."
+    "Data of this size can show (with 80 % power) that closer non-targets are reported more often than distant ones if"
+    " the two rates per non-target differ by {:.3f} or more, around a mean of {:.3f}; a smaller difference could go"
+    " undetected."
 )
 
 
@@ -247,7 +247,7 @@ def _column(match: Match, whose: str, curve: np.ndarray, degrees: float) -> list
     return [*map(number, curve), number(scatter, ".1f"), number(stray, ".1f")]
 
 
-_AGAINST_DATA = "the fitted model and to the data"
+_AGAINST_DATA = "the fitted model and the data"
 _AGAINST_FIT = "the fitted model; the trials themselves have more items than the network can be shown"
 
 
@@ -260,7 +260,7 @@ def _verdict(networks: list[NetworkFindings]) -> dict[str, Any]:
         for problem in match.where
     ]
     if problems:
-        return {"matched": False, "text": f"Where: {'; '.join(problems)}."}
+        return {"matched": False, "text": f"Why: {'; '.join(problems)}."}
     whose = "The responses of all networks" if several else "The network's responses"
     against = _AGAINST_FIT if matches[0].data is None else _AGAINST_DATA
-    return {"matched": True, "text": f"{whose} are matched to {against}."}
+    return {"matched": True, "text": f"{whose} match {against}."}

@@ -76,8 +76,8 @@ BETTER_THAN_NEXT = "predicting left-out responses {gap:.1f} ± {error:.1f} nats 
 SIMPLEST = "the simplest within one standard error of the best ({other}, {gap:.1f} ± {error:.1f} nats above it)"
 
 NO_SWAP_FUNCTION = (
-    "The data give no reason to say that non-targets are reported at all: the swap rate is taken to be zero, and"
-    " nothing can be said about what it depends on."
+    "The data give no evidence that non-targets are ever reported: the swap rate is taken to be zero, and nothing"
+    " can be said about what it depends on."
 )
 CONSTANT = "A single non-target is reported with probability {} whatever its distance (95 % band in brackets)."
 BOTH = "With one non-target, p(swap) is {} for items {} and {} for items opposite in both (95 % bands)."
@@ -88,7 +88,7 @@ BY_DISTANCE = (
 BAND = "{p_swap:.3f} [{p_low:.3f}, {p_high:.3f}]"
 
 TRAINED = (
-    "{many} {start} and trained for {minutes:.1f} min {verb} within {mad:.3f} of the fitted swap curve on average;"
+    "{many}, {start} and trained for {minutes:.1f} min, {verb} within {mad:.3f} of the fitted swap curve on average;"
     " {matched} to {against}."
 )
 AGAINST_DATA = "the fitted model and the raw data"
@@ -128,7 +128,7 @@ def _data(fit: dict[str, Any], facts: ReportContext) -> str:
             return text + ONLY_THE_CUED
         return text + BEST_WITH_SWAPS.format(best=best, **_margin(chosen))
     standard = fit.get("standard_mixture")  # fits before 0.2 was finished lack it
-    by = " by the three-component mixture (Bays et al. 2009)" if standard else ""
+    by = " according to the three-component mixture (Bays et al. 2009)" if standard else ""
     rates = [(row["trials"], row["swap"]) for row in standard or ()]
     rates = rates or [(row["trials"], row["non_target"]) for row in fit["weights"]]
     swaps = sum(trials * rate for trials, rate in rates) / sum(trials for trials, _ in rates)
@@ -191,12 +191,12 @@ def _network(networks: list[NetworkFindings], facts: ReportContext) -> str:
     else:
         share = f"its behaviour is{'' if matched else ' not'}"
         if off := len(first.where):  # what is off stands beside the verdict, and among what to doubt
-            against += f" ({off} point{'s are' if off > 1 else ' is'} off)"
+            against += f" ({off} criteri{'a fail' if off > 1 else 'on fails'})"
     several = len(networks) > 1
     return TRAINED.format(
         many=f"{len(networks)} networks" if several else "A network",
         verb="come" if several else "comes",
-        start=f"started from {facts.start}" if facts.start else "trained from scratch",
+        start=f"started from {facts.start}" if facts.start else "started from scratch",
         minutes=_minutes(networks),
         mad=np.mean([match.swap_curve_mad_fit for match in matches]),
         matched=f"{share} matched",
@@ -211,20 +211,20 @@ def _minutes(networks: list[NetworkFindings]) -> float:
 # --- Methods ---
 
 _MECHANISM = (
-    " Mechanism: trials were replayed with shared noise up to a time and other noise after it, and the share of the"
-    " outcome's variance between such groups was taken for what is decided by then; states were put together from the"
-    " behavioural part of one trial and the memory of another; the axis of swaps is a discriminant of held-out trials"
-    " that report the same colour; types of error are weights in a regression of held-out activity at the end of the"
-    " second delay on what each type predicts (after Alleman et al. 2024); slow points are minima of the speed in the"
-    " first delay. Planes of the two colours: Panichello & Buschman (2021)."
+    " Mechanism: trials were replayed in groups that shared noise up to a given time and had fresh noise after it; the"
+    " share of the outcome's variance between groups measures what is decided by then. States were composed of the"
+    " behavioural part of one trial and the memory of another. The swap axis is a discriminant, tested on held-out"
+    " trials that report the same colour. Types of error are weights in a regression of held-out activity at the end of"
+    " the second delay on the prediction of each type (after Alleman et al. 2024). Slow points are minima of the speed"
+    " in the first delay. Planes of the two colours follow Panichello & Buschman (2021)."
 )
 _METHODS = (
     "{fit} The posterior mean of the swap probability became the target of {networks} ({architecture}), {start} and"
-    " trained for {minutes:.1f} min {objectives}. The task was {cueing}; items had the distances of the"
-    " data.{items}{left_out} Each network was then compared with the fitted model and, shown the subjects' own trials,"
+    " trained for {minutes:.1f} min {objectives}. The task was {cueing}; distances between items were those of the"
+    " data.{items}{left_out} Each network was then compared with the fitted model and, on the subjects' own trials,"
     " with the data (95 % predictive intervals, corrected for the number of bins)."
 ) + _MECHANISM
-_FROM_SCRATCH = "trained from scratch (a task-optimal preamble with a growing horizon, then no swaps),"
+_FROM_SCRATCH = "initialised at random (with a task-optimal preamble of growing horizon, then no swaps),"
 _STARTED = "started from {start} ({origin}; mean difference of the swap curves {start_distance:.3f}),"
 _MORE_ITEMS = (
     f" The fitted swap function of {{}}-item trials was applied to networks that hold two items. {_COMPETITION}"
@@ -237,12 +237,12 @@ _CUEING = {
 }
 _TRAINED_BY = {
     "diffusion": (
-        "by denoising diffusion through the network's own dynamics (Ho et al. 2020), with a target so much narrower"
-        " than the fitted scatter that, with the scatter of the network's memory, responses scatter as the subjects' do"
+        "by denoising diffusion through the network's own dynamics (Ho et al. 2020), with a target narrower than the"
+        " fitted scatter by what the network's memory adds, so that responses scatter as the subjects' do"
     ),
     "energy": (
-        "by the energy score of free-running final responses (Gneiting & Raftery 2007), which leaves open when in the"
-        " trial noise decides the response"
+        "by the energy score of free-running final responses (Gneiting & Raftery 2007), which leaves open at"
+        " what time noise decides the response"
     ),
 }
 _NETWORKS = (
