@@ -174,10 +174,7 @@ SUMMARY = {
     "over set sizes (von Mises)": (precise_where_few, made),
     "° of orientation": (lambda: made(unit="degrees_180"), made),
     "with one non-target, by its distances": (lambda: made(model="both"), lambda: made(model="probe")),
-    "averaged over set sizes unless one is named": (
-        lambda: made(sizes=(2, 3), by=("cue",)),
-        lambda: made(by=("cue",)),
-    ),
+    "averaged over set sizes unless one is named": (lambda: made(sizes=(2, 3), by=("cue",)), lambda: made(by=("cue",))),
     "% of responses are nearest to a non-target": (
         lambda: with_checks(measure="nearest", passed=False),
         lambda: with_checks(measure="error", passed=False),
@@ -215,10 +212,7 @@ SUMMARY = {
         lambda: compared("sets", elpd_difference=-0.5),
         lambda: compared("sets", sampled=True),
     ),
-    "f shared predicts better than f with offsets": (
-        lambda: compared("sets", sampled=True),
-        lambda: compared("sets"),
-    ),
+    "f shared predicts better than f with offsets": (lambda: compared("sets", sampled=True), lambda: compared("sets")),
     "A bias is kept where the density with it is higher": (
         lambda: compared("bias", elpd_difference=-0.5),
         lambda: compared("bias"),
