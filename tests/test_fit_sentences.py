@@ -146,7 +146,9 @@ SUMMARY = {
     "f averaged over set sizes": (lambda: made(sizes=(2, 3)), lambda: made(sizes=(2, 3), sets="shared")),
     "A single non-target is reported instead": (made, lambda: made(model="probe")),
     "is reported more often than one at": (lambda: made(model="probe"), lambda: made(model="probe", even=False)),
-    "Differences between cues": (lambda: made(subjects=2, hierarchical=True, by=("cue",)), made),
+    "Differences between cues and groups for": (lambda: made(by=("cue", "group")), lambda: made(by=("cue",))),
+    "Set size 2, cue valid, group old:": (lambda: made(by=("cue", "group")), lambda: made(by=("cue",))),
+    "Differences between cues for": (lambda: made(subjects=2, hierarchical=True, by=("cue",)), made),
     "in every condition": (lambda: made(subjects=2, hierarchical=True, by=("cue",)), made),
     "(≈: by Laplace's approximation)": (lambda: compared("bias"), made),
     "to be compared with other studies (by Laplace's approximation)": (

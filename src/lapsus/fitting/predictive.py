@@ -48,7 +48,7 @@ def _groups(fit: "Fit") -> Iterator[tuple[str, str, np.ndarray]]:
         names = condition_labels(trials, model.by)
         for size in sizes:
             for condition in model.conditions:
-                where = f"set size {size}, {', '.join(model.by)} {condition}"
+                where = f"set size {size}, {model.in_words(condition)}"
                 yield "condition", where, (trials.set_size == size) & (names == condition)
     subjects = natural_order(set(trials.subject))
     if len(subjects) > 1 and model.hierarchical:  # pooled fits do not claim to describe any one subject
