@@ -764,9 +764,8 @@ def test_rows_are_dropped_on_request_and_counted():
     assert "drop 'odd' is not known" in problems(frame, drop="odd")
     kept = Trials.from_table(table(), "radians", where=["block!=3", "subject=a"])
     assert len(kept) == 14 and 3 not in kept.conditions["block"].tolist()
-    assert kept.dropped == {"where": 16} and kept.notes == [
-        "16 trials were left out: 16 because `where` excludes them."
-    ]
+    assert kept.dropped == {"where": 16}
+    assert kept.notes == ["16 trials were left out: 16 because `where` excludes them."]
     both = Trials.from_table(frame, "radians", where="subject=a", drop=["missing", "outside"])
     assert both.dropped == {"where": 30, "missing": 3, "outside": 1} and not Trials.from_table(table()).dropped
     assert "column!=value" in problems(table(), where=["block"])
