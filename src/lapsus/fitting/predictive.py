@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from lapsus.fitting.model import condition_labels, natural_order
 from lapsus.statistics.intervals import limits
@@ -90,7 +90,7 @@ def _compared(observed: float, predicted: np.ndarray, count: int) -> tuple[float
 
 def largest_z(checks: int) -> float:
     """How many s.d. off the furthest of this many checks may be, at the 5 % level for all together."""
-    return float(norm.ppf(1 - 0.025 / max(checks, 1)))
+    return float(ndtri(1 - 0.025 / max(checks, 1)))
 
 
 class DistanceCurve:
