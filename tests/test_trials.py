@@ -285,7 +285,7 @@ def test_equal_items_are_kept_and_counted_or_dropped():
     """Two items of the same colour are a legitimate trial; they were an error."""
     frame = pd.DataFrame({"response": [0.0] * 3, "target": [1.0, 2.0, 3.0], "non_target_1": [1.5, 2.0, 1.0]})
     trials = Trials.from_table(frame, "radians")
-    assert len(trials) == 3 and "1 of 3 trials have two items with the same reported feature" in trials.notes[0]
+    assert len(trials) == 3 and "1 of 3 trials has two items with the same reported feature" in trials.notes[0]
     dropped = Trials.from_table(frame, "radians", drop="equal")
     assert len(dropped) == 2 and dropped.dropped == {"equal": 1} and "1 trial was left out" in dropped.notes[0]
     frame[["target_probe", "non_target_probe_1"]] = [[0.1, 0.1], [0.1, 0.2], [0.1, 0.2]]

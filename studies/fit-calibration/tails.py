@@ -21,7 +21,7 @@ OPTIONS = {"uniform": True, "even": True, "hierarchical": True, "by": (), "refer
 def main(options: argparse.Namespace) -> None:
     """One row for each emission with tails."""
     trials = read_trials(options.table)
-    print("| scatter | gain of deviations (nats) | largest change of a swap rate (points) | in half widths of its band |")
+    print("| scatter | gain of deviations (nats) | change of swap rates (points) | in half widths of bands |")
     print("|---|---|---|---|")
     for name in ("variable_precision", "wrapped_stable"):
         kind = EMISSIONS[name]
@@ -35,7 +35,10 @@ def main(options: argparse.Namespace) -> None:
         several = before["set_size"] > 1
         change = (after["swap"] - before["swap"])[several].abs()
         half = (before["swap_high"] - before["swap_low"])[several] / 2
-        print(f"| {name} | {gain:+.1f} ± {error:.1f} | {100 * change.max():.2f} | {np.max(change / half):.2f} |", flush=True)
+        print(
+            f"| {name} | {gain:+.1f} ± {error:.1f} | {100 * change.max():.2f} | {np.max(change / half):.2f} |",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

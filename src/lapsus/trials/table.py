@@ -178,8 +178,9 @@ class Trials:
         for values, feature in ((self.report, "reported feature"), (self.probe, "probe feature")):
             count = 0 if values is None else int(equal_items(values).sum())
             if count:
+                have = "has" if count == 1 else "have"
                 notes.append(
-                    f"{count:,} of {len(self):,} trials {'has' if count == 1 else 'have'} two items with the same {feature}. They are kept: such"
+                    f"{count:,} of {len(self):,} trials {have} two items with the same {feature}. They are kept: such"
                     ' items share the responsibility for a response (`drop="equal"` leaves these trials out).'
                 )
         return notes
