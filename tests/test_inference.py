@@ -213,10 +213,9 @@ def test_offsets_make_up_for_few_guesses_within_reach_of_the_data_only(monkeypat
     few[model.slices["guess"]] -= 1.5
 
     def drawn_up() -> float:
-        offsets = [
-            tier.offsets(conditional.theta(at)[0])[tier.rows.index(model.rows.index("guess"))] for at in (x, few)
-        ]
-        return (offsets[1] - offsets[0]).max().item()
+        row = tier.rows.index(model.rows.index("guess"))
+        before, after = (tier.offsets(conditional.theta(at)[0])[row] for at in (x, few))
+        return (after - before).max().item()
 
     logits = conditional.theta(few)[0] - conditional.theta(x)[0]
     assert logits[model.slices["guess"]].max() < -1.5
