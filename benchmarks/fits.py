@@ -104,10 +104,10 @@ def run(case: str, steps: bool) -> None:
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     compared = 1 if result.candidates is None else len(result.candidates)
     product, evaluation = units(result)
+    relative = f"{seconds / product:,.0f} of {1000 * product:.1f} ms | {seconds / evaluation:,.0f} of"
     print(
         f"| {case} | {len(trials)} | {compared} | {result.name}, {result.model.emission.name}, {result.model.sets} |"
-        f" {result.rhat:.3f} | {seconds:.1f} s | {memory:.2f} GB |"
-        f" {seconds / product:,.0f} of {1000 * product:.1f} ms | {seconds / evaluation:,.0f} of {1000 * evaluation:.1f} ms |",
+        f" {result.rhat:.3f} | {seconds:.1f} s | {memory:.2f} GB | {relative} {1000 * evaluation:.1f} ms |",
         flush=True,
     )
 
