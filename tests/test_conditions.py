@@ -112,6 +112,20 @@ def test_published_rates_are_the_headline_of_the_published_data(human_data):
         assert rates[size] == pytest.approx(rate, abs=0.01)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("table", ["vandenberg2012_color", "vandenberg2012_orientation"])
+def test_other_published_tables_have_the_rates_of_expectation_maximisation(human_data, table):
+    """Half as far apart as the printed interval is wide, at most, and within it but for rates at 0."""
+    trials = read_trials(human_data / table)
+    expected = by_size(trials, iterations=300)
+    found = fit(trials, "none", bias=False, progress=False)  # whatever was kept
+    rates = found.standard[found.standard["set_size"] > 1].set_index("set_size")
+    assert set(rates.index) == set(expected)
+    for size, rate in expected.items():
+        low, middle, high = rates.loc[size, ["swap_low", "swap", "swap_high"]]
+        assert low - 0.005 <= rate <= high and abs(middle - rate) <= (high - low) / 4 + 0.005
+
+
 DIFFERENT = {(2, "valid"): 0.03, (2, "invalid"): 0.05, (4, "valid"): 0.05, (4, "invalid"): 0.4}
 
 

@@ -96,7 +96,8 @@ def test_it_names_the_unit_of_the_table_and_what_is_wrong_with_it(tmp_path):
     assert "50 of 600 responses are exactly -1" in said.output and "--where response!=-1" in said.output
     clean = CliRunner().invoke(app, ["doctor", str(tmp_path / "t.csv"), "--where", "response!=-1", "--json"])
     facts = json.loads(clean.output)
-    assert facts["trials"] == 550 and facts["notes"] == []
+    assert facts["trials"] == 550 and facts["dropped"] == {"where": 50}
+    assert facts["notes"] == ["50 trials were left out: 50 because `where` excludes them."]
 
 
 @pytest.mark.parametrize("command", ["doctor", "fit", "discover"])

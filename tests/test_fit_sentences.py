@@ -17,22 +17,36 @@ from lapsus.report.words import ReportContext, _data, _swap_function
 from lapsus.trials import Trials
 
 
-def made(model="constant", emission="von_mises", sizes=(2,), subjects=1, seed=0, responses=None, **options) -> Fit:
+def made(
+    model="constant",
+    emission="von_mises",
+    sizes=(2,),
+    subjects=1,
+    seed=0,
+    responses=None,
+    apart=None,
+    unit="radians",
+    **options,
+) -> Fit:
     """A fit with draws around the truth of its trials."""
     report, probe = items(240, sizes, seed=seed)
     trials = observed(report, probe, lambda d: 0 * d - 1.5, guess=0.05)
     who = np.array([f"s{i % subjects + 1}" for i in range(240)])
-    conditions = {"cue": np.where(np.arange(240) // 2 % 2, "valid", "neutral")}
+    conditions = {
+        "cue": np.where(np.arange(240) // 2 % 2, "valid", "neutral"),
+        "group": np.where(np.arange(240) // 4 % 2, "old", "young"),
+    }
     trials = Trials(
         trials.response if responses is None else responses, report, probe, subject=who, conditions=conditions
     )
+    trials.unit = unit
     mixture = MixtureModel(trials, model, EMISSIONS[emission](), **options)
     rng = np.random.default_rng(seed)
     theta = torch.tensor(mixture.initial(-1.5))[:, None] + 0.05 * torch.tensor(
         rng.standard_normal((mixture.dimension, 64))
     )
     with torch.no_grad():
-        found = Fit(mixture, mixture.unpack(theta), 1.0, 0.9, seed, mixture.typical(theta))
+        found = Fit(mixture, mixture.unpack(theta), 1.0, 0.9, seed, mixture.typical(theta), apart)
     found.seconds, found.standard = 1.0, None
     return found
 
@@ -79,9 +93,17 @@ def with_bias(bias):
     return made(bias=bias)
 
 
-def separate(rhat=1.0, wrong=False):
+def precise_where_few():
+    """Two set sizes, of which the smaller is reported more precisely."""
+    found = made(sizes=(2, 3))
+    found.parameters.emission[0, 0] += 2.0
+    return found
+
+
+def separate(rhat=1.0, wrong=False, unit="radians"):
     """Two subjects fitted one by one; wrong: the second answers at random."""
-    first, second = made(), made(seed=1, responses=np.random.default_rng(0).uniform(-3, 3, 240) if wrong else None)
+    random = np.random.default_rng(0).uniform(-3, 3, 240) if wrong else None
+    first, second = made(unit=unit), made(seed=1, responses=random, unit=unit)
     second.rhat = rhat
     return SubjectFits({"s1": first, "s2": second})
 
@@ -124,14 +146,93 @@ SUMMARY = {
     "f averaged over set sizes": (lambda: made(sizes=(2, 3)), lambda: made(sizes=(2, 3), sets="shared")),
     "A single non-target is reported instead": (made, lambda: made(model="probe")),
     "is reported more often than one at": (lambda: made(model="probe"), lambda: made(model="probe", even=False)),
-    "Differences between cues": (lambda: made(subjects=2, hierarchical=True, by=("cue",)), made),
+    "Differences between cues and groups for": (lambda: made(by=("cue", "group")), lambda: made(by=("cue",))),
+    "Set size 2, cue valid, group old:": (lambda: made(by=("cue", "group")), lambda: made(by=("cue",))),
+    "Differences between cues for": (lambda: made(subjects=2, hierarchical=True, by=("cue",)), made),
     "in every condition": (lambda: made(subjects=2, hierarchical=True, by=("cue",)), made),
     "(≈: by Laplace's approximation)": (lambda: compared("bias"), made),
+    "to be compared with other studies (by Laplace's approximation)": (
+        lambda: with_standard(model="report"),
+        with_standard,
+    ),
+    "By the model that was kept (report)": (lambda: with_standard(model="report"), with_standard),
+    "They differ because the kept model": (
+        lambda: with_standard(emission="variable_precision"),
+        lambda: with_standard(model="none"),
+    ),
+    "a non-target is reported in": (made, lambda: made(model="none")),
+    ": guesses in": (lambda: made(sizes=(1, 2)), made),
+    "non-target reports       guesses": (
+        lambda: made(subjects=3, hierarchical=True),
+        lambda: made(subjects=12, sizes=(2, 3), hierarchical=True),
+    ),
+    "Every subject's rates are in `rates`": (
+        lambda: made(subjects=12, sizes=(2, 3), hierarchical=True),
+        lambda: made(subjects=3, hierarchical=True),
+    ),
+    "(as asked for)": (lambda: made(apart=0.5), made),
+    "(two circular s.d.)": (made, lambda: made(apart=0.5)),
+    "(by set size)": (precise_where_few, lambda: made(sizes=(2, 3))),
+    "over set sizes (von Mises)": (precise_where_few, made),
+    "° of orientation": (lambda: made(unit="degrees_180"), made),
+    "with one non-target, by its distances": (lambda: made(model="both"), lambda: made(model="probe")),
+    "averaged over set sizes unless one is named": (lambda: made(sizes=(2, 3), by=("cue",)), lambda: made(by=("cue",))),
+    "% of responses are nearest to a non-target": (
+        lambda: with_checks(measure="nearest", passed=False),
+        lambda: with_checks(measure="error", passed=False),
+    ),
+    "% of responses are nearest to that non-target": (
+        lambda: with_checks(kind="distance", measure="nearest", passed=False),
+        lambda: with_checks(measure="nearest", passed=False),
+    ),
+    "mean cosine of the response to the target": (
+        lambda: with_checks(measure="error", passed=False),
+        lambda: with_checks(measure="any", passed=False),
+    ),
+    "mean cosine of the response to the nearest item": (
+        lambda: with_checks(measure="any", passed=False),
+        lambda: with_checks(measure="error", passed=False),
+    ),
+    "No other swap model and no other scatter was compared": (lambda: compared("bias"), lambda: compared("model")),
+    "It predicts left-out responses best: 5.0 ± 1.0 nats": (
+        lambda: compared("model"),
+        lambda: compared("model", elpd_difference=-0.5),
+    ),
+    "0.5 ± 1.0 nats above report": (
+        lambda: compared("model", elpd_difference=-0.5),
+        lambda: compared("model", sampled=True),
+    ),
+    "Left-out responses are predicted 5.0 ± 1.0 nats better by constant": (
+        lambda: compared("model", sampled=True),
+        lambda: compared("model"),
+    ),
+    "Of swap models and scatters the simplest": (
+        lambda: compared("model", elpd_difference=-0.5),
+        lambda: compared("bias", elpd_difference=-0.5),
+    ),
+    "Offsets of f are kept unless": (
+        lambda: compared("sets", elpd_difference=-0.5),
+        lambda: compared("sets", sampled=True),
+    ),
+    "f shared predicts better than f with offsets": (lambda: compared("sets", sampled=True), lambda: compared("sets")),
+    "A bias is kept where the density with it is higher": (
+        lambda: compared("bias", elpd_difference=-0.5),
+        lambda: compared("bias"),
+    ),
+    "1 trial with Pareto k above 0.7": (
+        lambda: compared("bias", **{"pareto_k_above_0.7": 1}, sampled=True),
+        lambda: compared("bias", **{"pareto_k_above_0.7": 1}),
+    ),
+    "Models that predict about equally well disagree": (
+        lambda: compared("model", elpd_difference=-0.5, swap=0.3, swap_low=0.25, swap_high=0.35),
+        lambda: compared("model", swap=0.3, swap_low=0.25, swap_high=0.35),
+    ),
 }
 
 
-def compared(*what):
-    """Two models that were compared, which differ in `what`."""
+def compared(*what, **changes):
+    """Two models that were compared, which differ in `what`; the other's numbers may differ too: with sampled=True
+    it is the one that was kept."""
     found = made(sizes=(2, 3))
     own = {
         "model": "constant",
@@ -150,7 +251,8 @@ def compared(*what):
     }
     other = {"model": "report", "emission": "variable_precision", "sets": "shared", "bias": True}
     behind = {"elpd_difference": -5.0, "difference_se": 1.0, "sampled": False}
-    found.candidates = pd.DataFrame([own, own | behind | {name: other[name] for name in what}])
+    own["sampled"] = not changes.get("sampled", False)
+    found.candidates = pd.DataFrame([own, own | behind | {name: other[name] for name in what} | changes])
     return found
 
 
@@ -182,11 +284,29 @@ METHODS = {
     "swap model and scatter were chosen beforehand": (lambda: compared("bias"), lambda: compared("model")),
     "f with an offset for each set size was kept unless": (lambda: compared("sets"), lambda: compared("bias")),
     "a bias was included if it predicted better": (lambda: compared("bias"), lambda: compared("sets")),
+    "the swap function f, were a constant": (made, lambda: made(model="probe")),
+    "subjects in each cue": (
+        lambda: made(subjects=2, hierarchical=True, by=("cue",)),
+        lambda: made(subjects=2, hierarchical=True),
+    ),
+    "deviations of each combination of them": (
+        lambda: made(by=("cue", "group")),
+        lambda: made(sizes=(2, 3), by=("cue",)),
+    ),
+    "the probability of a guess (N(0, 1)": (lambda: made(by=("cue",)), lambda: made(by=("cue",), uniform=False)),
+    "the probability of a guess and the bias had": (
+        lambda: made(subjects=3, hierarchical=True, bias=True),
+        lambda: made(subjects=3, hierarchical=True),
+    ),
+    "logit of a guess N(−3, 2)": (made, lambda: made(uniform=False)),
+    "The trials of 2 subjects with 2 items were fitted separately": (separate, made),
+    "draws for each subject": (separate, made),
 }
 SEPARATE = {
     "Every fit converged.": (separate, lambda: separate(rhat=1.3)),
     "Subject s2: Not converged": (lambda: separate(rhat=1.3), separate),
-    "The model does not reproduce the responses of subject s2": (lambda: separate(wrong=True), lambda: separate()),
+    "The model does not reproduce the responses of subject s2.": (lambda: separate(wrong=True), lambda: separate()),
+    "of orientation": (lambda: separate(unit="degrees_180"), separate),
     "the model reproduces the responses of every subject": (lambda: separate(), lambda: separate(wrong=True)),
 }
 

@@ -199,6 +199,31 @@ def test_conditional_coordinates_keep_volume(sets):
     torch.testing.assert_close(conditional.theta(x)[1][0], torch.linalg.slogdet(jacobian)[1])
 
 
+def test_offsets_make_up_for_few_guesses_within_reach_of_the_data_only(monkeypatch):
+    """Far below its maximum the likelihood does not depend on how rare guesses are, and says nothing about offsets. It
+    was taken for the parabola that it is at its maximum, which draws offsets up by logits, and chains stayed there."""
+    trials = some_trials(count=1200, sizes=(2, 3))
+    who = [f"s{i % 3}" for i in range(1200)]
+    trials = Trials(trials.response, trials.report, trials.probe, subject=who)
+    model = MixtureModel(trials, "constant", EMISSIONS["von_mises"](), hierarchical=True)
+    conditional = expand(model, model.initial())
+    (tier,) = (tier for tier in model.tiers if tier.name == "subject")
+    x = torch.tensor(conditional.start(model.initial()))[:, None]
+    few = x.clone()
+    few[model.slices["guess"]] -= 1.5
+
+    def drawn_up() -> float:
+        row = tier.rows.index(model.rows.index("guess"))
+        before, after = (tier.offsets(conditional.theta(at)[0])[row] for at in (x, few))
+        return (after - before).max().item()
+
+    logits = conditional.theta(few)[0] - conditional.theta(x)[0]
+    assert logits[model.slices["guess"]].max() < -1.5
+    assert 0 < drawn_up() < 1
+    monkeypatch.setattr("lapsus.fitting.conditional.GUESS_REACH", 1e6)
+    assert drawn_up() > 1.5
+
+
 def test_curvature_from_groups_is_that_of_differences():
     """Groups do not interact and set sizes do not, so a few columns give every second derivative."""
     trials = two_by_two("von_mises")

@@ -100,8 +100,8 @@ def evaluate(
         parameters = model.unpack(fits[-1].draw(DRAWS, rng))
         loos.append(leave_one_out(model.likelihood(torch.float32).by_trial(parameters)))
         shares.append((model, group_shares(model, parameters.map(lambda part: part[..., ::2]), apart)))
-    for model, _ in shares:
-        model.forget()  # of many candidates one is sampled, and all together would fill the memory
+    for found in fits:
+        found.forget()  # of many candidates one is sampled, and all together would fill the memory
     return Candidate(choice, fits, sum_loo(loos), shares)
 
 

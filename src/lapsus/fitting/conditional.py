@@ -8,6 +8,10 @@ data would make of each: z − its conditional mean, over its conditional s.d., 
 The probability of a guess has a log odds that the data bound from above only: its posterior has a sharp side and a long
 one. Close to the expansion's point the square root of the odds is what the chains move in, which is nearly normal.
 
+The expansion says too much of guesses: below its point the likelihood hardly depends on their log odds, where the
+expansion falls ever more steeply. So it is believed within GUESS_REACH of its own maximum. Without that bound, offsets
+of groups were drawn far up wherever few guesses were proposed, and chains that got there stayed.
+
 The expansion treats the parameters of a group (eta) as independent of one another and of the shape; what that leaves
 out the chains' metric takes up.
 """
@@ -23,6 +27,7 @@ from lapsus.fitting.model import MixtureModel, Tier
 __all__ = ["Conditional", "Expansion", "expand"]
 
 SHARPNESS = 4.0  # how fast the root of the odds of a guess ends at 0
+GUESS_REACH = 1.0  # log odds
 
 
 class Expansion:
@@ -113,6 +118,7 @@ class Conditional:
         # Newton's step to where the data would put each parameter; a flat direction must not throw it far away.
         step = (expansion.eta_gradient / diagonal).clamp(-3, 3)
         self.aim = (expansion.eta + step)[:, :, None]
+        self.of_guesses = torch.tensor([row == "guess" for row in model.rows])[:, None, None]
         several = [n for n in model.sizes if n > 1]
         self.shape_of_group = torch.tensor(
             [several.index(n) if n > 1 and model.sets == "shapes" else 0 for n, _, _ in model.labels]
@@ -129,7 +135,9 @@ class Conditional:
         sd = tier.spread(theta)[:, None]
         weight = 1 / (1 / self.sharpness[tier.rows] + lower[tier.rows])  # what a group says, with what is below it
         every = tier.sum(weight.expand(-1, -1, theta.shape[1]))
-        told = tier.sum(weight * (self.aim[tier.rows] - eta[tier.rows]))
+        gap = self.aim[tier.rows] - eta[tier.rows]
+        bounded = GUESS_REACH * torch.tanh(gap / GUESS_REACH)
+        told = tier.sum(weight * torch.where(self.of_guesses[tier.rows], bounded, gap))
         precision = 1 + sd**2 * every
         return sd * told / precision, precision.sqrt(), sd
 

@@ -28,7 +28,7 @@ from lapsus.fitting.laplace import Laplace
 from lapsus.fitting.model import SETS, condition_labels, natural_order
 from lapsus.fitting.progress import Bar
 from lapsus.fitting.result import Fit, random_effects
-from lapsus.fitting.sampler import CHAINS, LARGE, sample
+from lapsus.fitting.sampler import CHAINS, sample
 from lapsus.fitting.shares import mean_rates, mean_shares
 from lapsus.fitting.subjects import SubjectFits
 from lapsus.fitting.swap_models import SWAP_MODELS
@@ -141,8 +141,8 @@ def _sample(laplace: Laplace, seed: int, apart: float | None, bar: Bar, draws: i
     chains = sample(conditional, laplace.centre, laplace.factor, rng, kept=kept, progress=bar.step)
     with torch.no_grad():
         x = torch.tensor(chains.draws.reshape(model.dimension, -1), dtype=torch.float64)
-        columns = 256 if model.dimension > LARGE else x.shape[1]  # all at once would fill the memory
-        theta = torch.cat([conditional.theta(part)[0] for part in x.split(columns, dim=1)], 1)
+        # All at once would fill the memory.
+        theta = torch.cat([conditional.theta(part)[0] for part in x.split(256, dim=1)], 1)
         parameters = model.unpack(theta)
         population = model.typical(theta)
         spreads = random_effects(model, theta)

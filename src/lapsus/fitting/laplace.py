@@ -27,15 +27,25 @@ class Laplace:
 
     conditional: Conditional
     centre: np.ndarray
-    precision: np.ndarray
     value: float  # of the log joint at the centre
     evaluations: int
     restarts: list[float]  # the value that each start had reached when the best was chosen
 
     @cached_property
+    def precision(self) -> np.ndarray:
+        """Minus the Hessian at the centre [P, P]."""
+        return self.conditional.curvature(self.centre)
+
+    @cached_property
     def factor(self) -> Tensor:
         """A square root of the covariance [P, P]."""
         return _covariance_root(self.precision)
+
+    def forget(self) -> None:
+        """Let go of what is large; it is made again when it is asked for."""
+        for name in ("precision", "factor"):
+            self.__dict__.pop(name, None)
+        self.conditional.model.forget()
 
     @property
     def mode(self) -> np.ndarray:
@@ -80,7 +90,7 @@ def approximate(model: MixtureModel, near: Laplace | None = None) -> Laplace:
             found.x = conditional.theta(torch.tensor(better.x)[:, None])[0][:, 0].numpy()
         if turn and better.nit < 8:
             break
-    return Laplace(conditional, better.x, conditional.curvature(better.x), -float(better.fun), count, restarts)
+    return Laplace(conditional, better.x, -float(better.fun), count, restarts)
 
 
 def _covariance_root(precision: np.ndarray) -> Tensor:

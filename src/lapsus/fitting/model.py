@@ -236,6 +236,10 @@ class MixtureModel:
             at = tier.sd.stop
         self.dimension = at
 
+    def in_words(self, condition: str) -> str:
+        """A condition with the names of its factors: "cue valid, group old"."""
+        return ", ".join(f"{factor} {level}" for factor, level in self.levels_of[condition].items())
+
     def units(self) -> tuple[Tensor, Tensor] | None:
         """Coordinates that matter to some groups alone: theirs [U, k], and the unit of each group [G].
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from lapsus.fitting.model import condition_labels, natural_order
 from lapsus.statistics.intervals import limits
@@ -48,7 +48,7 @@ def _groups(fit: "Fit") -> Iterator[tuple[str, str, np.ndarray]]:
         names = condition_labels(trials, model.by)
         for size in sizes:
             for condition in model.conditions:
-                where = f"set size {size}, {', '.join(model.by)} {condition}"
+                where = f"set size {size}, {model.in_words(condition)}"
                 yield "condition", where, (trials.set_size == size) & (names == condition)
     subjects = natural_order(set(trials.subject))
     if len(subjects) > 1 and model.hierarchical:  # pooled fits do not claim to describe any one subject
@@ -90,7 +90,7 @@ def _compared(observed: float, predicted: np.ndarray, count: int) -> tuple[float
 
 def largest_z(checks: int) -> float:
     """How many s.d. off the furthest of this many checks may be, at the 5 % level for all together."""
-    return float(norm.ppf(1 - 0.025 / max(checks, 1)))
+    return float(ndtri(1 - 0.025 / max(checks, 1)))
 
 
 class DistanceCurve:

@@ -65,7 +65,7 @@ def _who(fit: "Fit") -> str:
 
 
 def _by(fit: "Fit") -> str:
-    return ", ".join(fit.model.by)
+    return " and ".join(fit.model.by)
 
 
 def _sets(fit: "Fit") -> str:
@@ -82,7 +82,7 @@ def sizes_apart(fit: "Fit") -> list[int]:
 def averaged_over(fit: "Fit", sizes: bool = True) -> str:
     """What one swap function averages: set sizes (unless there is one for each), conditions; "" where nothing."""
     names = ["set sizes"] * bool(sizes and sizes_apart(fit)) + [f"{name}s" for name in fit.model.by]
-    return f"f averaged over {' and '.join(names)}" if names else ""
+    return f"f averaged over {_listed(names)}" if names else ""
 
 
 def _percent(row: pd.Series, name: str) -> str:
@@ -91,7 +91,7 @@ def _percent(row: pd.Series, name: str) -> str:
 
 def _cell(fit: "Fit", row: pd.Series) -> str:
     where = f"set size {int(row['set_size'])}"
-    return f"{where}, {_by(fit)} {row['condition']}" if fit.model.by else where
+    return f"{where}, {fit.model.in_words(row['condition'])}" if fit.model.by else where
 
 
 def _headline(fit: "Fit") -> list[str]:
@@ -234,7 +234,8 @@ def _contrasts(fit: "Fit") -> list[str]:
     if table is None:
         return []
     over = ", averaged over set sizes unless one is named" if len(fit.model.sizes) > 1 else ""
-    lines = [f"Differences between {_by(fit)}s for a typical subject{over} [95 % interval]:"]
+    compared = " and ".join(f"{factor}s" for factor in fit.model.by)
+    lines = [f"Differences between {compared} for a typical subject{over} [95 % interval]:"]
     references = {levels[0] for levels in fit.model.levels.values()}
     shown = table[table["reference"].isin(references) | table["factor"].str.contains("×")]
     shown = shown[(shown["set_size"] == "all") | (shown["measure"] == "swap rate")]

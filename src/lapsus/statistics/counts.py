@@ -1,7 +1,7 @@
 """How many of many uncertain events happened: expected counts with intervals."""
 
 import numpy as np
-from scipy.stats import binom
+from scipy.special import bdtr
 
 
 def expected_count(probability: np.ndarray) -> dict[str, float]:
@@ -23,7 +23,7 @@ def expected_count(probability: np.ndarray) -> dict[str, float]:
         below, at = -1, len(p)
         while at - below > 1:
             middle = (at + below) // 2
-            enough = binom.cdf(middle, trials, chance).mean() >= share
+            enough = bdtr(np.minimum(middle, trials), trials.astype(int), chance).mean() >= share
             below, at = (below, middle) if enough else (middle, at)
         return float(at)
 

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import stats
+from scipy.special import ndtri
 
 # A number with the lower and the upper limit of its 95 % interval.
 Interval = tuple[float, float, float]
-Z95 = float(stats.norm.ppf(0.975))
+Z95 = float(ndtri(0.975))
 
 
 def limits(drawn: np.ndarray | Sequence[float], axis: int | None = 0) -> np.ndarray:

@@ -36,7 +36,7 @@ class Trials:
     columns           names of the columns that the table had
     called            what it called those that were renamed: {"response": "resp_ori"}
     unit, probe_unit  what the table's angles were in
-    dropped           rows that were left out, by reason: {"missing": 3}
+    dropped           rows that were left out, by reason: {"missing": 3, "where": 20}
     notes             sentences about what was left out, or is probably not what it seems
     feature_name, probe_name  what to call the features in texts and plots
 
@@ -102,13 +102,15 @@ class Trials:
     @classmethod
     def _from_options(cls, table: pd.DataFrame, options: TableOptions, source: str) -> "Trials":
         trials = cls.__new__(cls)
+        rows = len(table)
         table = select_rows(table, options, source).reset_index(drop=True)
+        excluded = rows - len(table)
         named, called, unused = name_columns(table, options, source)
         read = from_errors(named, options.unit)
         if options.probe_positions is not None:
             read = number_to_angle(read, options.probe_positions, source)
         notes = _unused_items(unused, read, source)
-        numbers, reported = trials._clean(read, called, options, source)
+        numbers, reported = trials._clean(read, called, options, source, excluded)
         kept = named.loc[numbers.index]
         trials.notes += notes + trials._equal_items_note() + suspicions(kept, numbers, reported, called)
         if hint := half_circle(numbers, reported):
@@ -119,9 +121,10 @@ class Trials:
         return trials.name_features(options.feature_name, options.probe_name)
 
     def _clean(
-        self, table: pd.DataFrame, called: dict[str, str], options: TableOptions, source: str
+        self, table: pd.DataFrame, called: dict[str, str], options: TableOptions, source: str, excluded: int = 0
     ) -> tuple[pd.DataFrame, Angles]:
-        """Check the table and keep its rows that are not to be dropped, in radians; return their numbers."""
+        """Check the table and keep its rows that are not to be dropped, in radians; return their numbers. excluded: how
+        many rows `where` has left out already."""
         reports, probes = item_columns(table, source, called)
         columns = ["response", *reports, *probes, "set_size", "response_x", "response_y"]
         numbers, problems = _numbers(table, [name for name in columns if name in table])
@@ -142,7 +145,7 @@ class Trials:
         probe = numbers[probes].to_numpy() * UNITS[probe_unit].factor
         reasons = _droppable(problems, table, report, probe, options)
         dropped = np.zeros(len(table), bool)
-        self.dropped: dict[str, int] = {}
+        self.dropped: dict[str, int] = {"where": excluded} if excluded else {}
         for reason, rows in reasons.items():
             self.dropped[reason] = int((rows & ~dropped).sum())
             dropped |= rows
@@ -175,8 +178,9 @@ class Trials:
         for values, feature in ((self.report, "reported feature"), (self.probe, "probe feature")):
             count = 0 if values is None else int(equal_items(values).sum())
             if count:
+                have = "has" if count == 1 else "have"
                 notes.append(
-                    f"{count:,} of {len(self):,} trials have two items with the same {feature}. They are kept: such"
+                    f"{count:,} of {len(self):,} trials {have} two items with the same {feature}. They are kept: such"
                     ' items share the responsibility for a response (`drop="equal"` leaves these trials out).'
                 )
         return notes
@@ -317,7 +321,8 @@ def _droppable(
 
 def _dropped_note(dropped: dict[str, int]) -> str:
     total = sum(dropped.values())
-    reasons = "; ".join(f"{count:,} because {DROP[reason]}" for reason, count in dropped.items())
+    because = DROP | {"where": "`where` excludes them"}
+    reasons = "; ".join(f"{count:,} because {because[reason]}" for reason, count in dropped.items())
     return f"{total:,} trial{'s were' if total != 1 else ' was'} left out: {reasons}."
 
 
@@ -328,7 +333,7 @@ def _unused_items(unused: list[str], table: pd.DataFrame, source: str) -> list[s
     listed = ", ".join(unused)
     subject = f"the column {listed} looks" if len(unused) == 1 else f"the columns {listed} look"
     if any(str(name).startswith("non_target_") for name in table):
-        return [f"Not used, though {subject} like items."]
+        return [f"Not used, though {subject} like items: if they are, say which is which with `columns`."]
     raise LapsusError(
         f"{source}: no column was recognised as a non-target, but {subject} like items: say which is"
         f" which with `columns` (non_target_1={unused[0]}), or give another name to what is not an item"
