@@ -151,7 +151,7 @@ SUMMARY = {
     "Differences between cues for": (lambda: made(subjects=2, hierarchical=True, by=("cue",)), made),
     "in every condition": (lambda: made(subjects=2, hierarchical=True, by=("cue",)), made),
     "(≈: by Laplace's approximation)": (lambda: compared("bias"), made),
-    "to be compared with other studies (by Laplace's approximation)": (
+    "for comparison with other studies (by Laplace's approximation)": (
         lambda: with_standard(model="report"),
         with_standard,
     ),

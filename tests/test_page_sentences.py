@@ -75,11 +75,11 @@ def said(matches, **context):
 
 
 NETWORKS = {
-    "trained from scratch": (lambda: said([LIKE]), lambda: said([LIKE], start="base")),
+    "started from scratch": (lambda: said([LIKE]), lambda: said([LIKE], start="base")),
     "started from base": (lambda: said([LIKE], start="base"), lambda: said([LIKE])),
     "its behaviour is matched to the fitted model and the raw data": (lambda: said([LIKE]), lambda: said([UNLIKE])),
     "its behaviour is not matched": (lambda: said([UNLIKE]), lambda: said([LIKE])),
-    " off)": (lambda: said([UNLIKE]), lambda: said([LIKE])),
+    "criteria fail)": (lambda: said([UNLIKE]), lambda: said([LIKE])),
     "(the raw trials have more items than": (lambda: said([TWO_ITEMS]), lambda: said([LIKE])),
     "2 networks": (lambda: said([LIKE, LIKE]), lambda: said([LIKE])),
     "all are matched": (lambda: said([LIKE, LIKE]), lambda: said([LIKE, UNLIKE])),
@@ -113,7 +113,7 @@ def of_methods(matches=(LIKE,), objective="diffusion", **context):
 METHODS = {
     "the target of a recurrent network": (of_methods, lambda: of_methods((LIKE, LIKE))),
     "the target of 2 recurrent networks": (lambda: of_methods((LIKE, LIKE)), of_methods),
-    "a task-optimal preamble with a growing horizon": (of_methods, lambda: of_methods(start="base")),
+    "a task-optimal preamble of growing horizon": (of_methods, lambda: of_methods(start="base")),
     "ships with lapsus": (lambda: of_methods(start="base"), lambda: of_methods(start="base", shipped=False)),
     "chosen by the user": (lambda: of_methods(start="base", shipped=False), lambda: of_methods(start="base")),
     "by denoising diffusion": (of_methods, lambda: of_methods(objective="energy")),
@@ -124,12 +124,20 @@ METHODS = {
     "swap function of 4-item trials was applied": (lambda: of_methods(set_size=4), of_methods),
     "Left out.": (lambda: of_methods(left_out=("Left out.",)), of_methods),
     "A recurrent network with dendritic trees was": (
-        lambda: networks_methods(1, "1"),
-        lambda: networks_methods(2, "1"),
+        lambda: networks_methods([network()], "1"),
+        lambda: networks_methods([network(), network()], "1"),
     ),
     "2 recurrent networks with dendritic trees were": (
-        lambda: networks_methods(2, "1"),
-        lambda: networks_methods(1, "1"),
+        lambda: networks_methods([network(), network()], "1"),
+        lambda: networks_methods([network()], "1"),
+    ),
+    "a delayed-estimation task by denoising diffusion through": (
+        lambda: networks_methods([network()], "1"),
+        lambda: networks_methods([network(objective="energy")], "1"),
+    ),
+    "a delayed-estimation task by the energy score of": (
+        lambda: networks_methods([network(objective="energy")], "1"),
+        lambda: networks_methods([network()], "1"),
     ),
 }
 
@@ -208,11 +216,11 @@ CHECKS = {
         of_comparison("Predictive density is reliable"),
     ),
     "3 subjects were fitted together": (of_fit("Subjects alike", subjects=3), of_fit("Subjects alike")),
-    "The time was up first": (
+    "Time ran out before": (
         of_networks("Training reached its end", network(done=50)),
         of_networks("Training reached its end", network()),
     ),
-    "It was matched with a margin": (
+    "It matched with a margin": (
         of_networks("Training reached its end", network(done=50, settled=True)),
         of_networks("Training reached its end", network(done=50)),
     ),
@@ -228,7 +236,7 @@ CHECKS = {
         of_networks("Analysis: transplant", network(mechanism=WITHOUT)),
         of_networks("Analysis: dynamics", network(mechanism=LACKING)),
     ),
-    "One network was trained by an objective": (
+    "Only one network was trained with each objective": (
         of_networks("Networks agree", network()),
         of_networks("Networks agree", network("a"), network("b")),
     ),
@@ -301,14 +309,14 @@ RECORDING = SimpleNamespace(sentence=lambda: "It resembles those trained by ener
 PAGE = {
     "a swap rate below about": (lambda: power("none"), power),
     "The fit puts the swap rate at 20.0 %, about 80 trials": (power, lambda: power("none")),
-    "So few swaps cannot show what they depend on": (lambda: power(share=0.01), power),
+    "There are too few swaps to show what they depend on": (lambda: power(share=0.01), power),
     "show (with 80 % power)": (power, lambda: power(share=0.01)),
-    "The network's responses are matched to the fitted model and to the data.": (
+    "The network's responses match the fitted model and the data.": (
         lambda: verdict_of(LIKE),
         lambda: verdict_of(UNLIKE),
     ),
-    "The responses of all networks are matched": (lambda: verdict_of(LIKE, LIKE), lambda: verdict_of(LIKE, UNLIKE)),
-    "Where: n1: the swap curve is": (lambda: verdict_of(LIKE, UNLIKE), lambda: verdict_of(LIKE, LIKE)),
+    "The responses of all networks match": (lambda: verdict_of(LIKE, LIKE), lambda: verdict_of(LIKE, UNLIKE)),
+    "Why: n1: the swap curve is": (lambda: verdict_of(LIKE, UNLIKE), lambda: verdict_of(LIKE, LIKE)),
     "the trials themselves have more items": (lambda: verdict_of(TWO_ITEMS), lambda: verdict_of(LIKE)),
     "The recording was compared with nothing": (
         lambda: RecordingFindings("a", [], None).sentence,
@@ -426,7 +434,7 @@ def test_of_a_page(sentence):
 
 def test_networks_without_swaps_have_nothing_to_explain():
     none = [network(match=LIKE)]
-    assert determined(none, []).sentences == ["The matched networks make no swaps that could be explained."]
+    assert determined(none, []).sentences == ["The matched networks make no swaps to explain."]
     swaps = SimpleNamespace(verdict=SimpleNamespace(name="v", of=lambda mechanism: "after"))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("lapsus.report.determined.QUESTIONS", {"v": swaps})

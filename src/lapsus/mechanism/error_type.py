@@ -594,8 +594,9 @@ def _unknown(found: list[Mechanism]) -> str:
     answers = [mechanism.error_type for mechanism in found]
     if any(answer is None for answer in answers):
         return "The type of error is not known."
-    if conflicts := [why for mechanism in found if (why := agreed_type(mechanism)[1])]:
-        return f"No type of error is named: memory suggests {answers[0].decision}, but {conflicts[0]}."
+    for mechanism, answer in zip(found, answers):
+        if conflict := agreed_type(mechanism)[1]:
+            return f"No type of error is named: {_suggested(answer, conflict)}."
     if any(answer.known <= MOST for answer in answers):
         return "Which type of error it is cannot be told, since what the types predict is known too poorly."
     if any(answer.partly_misbound for answer in answers):
@@ -608,6 +609,13 @@ def _unknown(found: list[Mechanism]) -> str:
             " read correctly."
         )
     return f"{_IN_PLACE}; it cannot be told whether the cue selects the wrong one or is mistaken for the other cue."
+
+
+def _suggested(answer: ErrorType, conflict: str) -> str:
+    """What memory suggests, and what contradicts it."""
+    if answer.decision == "cannot tell":
+        return f"memory does not show which, and {conflict}"
+    return f"memory suggests {answer.decision}, but {conflict}"
 
 
 def _told_apart(answer: ErrorType) -> str:
@@ -648,7 +656,7 @@ def _sentence(answer: ErrorType, found: Mechanism) -> str:
     if answer.decision == "no mark" and conflict:
         return f"Error type: none of the types describes these swaps ({weights}; {trials}), although {conflict}."
     if conflict:
-        return f"Error type: memory suggests {answer.decision}, but {conflict} ({weights}; {trials}).{explained}"
+        return f"Error type: {_suggested(answer, conflict)} ({weights}; {trials}).{explained}"
     if word == "none of these":
         return f"Error type: none of these types describes the swaps ({weights}; {trials}).{explained}"
     if word == "prior inclination":

@@ -71,7 +71,7 @@ def networks_page(networks: list[NetworkFindings]) -> str:
             "recording": None,
             "checks": checks,
             "sure": sure(checks),
-            "methods": networks_methods(len(networks), __version__),
+            "methods": networks_methods(networks, __version__),
             "references": REFERENCES,
             "run_table": table(
                 "Time, versions and seeds", ["what", "value"], training + versions(networks[0].experiment)

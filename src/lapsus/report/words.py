@@ -245,10 +245,15 @@ _TRAINED_BY = {
         " what time noise decides the response"
     ),
 }
+_OBJECTIVES = {
+    "diffusion": "by denoising diffusion through the network's own dynamics (Ho et al. 2020)",
+    "energy": "by the energy score of free-running final responses (Gneiting & Raftery 2007)",
+    "task-optimal": "to be as close to the correct response as possible (squared error)",
+}
 _NETWORKS = (
-    "{} trained with lapsus {} to answer a delayed-estimation task by denoising diffusion through {} own dynamics (Ho"
-    " et al. 2020), with targets from the Bayesian non-parametric swap model (Radmard et al. 2025). Swap curves were"
-    " measured on fresh conditions by the item nearest to the response."
+    "{} trained with lapsus {} to answer a delayed-estimation task {}, with targets from the Bayesian non-parametric"
+    " swap model (Radmard et al. 2025). Swap curves were measured on fresh conditions by the item nearest to the"
+    " response."
 ) + _MECHANISM
 
 
@@ -276,8 +281,11 @@ def methods(fit: dict[str, Any], networks: list[NetworkFindings], facts: ReportC
     )
 
 
-def networks_methods(count: int, version: str) -> str:
+def networks_methods(networks: list[NetworkFindings], version: str) -> str:
     """The same for any trained networks."""
-    if count == 1:
-        return _NETWORKS.format("A recurrent network with dendritic trees was", version, "its")
-    return _NETWORKS.format(f"{count} recurrent networks with dendritic trees were", version, "their")
+    count = len(networks)
+    subject = "A recurrent network with dendritic trees was"
+    if count > 1:
+        subject = f"{count} recurrent networks with dendritic trees were"
+    objectives = " or ".join(_OBJECTIVES.get(kind, f"by the objective {kind}") for kind in by_objective(networks))
+    return _NETWORKS.format(subject, version, objectives)
