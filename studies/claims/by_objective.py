@@ -3,10 +3,10 @@
     lapsus analyse --swapping -o mechanism
     lapsus reproduce --collection open --claims-only --values values.json
     python studies/ensembles/measure.py --values values.json
-    python studies/objectives/objectives.py mechanism/mechanism.csv
+    python studies/claims/by_objective.py mechanism/mechanism.csv
 
-writes answers.csv (one row per network that swaps), by-collection.csv (means over seeds) and objectives.png. Networks
-of one seed and cueing share their start, so they are averaged before the mean over seeds is taken.
+writes tables/answers.csv (one row per network that swaps), tables/answers-by-collection.csv (means over seeds) and
+by-objective.png. Networks of one seed and cueing share their start, so they are averaged before the mean over seeds is taken.
 """
 
 import sys
@@ -129,14 +129,14 @@ def figure(rows: pd.DataFrame) -> None:
             _claim_panel(ax, id)
         for ax, text in zip(fig.axes, "ABCDEFGH"):
             letter(ax, text)
-        write_figure(FOLDER / "objectives.png", fig, dpi=200)
+        write_figure(FOLDER / "by-objective.png", fig, dpi=200)
         plt.close(fig)
 
 
 def main() -> None:
     rows = answers(Path(sys.argv[1]))
-    rows.to_csv(FOLDER / "answers.csv", index=False, float_format="%.4g")
-    over_seeds(rows).to_csv(FOLDER / "by-collection.csv", index=False, float_format="%.4g")
+    rows.to_csv(FOLDER / "tables" / "answers.csv", index=False, float_format="%.4g")
+    over_seeds(rows).to_csv(FOLDER / "tables" / "answers-by-collection.csv", index=False, float_format="%.4g")
     figure(rows)
 
 
