@@ -6,7 +6,8 @@
     python studies/claims/by_objective.py mechanism/mechanism.csv
 
 writes tables/answers.csv (one row per network that swaps), tables/answers-by-collection.csv (means over seeds) and
-by-objective.png. Networks of one seed and cueing share their start, so they are averaged before the mean over seeds is taken.
+by-objective.png. Networks of one seed and cueing share their start, so they are averaged before the mean over seeds is
+taken.
 """
 
 import sys
