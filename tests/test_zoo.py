@@ -204,7 +204,7 @@ def test_shipped_network_that_holds_its_memory_is_within_the_limits_at_every_del
 def test_networks_of_one_collection_and_cueing_differ_in_their_targets_alone(collection, cueing):
     names = [n for n in experiments_in(collection) if n.startswith(f"{collection}-{cueing}-")]
     trained = [e for e in map(read_experiment, names) if e.start_from == f"{collection}-{cueing}-base"]
-    assert len(trained) >= 3 and len({json.dumps(e.behaviour, sort_keys=True) for e in trained}) == len(trained)
+    assert len(trained) >= 2 and len({json.dumps(e.behaviour, sort_keys=True) for e in trained}) == len(trained)
     for part in ("task", "network", "noise"):
         assert len({str(getattr(e, part)) for e in trained}) == 1
     stages = {e.name: [stage.model_copy(update={"behaviour": None}) for stage in e.stage] for e in trained}
