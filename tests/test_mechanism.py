@@ -277,7 +277,8 @@ def test_swaps_of_two_kinds_are_not_called_one():
     some = classify_swaps(_mixed("misinterpretation", "late switch", 0.35), every=30, repeats=60)
     said = _said(Mechanism(error_type=some))
     assert some.decision == "late switch" and some.begun and some.misread[0] == pytest.approx(0.35, abs=0.12)
-    assert "mostly late switch" in said and "part of the way when the cue ends" in said
+    # A recording cannot show how much is decided when the cue ends.
+    assert "memory suggests late switch, but part of the way to the error is there when the cue ends" in said
     none = classify_swaps(_mixed("late switch", "late switch", 0.5), every=30, repeats=60)
     assert (
         none.decision == "late switch" and not none.begun and "part of the way" not in _said(Mechanism(error_type=none))

@@ -650,7 +650,7 @@ def test_a_network_written_as_nwb_is_analysed_and_compared(nwb, tmp_path, monkey
     assert first["features"].keys() == first["expected"]["misbinding"].keys()
     assert (tmp_path / "out" / "made-comparison.png").stat().st_size > 10_000
     assert first["clock"] == "s" and first["decoding"]["same_report"]
-    assert "takes" in first["left_out"]["commitment"]
+    assert "needs replays" in first["left_out"]["commitment"]
 
 
 @pytest.mark.slow
