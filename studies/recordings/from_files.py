@@ -106,9 +106,10 @@ def main() -> None:
         print(rows[-1], flush=True)
         if given.keep:
             pd.DataFrame(rows).to_csv(TABLE, index=False, float_format="%.4g")
-    right = sum(row["answer"] == row["kind"] for row in rows)
-    wrong = sum(row["answer"] in (*PATTERNS, *BUILT) for row in rows) - right
-    print(f"{right} of {len(rows)} right, {wrong} wrong")
+    named = [(row["answer"], row["kind"]) for row in rows if row["recorded"] == recorded]
+    right = sum(name == kind for name, kind in named)
+    wrong = sum(name in (*PATTERNS, *BUILT) for name, _ in named) - right
+    print(f"{right} of {len(named)} right, {wrong} wrong")
 
 
 if __name__ == "__main__":
