@@ -15,6 +15,7 @@ import argparse
 import itertools
 import sys
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -22,6 +23,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from matplotlib import pyplot as plt
+from matplotlib.axes import Axes
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "recovery"))
@@ -55,6 +57,8 @@ SECONDS = np.array([0.15, 0.5, 0.15, 0.65, 0.65])
 RATE, RELIABILITY, CORRELATION = 10.0, (0.02, 0.05, 0.1), 0.03
 COLUMNS = ["reliability", "units", "correct", "swaps", "kind"]
 TRIALS = 2048
+# Share of variance and neurons for which the figure shows other numbers of correct trials.
+TRIALS_VARY = 0.05, 50
 
 
 @dataclass(frozen=True)
@@ -91,6 +95,10 @@ def recordings(
     """Comparable features [recording, feature] of simulated recordings, the sources in turn, and the number of each's
     source."""
     source = np.arange(count) % len(sources)
+    for one in sources:
+        found = {"swaps": int(one.pool.swap.sum()), "correct": int(one.pool.correct.sum())}
+        if any(found[name] < size[name] for name in size):
+            raise ValueError(f"A system of {one.kind} has too few trials for recordings of {size}: {found}.")
     rows = []
     for k, which in enumerate(source):
         depth, shared = levels[which]
@@ -101,15 +109,14 @@ def recordings(
     return np.stack(rows), source
 
 
-def cell(learn: list[System], test: list[System], units: int, reliability: float, sizes: list[dict], given) -> list:
-    """Rows of the table for recordings of each size with so many units."""
+def cell(learn: list[System], test: list[System], units: int, reliability: float, sizes: list[dict], given) -> Iterator:
+    """For each size of recordings with so many units, its rows of the table."""
     rates = np.random.default_rng(1000).lognormal(np.log(RATE), 0.5, units)
     noise = Noise(reliability, CORRELATION, rates)
     level = partial(like, seconds=SECONDS, rates=rates, swaps=40, correct=400)
     levels = {id(one): matched_noise(one.pool, level, noise) for one in learn + test}
-    rows = []
     for size in sizes:
-        made = {}
+        rows, made = [], {}
         for role, group, count, seed in (
             ("learnt", learn, given.recordings, 1000),
             ("tested", test, given.tests, 5000),
@@ -142,7 +149,7 @@ def cell(learn: list[System], test: list[System], units: int, reliability: float
             facts |= {"none of these": np.mean([one == "none of these" for one in answers])}
             print(facts, flush=True)
             rows.append(facts)
-    return rows
+        yield pd.DataFrame(rows)
 
 
 def keep(rows: pd.DataFrame) -> None:
@@ -153,37 +160,41 @@ def keep(rows: pd.DataFrame) -> None:
 
 
 def figure() -> None:
-    """Share of right and of wrong answers, against the number of swaps; the others are "cannot tell" or none."""
+    """Share of right and of wrong answers, against the number of swaps and of correct trials; the others are "cannot
+    tell" or none."""
     table = pd.read_csv(TABLE)
-    table = table[table["correct"] == CORRECT[0]]
-    reliabilities = sorted(table["reliability"].unique())
-    swaps = sorted(table["swaps"].unique())
+    usual = table[table["correct"] == CORRECT[0]]
+    reliabilities, sizes = sorted(usual["reliability"].unique()), sorted(usual["units"].unique())
+    shades = dict(zip(sizes, plt.get_cmap("viridis")(np.linspace(0.85, 0.1, len(sizes)))))
+    columns = len(reliabilities) + 1
     with style():
-        fig, axes = plt.subplots(
-            1,
-            len(reliabilities),
-            figsize=(2.2 * len(reliabilities), 2.4),
-            layout="constrained",
-            sharey=True,
-            squeeze=False,
-        )
-        sizes = sorted(table["units"].unique())
-        shades = dict(zip(sizes, plt.get_cmap("viridis")(np.linspace(0.85, 0.1, len(sizes)))))
+        fig, axes = plt.subplots(1, columns, figsize=(2.2 * columns, 2.4), layout="constrained", sharey=True)
         lines = {}
-        for ax, reliability in zip(axes[0], reliabilities, strict=True):
-            own = table[table["reliability"] == reliability]
-            for units, part in own.groupby("units"):
-                mean = part.groupby("swaps")[["right", "wrong"]].mean()
-                (lines[units],) = ax.plot(mean.index, 100 * mean["right"], "o-", ms=3, color=shades[units])
-                ax.plot(mean.index, 100 * mean["wrong"], "--", lw=0.8, color=shades[units])
-            ax.axhline(90, color="0.5", lw=0.6, ls=(0, (3, 2)))
-            ax.set(title=f"colours explain {100 * reliability:.0f} %", xlabel="swaps", ylim=(0, 103), xscale="log")
-            ax.set_xticks(swaps, [str(count) for count in swaps], minor=False)
-            ax.minorticks_off()
-        axes[0, 0].set_ylabel("recordings (%)")
-        names = [f"{units} neurons" for units in sorted(lines)]
-        fig.legend([lines[units] for units in sorted(lines)], names, loc="outside lower center", ncols=4, fontsize=7)
+        for ax, reliability in zip(axes, reliabilities):
+            for units, part in usual[usual["reliability"] == reliability].groupby("units"):
+                lines[f"{units} neurons"] = _lines(ax, part, "swaps", shades[units])
+            ax.set(title=f"colours explain {100 * reliability:.0f} %", xlabel="swaps")
+        reliability, units = TRIALS_VARY
+        part = table[(table["reliability"] == reliability) & (table["units"] == units)]
+        for swaps, style_of_swaps in ((20, "o:"), (40, "o-")):
+            own = part[part["swaps"] == swaps]
+            lines[f"{units} neurons, {swaps} swaps"] = _lines(axes[-1], own, "correct", shades[units], style_of_swaps)
+        axes[-1].set(title=f"colours explain {100 * reliability:.0f} %", xlabel="correct trials")
+        axes[0].set_ylabel("recordings (%)")
+        fig.legend(lines.values(), lines.keys(), loc="outside lower center", ncols=len(lines), fontsize=7)
         write_figure(HERE / "swaps_needed.png", fig, dpi=200)
+
+
+def _lines(ax: Axes, part: pd.DataFrame, x: str, colour, fmt: str = "o-"):
+    """Right and wrong answers against one column, mean over kinds; the line of the right ones."""
+    mean = part.groupby(x)[["right", "wrong"]].mean()
+    (line,) = ax.plot(mean.index, 100 * mean["right"], fmt, ms=3, color=colour)
+    ax.plot(mean.index, 100 * mean["wrong"], "--", lw=0.8, color=colour)
+    ax.axhline(90, color="0.5", lw=0.6, ls=(0, (3, 2)))
+    ax.set(ylim=(0, 103), xscale="log")
+    ax.set_xticks(mean.index, [str(count) for count in mean.index], minor=False)
+    ax.minorticks_off()
+    return line
 
 
 def main() -> None:
@@ -206,10 +217,11 @@ def main() -> None:
     sizes = [{"swaps": swaps, "correct": correct} for correct, swaps in itertools.product(given.correct, given.swaps)]
     rows = []
     for reliability, units in itertools.product(given.reliability, given.units):
-        rows += cell(learn, test, units, reliability, sizes, given)
-        if given.keep:
-            keep(pd.DataFrame(rows))
-    table = pd.DataFrame(rows).groupby(COLUMNS[:4])[["recognised", "right", "wrong", "cannot tell"]].mean()
+        for found in cell(learn, test, units, reliability, sizes, given):
+            rows.append(found)
+            if given.keep:
+                keep(found)
+    table = pd.concat(rows).groupby(COLUMNS[:4])[["recognised", "right", "wrong", "cannot tell"]].mean()
     print(table.round(2))
 
 
