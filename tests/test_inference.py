@@ -537,7 +537,7 @@ class TwoModes:
     quarter of its mass."""
 
     def __init__(self, units):
-        self.units = (torch.tensor([[1], [2]]), None) if units else None
+        self.renewed = torch.tensor([[1], [2]]) if units else None
 
     def by_unit(self, x):
         near, far = math.log(0.75) - 0.5 * (x[2] / 0.5) ** 2, math.log(0.25) - 0.5 * ((x[2] - 6) / 0.5) ** 2
