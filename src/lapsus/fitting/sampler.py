@@ -95,7 +95,14 @@ class _State:
         self.value, self.gradient = self.model.log_joint(self.x)
 
     def learn(self, draws: torch.Tensor) -> None:
-        """Take centre and metric from draws [P, n] of x, leaning on the present ones while draws are few."""
+        """Take centre and metric from draws [P, n] of x, leaning on the present ones while draws are few.
+
+        Of very many coordinates only the widths are learned: correlations from few draws are noise, and moves that
+        follow them are refused."""
+        if len(draws) > LARGE:
+            y = torch.linalg.solve_triangular(self.root, draws - draws.mean(1, keepdim=True), upper=False)
+            self._use(self.centre, self.root * y.var(1).clamp(0.5, 4.0) @ self.root.T)
+            return
         share = draws.shape[1] / (draws.shape[1] + 5 * draws.shape[0])
         centre = share * draws.mean(1) + (1 - share) * self.centre
         self._use(centre, share * torch.cov(draws) + (1 - share) * self.covariance)
