@@ -265,7 +265,8 @@ class MixtureModel:
         if dtype not in self._likelihoods:
             basis = self.prior.basis if self.prior else None
             nodes = NODES if self.bias else HALF
-            many = self.trials.set_size.sum() > 4 * nodes * len(self.labels)
+            # Rows that interpolate take memory for each item, so tables of few trials go without.
+            many = self.trials.set_size.sum() > 4 * max(nodes * len(self.labels), NODES * len(self.sizes))
             tabulated = many and self.emission.name == "variable_precision"
             self._likelihoods[dtype] = Likelihood(
                 self.trials,
