@@ -113,6 +113,9 @@ class Conditional:
     def __init__(self, model: MixtureModel, expansion: Expansion):
         self.model, self.expansion = model, expansion
         self.dimension, self.units = model.dimension, model.units()
+        # Units of hierarchical models have no tails of their own, hence no two modes: renewing them gains nothing.
+        single = self.units is not None and not any(tier.of_subjects for tier in model.tiers)
+        self.renewed = self.units[0] if single and self.units else None
         diagonal = torch.diagonal(expansion.groups, dim1=1, dim2=2).T.clamp_min(1e-4)  # [F, G]
         self.sharpness = diagonal[:, :, None]
         # Newton's step to where the data would put each parameter; a flat direction must not throw it far away.

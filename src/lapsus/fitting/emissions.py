@@ -22,13 +22,14 @@ from torch import Tensor
 
 from lapsus.errors import LapsusError
 from lapsus.fitting.interpolation import cubic_rows
-from lapsus.fitting.likelihood import At, Total
+from lapsus.fitting.likelihood import CHUNK, At, Total
 from lapsus.statistics.intervals import robust_sd
 from lapsus.trials import Trials
 
 __all__ = ["EMISSIONS", "Plane", "Tabulated", "VariablePrecision", "VonMises", "WrappedStable"]
 
 NODES = 720  # of a table of densities: half a degree apart
+HALF, CLOSER = 97, 3.0  # nodes of half the circle: half a degree apart in the middle, 6 at the end
 
 
 class _Angles:
@@ -197,18 +198,25 @@ class VariablePrecision:
 
 
 class _Table:
-    """Densities from tables of NODES angles around the circle, one for each group and parameter vector, between which
+    """Densities from tables of `size` angles around the circle, one for each group and parameter vector, between which
     they are interpolated by cubics: the work is that of the nodes where many trials share a group.
 
-    `prepare` returns the tables [G, NODES, S] and what `gradient` needs, which turns the gradient in their values
-    [NODES, G, S] into that in the parameters."""
+    `prepare` returns the tables [G, size, S] and what `gradient` needs, which turns the gradient in their values
+    [size, G, S] into that in the parameters."""
+
+    size = NODES
 
     def statistics(self, trials: Trials, groups: np.ndarray, dtype: torch.dtype) -> tuple:
-        """Sparse rows [N · T, groups · NODES] that interpolate, their transpose, and (N, T)."""
-        deviation = trials.deviation.T
-        offset = np.broadcast_to(groups * NODES, deviation.shape)
-        count = (int(groups.max()) + 1) * NODES
-        return (*cubic_rows(deviation, offset, NODES, count, dtype), deviation.shape)
+        """Sparse rows [N · T, groups · size] that interpolate, their transpose, and (N, T)."""
+        deviation, size = trials.deviation.T, self.size
+        offset = np.broadcast_to(groups * size, deviation.shape)
+        count = (int(groups.max()) + 1) * size
+        rows = cubic_rows(self.position(deviation), offset, size, count, dtype, half=size < NODES)
+        return *rows, deviation.shape
+
+    def position(self, deviation: np.ndarray) -> np.ndarray:
+        """Where angles lie among the nodes."""
+        return (deviation + math.pi) * NODES / (2 * math.pi)
 
     def densities(self, statistics: tuple, prepared: tuple, at: At) -> tuple:
         """Densities [N, T, S], of a guess, and what pull_back needs."""
@@ -222,29 +230,52 @@ class _Table:
     def pull_back(
         self, statistics: tuple, responsibility: Tensor, guess: Tensor | None, inverse: Tensor, total: Total
     ) -> Tensor:
-        """The gradient in the tables [NODES, G, S]."""
+        """The gradient in the tables [size, G, S]."""
         share = (responsibility * inverse).reshape(-1, responsibility.shape[-1])
-        return (statistics[1] @ share).reshape(-1, NODES, share.shape[-1]).transpose(0, 1)
+        return (statistics[1] @ share).reshape(-1, self.size, share.shape[-1]).transpose(0, 1)
 
 
 class Tabulated(_Table):
-    """The density of another emission, from tables of it."""
+    """The density of another emission, from tables of it.
 
-    def __init__(self, emission: Any):
+    Without a bias it is even, so that half the circle will do; it is the smoother the farther from 0, so that nodes lie
+    farther apart there."""
+
+    def __init__(self, emission: Any, bias: bool):
         self.emission, self.names, self.name = emission, emission.names, emission.name
-        self.nodes = 2 * math.pi * np.arange(NODES) / NODES - math.pi
+        self.size = NODES if bias else HALF
+        if bias:
+            self.nodes = 2 * math.pi * np.arange(NODES) / NODES - math.pi
+        else:
+            self.nodes = math.pi * np.sinh(CLOSER * np.arange(HALF) / (HALF - 1)) / math.sinh(CLOSER)
+
+    def position(self, deviation: np.ndarray) -> np.ndarray:
+        """Where angles lie among the nodes."""
+        if self.size == NODES:
+            return super().position(deviation)
+        return np.arcsinh(np.abs(deviation) * math.sinh(CLOSER) / math.pi) * (HALF - 1) / CLOSER
 
     def prepare(self, parameters: Tensor, bias: Tensor | None) -> tuple:
         """From parameters [E, G, S] and bias [G, S]. The nodes stand for the items of one trial of each group."""
         angles = _Angles(self.nodes[:, None], parameters.dtype)
-        prepared = self.emission.prepare(parameters, bias)
-        density, _, saved = self.emission.densities(angles, prepared, _same)
-        return density.transpose(0, 1).contiguous(), (angles, prepared, density, saved)
+        tables, kept = [], []
+        few = max(1, CHUNK // (self.size * parameters.shape[-1]))  # groups at a time: they fit into the cache
+        for start in range(0, parameters.shape[1], few):
+            part = slice(start, start + few)
+            prepared = self.emission.prepare(parameters[:, part], None if bias is None else bias[part])
+            density, _, saved = self.emission.densities(angles, prepared, _same)
+            tables.append(density.transpose(0, 1))
+            kept.append((part, prepared, density, saved))
+        return torch.cat(tables), (angles, kept)
 
     def gradient(self, sums: Tensor, prepared: tuple) -> Tensor:
         """Gradient in the parameters, and in the bias where there is one [E (+ 1), G, S]."""
-        angles, inner, density, saved = prepared[1]
-        return self.emission.gradient(self.emission.pull_back(angles, sums * density, None, saved, _same), inner)
+        angles, kept = prepared[1]
+        parts = []
+        for part, inner, density, saved in kept:
+            share = self.emission.pull_back(angles, sums[:, part] * density, None, saved, _same)
+            parts.append(self.emission.gradient(share, inner))
+        return torch.cat(parts, 1)
 
 
 def _same(x: Tensor | None) -> Tensor | None:

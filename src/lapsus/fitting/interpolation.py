@@ -86,17 +86,19 @@ def _fold(values: np.ndarray, even: bool) -> np.ndarray:
 
 
 def cubic_rows(
-    angles: np.ndarray, offset: np.ndarray, size: int, count: int, dtype: torch.dtype
+    position: np.ndarray, offset: np.ndarray, size: int, count: int, dtype: torch.dtype, half: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """Sparse matrix [angles, count] that interpolates tables by cubics (Lagrange), and its transpose.
+    """Sparse matrix [positions, count] that interpolates tables by cubics (Lagrange), and its transpose.
 
-    Tables of `size` values, at angles from −π on around the circle, lie one below the other; `offset` says where an
-    angle's own begins.
+    Tables of `size` values around the circle lie one below the other; `offset` says where that of each position (in
+    steps between values) begins. half: the values are those of one half of the circle, of which the other is the mirror
+    image.
     """
-    position = (angles.reshape(-1) + math.pi) * size / (2 * math.pi)
+    position = position.reshape(-1)
     left = np.floor(position).astype(int)
     t = position - left
-    index = np.stack([left - 1, left, left + 1, left + 2], 1) % size
+    index = np.stack([left - 1, left, left + 1, left + 2], 1)
+    index = (size - 1) - np.abs((size - 1) - np.abs(index)) if half else index % size
     weight = np.stack(
         [
             -t * (t - 1) * (t - 2) / 6,

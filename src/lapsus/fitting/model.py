@@ -32,7 +32,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lapsus.fitting.emissions import NODES, Tabulated
+from lapsus.fitting.emissions import HALF, NODES, Tabulated
 from lapsus.fitting.likelihood import Likelihood, Parameters
 from lapsus.fitting.swap_models import SWAP_MODELS
 from lapsus.fitting.swap_prior import TAU_MIN, SwapPrior
@@ -264,10 +264,13 @@ class MixtureModel:
             dtype = torch.float64  # without guesses a far response's density would be lost in float32
         if dtype not in self._likelihoods:
             basis = self.prior.basis if self.prior else None
-            many = self.trials.set_size.sum() > 4 * NODES * len(self.labels)
+            nodes = NODES if self.bias else HALF
+            # Rows that interpolate take memory for each item, so tables of few trials go without.
+            many = self.trials.set_size.sum() > 4 * max(nodes * len(self.labels), NODES * len(self.sizes))
+            tabulated = many and self.emission.name == "variable_precision"
             self._likelihoods[dtype] = Likelihood(
                 self.trials,
-                Tabulated(self.emission) if many and self.emission.name == "variable_precision" else self.emission,
+                Tabulated(self.emission, self.bias) if tabulated else self.emission,
                 self.groups,
                 self.prior.features if self.prior else (),
                 self.even,

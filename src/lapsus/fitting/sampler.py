@@ -17,7 +17,7 @@ __all__ = ["CHAINS", "RHAT", "Chains", "effective_draws", "sample", "split_rhat"
 # Chains that differ more have not converged: at 1.05 the shortest are worth 430 independent draws, of which 400 are
 # usually asked for (Vehtari et al. 2021). The usual limit for a few long chains, 1.01, takes about 4,000 draws of ours.
 RHAT = 1.05
-ATTEMPTS, CHAINS, LARGE = 5, 32, 300
+LONGER, CHAINS, LARGE = 16, 32, 300
 ACCEPTED = 0.9  # of moves: with fewer, chains stay for long where the density bends most
 LONGEST = math.pi / 2  # the longest step: a quarter of a turn
 # A quarter of a turn forgets the start in a standard normal; where tails are wider than that, more of a turn does.
@@ -49,16 +49,17 @@ def sample(
 ) -> Chains:
     """Hamiltonian Monte Carlo from N(centre [P], factor factorᵀ [P, P]); model has `log_joint`.
 
-    Where R-hat is above its target, the metric is taken from all draws and as many again are drawn, up to four times.
+    Where R-hat is above its target, the metric is taken from the last draws and `kept` more are drawn, up to LONGER
+    times `kept` in all.
     """
     state = _State(model, centre, factor, rng, chains)
     state.run(warm_up if len(centre) <= 30 else 2 * warm_up, progress, adapt=True)
     draws, values, accepted = state.run(kept, progress)
-    for _ in range(1, ATTEMPTS):
+    while draws.shape[-1] < LONGER * kept:
         if split_rhat(draws).max() < target_rhat:
             break
         state.learn(torch.tensor(draws[..., -4 * kept :].reshape(len(draws), -1), dtype=torch.float64))
-        more, more_values, accepted = state.run(draws.shape[-1], progress)
+        more, more_values, accepted = state.run(kept, progress)
         draws, values = np.concatenate([draws, more], -1), np.concatenate([values, more_values], -1)
     rhat = split_rhat(draws)
     every = slice(None, None, -(-draws.shape[-1] // (4 * kept)))  # more draws would only fill the memory
@@ -68,8 +69,8 @@ def sample(
 class _State:
     """Chains side by side: x [P, chains], the value and gradient of each, and the step that they share.
 
-    y with x = centre + root y is nearly standard normal. Where the model has `units` (coordinates that matter to some
-    trials alone), these are also renewed unit by unit."""
+    y with x = centre + root y is nearly standard normal. Where the model has units to be `renewed` [U, k] (coordinates
+    that matter to some trials alone), these are also drawn unit by unit."""
 
     def __init__(
         self, model: Any, centre: np.ndarray, factor: torch.Tensor, rng: np.random.Generator, chains: int
@@ -78,8 +79,8 @@ class _State:
         self.step = min(LONGEST, 2.4 / len(centre) ** 0.25)
         start = torch.tensor(centre)
         self.x = start[:, None] + factor @ torch.tensor(rng.standard_normal((len(centre), chains)))
-        units = getattr(model, "units", None)
-        self.units = torch.zeros(0, 0, dtype=torch.long) if units is None else units[0]
+        renewed = getattr(model, "renewed", None)
+        self.units = torch.zeros(0, 0, dtype=torch.long) if renewed is None else renewed
         self._use(start, factor @ factor.T)
 
     def _use(self, centre: torch.Tensor, covariance: torch.Tensor) -> None:
@@ -94,7 +95,14 @@ class _State:
         self.value, self.gradient = self.model.log_joint(self.x)
 
     def learn(self, draws: torch.Tensor) -> None:
-        """Take centre and metric from draws [P, n] of x, leaning on the present ones while draws are few."""
+        """Take centre and metric from draws [P, n] of x, leaning on the present ones while draws are few.
+
+        Of very many coordinates only the widths are learned: correlations from few draws are noise, and moves that
+        follow them are refused."""
+        if len(draws) > LARGE:
+            y = torch.linalg.solve_triangular(self.root, draws - draws.mean(1, keepdim=True), upper=False)
+            self._use(self.centre, self.root * y.var(1).clamp(0.5, 4.0) @ self.root.T)
+            return
         share = draws.shape[1] / (draws.shape[1] + 5 * draws.shape[0])
         centre = share * draws.mean(1) + (1 - share) * self.centre
         self._use(centre, share * torch.cov(draws) + (1 - share) * self.covariance)
