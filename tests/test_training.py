@@ -124,6 +124,11 @@ def test_the_price_of_rates_brings_them_to_their_budget():
     assert end[1e9] > 1.2 and 0.9 < end[1.0] < 1.1
 
 
+def test_rates_are_held_only_at_a_budget():
+    with pytest.raises(LapsusError, match=r"rate_hold = 0\.1 is not right: rates are held at rate_budget, which"):
+        read_experiment(TINY | {"stage": [TINY["stage"][0] | {"rate_hold": 0.1}]})
+
+
 @pytest.mark.slow
 def test_held_rates_stay_at_their_budget_from_below_too():
     stage = {"updates": 400, "conditions": 8, "trials": 4, "objective": {"kind": "task-optimal"}, "warmup": 0}

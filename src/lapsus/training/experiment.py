@@ -10,7 +10,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
+from pydantic_core import PydanticCustomError
 
 from lapsus.errors import LapsusError
 from lapsus.files import check_format, read_toml, short, shown
@@ -99,6 +100,13 @@ class Stage(_Section):
         description="Adam works in the principal axes of the gradient, averaged with this decay; 0: plain Adam.",
     )
     average: float = Field(0.0, ge=0, lt=1, description="Decay of the moving average of weights; 0: no average.")
+
+    @field_validator("rate_hold")
+    @classmethod
+    def _has_budget(cls, value: float, known: ValidationInfo) -> float:
+        if value and known.data.get("rate_budget") is None:
+            raise PydanticCustomError("no_budget", "rates are held at rate_budget, which the stage does not set")
+        return value
 
 
 class Experiment(_Section):
