@@ -86,7 +86,7 @@ version-check:
 	$(PYTHON) .ci/version.py $(TAG)
 
 bench: install
-	$(BIN)/python benchmarks/engine.py
+	$(BIN)/python benchmarks/speed.py
 
 clean:
 	rm -rf $(VENV) build dist site

@@ -1,4 +1,4 @@
-"""What benchmarks/engine.py reports, and that it times what training does."""
+"""What benchmarks/speed.py reports, and that it times what training does."""
 
 import pytest
 import torch
@@ -8,38 +8,44 @@ from lapsus.engine import fused, reference
 pytestmark = pytest.mark.skipif(not fused.instruction_sets(), reason="the kernel was not built")
 
 
-def test_bench_reports_what_it_promises(monkeypatch):
-    """The names that programs read; the ratios are those of the measured rates."""
-    import engine as bench
+def test_the_roof_is_what_the_machine_can_do(monkeypatch):
+    """A third of the arithmetic at the rate of products, the rest at the bandwidth: by hand for the paper's network."""
+    import speed
 
-    rates = {"fused": 12.0, "reference": 3.0, "plain": 0.5, "useful_fraction_of_sgemm": 0.9}
-    monkeypatch.setattr(
-        bench,
-        "_compare",
-        lambda conditions, trials, rounds, progress, plain=False: rates | {"trials": conditions * trials},
-    )
-    monkeypatch.setattr(bench, "_scaling", lambda quick, progress: {})
-    monkeypatch.setattr(bench, "peak_memory", lambda kind: {"fused": 450.0}.get(kind, 9000.0))
-    report = bench.measure()
-    assert [row["trials"] for row in report["training"]] == [512, 1024, 16384]
-    promised = {
-        "fused_over_reference_512": 4,
-        "fused_over_reference_16384": 4,
-        "fused_over_plain_16384": 24,
-        "useful_fraction_of_sgemm": 0.9,
-        "peak_memory_16384_mb": 450,
-    }
-    assert {name: report[name] for name in promised} == promised
+    load, times = speed.Workload(64, 16), {"product": 1.0} | dict.fromkeys(speed.NETWORKS, 2.0)
+    monkeypatch.setattr(speed, "in_turn", lambda contestants, rounds: {name: times[name] for name in contestants})
+    monkeypatch.setattr(speed, "bandwidth", lambda: 1e9 / speed.resolve(None))
+    roof = speed.roofs()[0]
+    products = 16 * 100 * 16 * load.trial.steps * 1024  # leaves × units × steps × trials
+    assert roof.useful == pytest.approx(6 * products / 2.0 / 1e9)
+    assert roof.product == pytest.approx(2 * 2048**3 / 1e9)
+    seconds = 2 * products / (2 * 2048**3) + 2 * products / 1e9
+    assert roof.most == pytest.approx(6 * products / seconds / 1e9)
+
+
+def test_contestants_are_timed_in_turn():
+    """Each is asked as often as the others, after a round that does not count."""
+    import speed
+
+    asked = []
+
+    def timed(name, seconds):
+        asked.append(name)
+        return next(seconds)
+
+    a, b = iter([9.0, 1.0, 3.0, 2.0]), iter([9.0, 4.0, 4.0, 5.0])
+    found = speed.in_turn({"a": lambda: timed("a", a), "b": lambda: timed("b", b)}, 3)
+    assert asked == ["a", "b"] * 4 and found == {"a": 2.0, "b": 4.0}
 
 
 @pytest.mark.slow
 def test_bench_times_what_training_does():
     """Each way of running the workload makes a gradient of every weight, and the same one."""
-    import engine as bench
+    import speed
 
     gradients = []
-    for run in (bench.kernel, bench.tuned, reference.rollout):
-        load = bench.Workload(2, 4)
+    for run in (speed.kernel, speed.tuned, reference.rollout):
+        load = speed.Workload(2, 4)
         load.train(run)
         gradients.append(torch.cat([tensor.grad.flatten() for tensor in load.leaves()]))
     for other in gradients[1:]:
