@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from command import lapsus
+from scipy import stats
 from scipy.io import loadmat
 
 from lapsus.circular import distance, wrap
@@ -23,6 +24,7 @@ from lapsus.mechanism.decoding import _interval, decoding, folds_by_condition
 from lapsus.mechanism.plane_alignment import condition_alignment
 from lapsus.mechanism.recorded import analysable, complete, describe
 from lapsus.mechanism.resemblance import (
+    FEATURES,
     Discriminant,
     Noise,
     Pool,
@@ -721,6 +723,39 @@ def test_intervals_over_sessions_are_those_of_a_jackknife():
     error = np.sqrt(2 / 3 * np.sum((np.array(without) - np.mean(without)) ** 2))
     assert value == ask(parts).decoding.before_cue > 0.6
     assert (high - low) / 2 == pytest.approx(4.3027 * error, rel=1e-3) and error > 0
+
+
+def test_the_interval_of_a_mean_over_sessions_is_that_of_students_t(monkeypatch):
+    sessions = np.random.default_rng(0).normal(3.0, 1.0, 7).tolist()
+    answer = lambda pooled, **_: SimpleNamespace(answers={}, row=lambda: {"mean": float(np.mean(pooled))})
+    monkeypatch.setattr("lapsus.mechanism.asking.analyse", answer)
+    monkeypatch.setattr("lapsus.mechanism.asking.pseudo_population", lambda pooled, seed: pooled)
+    value, low, high = over_sessions(sessions, answer(sessions))["mean"]
+    expected = stats.ttest_1samp(sessions, 0).confidence_interval(0.95)
+    assert (low, value, high) == pytest.approx((expected.low, np.mean(sessions), expected.high))
+
+
+@pytest.mark.slow
+def test_sessions_that_differ_widen_the_intervals_as_much_as_results_scatter():
+    """Experiments of eight sessions with six neurons each, made again and again: sessions are equally deeply modulated,
+    or some far more than others. The standard error over sessions is that of new experiments."""
+    pool, per = Pool.of(kinds_of("misselection,late switch")["late switch"][0], 1200, 1), 6
+    decoded, gone = FEATURES.index("decoder, late delay 2"), FEATURES.index("way to the error, late delay 2")
+    scatter, claimed = {}, {}
+    for effect in (0.0, 1.5):
+        values, errors = [], []
+        for seed in range(12):
+            depth = 0.4 * np.exp(effect * np.random.default_rng(seed).standard_normal(8))
+            made = partial(like, pool, swaps=40, correct=200, seconds=np.full(5, 0.3), rates=np.full(8 * per, 10.0))
+            one = replace(made(depth=np.repeat(depth, per), shared=0.05, seed=seed), session=np.repeat(range(8), per))
+            fold = folds(one, seed)
+            values.append(features(one, fold))
+            errors.append((_jackknife(_left_out(one, fold, seed)) ** 2).sum(0))
+        scatter[effect], claimed[effect] = np.std(values, 0, ddof=1), np.sqrt(np.mean(errors, 0))
+        assert 0.8 < np.median(claimed[effect] / scatter[effect]) < 1.8
+    for feature in (decoded, gone):
+        assert scatter[1.5][feature] > 1.3 * scatter[0.0][feature]
+        assert claimed[1.5][feature] > 1.3 * claimed[0.0][feature]
 
 
 def test_durations_without_a_unit_are_taken_for_seconds_and_do_not_pass_for_milliseconds():
