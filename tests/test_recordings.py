@@ -220,7 +220,8 @@ def test_a_pseudo_population_matches_trials_by_condition():
     assert pooled.sizes["unit"] == 12 and 100 < pooled.sizes["trial"] < 200
     assert np.bincount(pooled["session"]).tolist() == [6, 6]
     silent = count_spikes(Session.of([*made_spikes(made_trials()), []], made_trials(), name="second.nwb"))
-    assert "second.nwb: 1 units without spikes" in pseudo_population([parts[0], silent]).attrs["notes"]
+    notes = pseudo_population([parts[0], silent]).attrs["notes"]
+    assert "second.nwb: 1 unit without spikes in the trials is left out" in notes
     assert two_items(pooled).swap.mean() == pytest.approx(0.2, abs=0.05)
     assert pooled.equals(pseudo_population(parts)) and not pooled.equals(pseudo_population(parts, seed=1))
     # Units of the second session: colours of a unit that codes them agree with those of the first session's trials.

@@ -16,7 +16,7 @@ from lapsus.files import from_plain, read_toml, to_plain
 from lapsus.trials.columns import numeric
 from lapsus.trials.units import UNITS
 
-__all__ = ["EPOCHS", "PRESETS", "Layout", "layout_of", "standard_trials"]
+__all__ = ["EPOCHS", "PRESETS", "Layout", "layout_of", "left_out", "standard_trials"]
 
 # Epochs in their order, each from its onset to that of the next; `end` is where the last one ends.
 EPOCHS = ("prestimulus", "stimulus", "delay", "cue", "response")
@@ -153,7 +153,7 @@ def standard_trials(table: pd.DataFrame, layout: Layout, source: str) -> tuple[p
         if missing.sum() == kept.sum():
             raise LapsusError(f"{source}: all {kept.sum():,} trials are {reason}; see `columns`.")
         if missing.any():
-            notes.append(f"{missing.sum():,} trials {reason} are left out")
+            notes.append(left_out(missing.sum(), "trial", reason))
         kept &= ~missing
     _check_order({name: times[kept] for name, times in events.items()}, table["id"].to_numpy()[kept], source)
     report = _pairs(reports, kept, layout.report, source)
@@ -175,6 +175,11 @@ def standard_trials(table: pd.DataFrame, layout: Layout, source: str) -> tuple[p
         found |= {f"{name}_1": ordered[:, 0], f"{name}_2": ordered[:, 1]}
     found |= {f"at_{name}": times[kept] for name, times in events.items()}
     return pd.DataFrame(found), notes
+
+
+def left_out(count: int, what: str, which: str) -> str:
+    """What of a recording is not analysed, in words."""
+    return f"{count:,} {what} {which} is left out" if count == 1 else f"{count:,} {what}s {which} are left out"
 
 
 def _pairs(values: list, kept: np.ndarray, columns: str | list[str], source: str) -> np.ndarray:

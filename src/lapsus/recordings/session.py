@@ -9,7 +9,7 @@ import pandas as pd
 
 from lapsus.errors import LapsusError
 from lapsus.files import reason_of
-from lapsus.recordings.layout import PRESETS, Layout, layout_of, standard_trials
+from lapsus.recordings.layout import PRESETS, Layout, layout_of, left_out, standard_trials
 from lapsus.trials.columns import select_rows
 from lapsus.trials.options import TableOptions
 
@@ -153,6 +153,6 @@ def _with_spikes(
     kept = np.flatnonzero(fired.sum(1)).tolist()
     notes = []
     if len(kept) < len(spikes):
-        notes.append(f"{len(spikes) - len(kept)} units without spikes in the trials are left out")
+        notes.append(left_out(len(spikes) - len(kept), "unit", "without spikes in the trials"))
     trains = replace(spikes, rows=[spikes.rows[row] for row in kept])
     return trains, units.iloc[kept].reset_index(drop=True), notes
