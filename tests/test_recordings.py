@@ -578,6 +578,13 @@ def test_a_recording_is_assigned_to_the_kind_that_it_was_made_from():
 
 
 @pytest.mark.slow
+def test_a_recording_of_another_kind_is_none_of_these():
+    """Also where few recordings are asked for, which alone would leave no degrees of freedom to say so."""
+    found = resemblance(counted("late switch", seed=11), "misbinding,misinterpretation", recordings=8, trials=600)
+    assert found.kind == "none of these" and "as far away" in found.sentence()
+
+
+@pytest.mark.slow
 def test_kinds_that_cannot_be_told_apart_are_not_told_apart():
     """Two kinds by name that are one; and too few swaps."""
     twice = {name: kinds_of(["misbinding", "late switch"])["misbinding"] for name in ("one", "other")}
