@@ -4,6 +4,7 @@ import contextlib
 import importlib
 import json
 import os
+from dataclasses import replace
 from functools import partial
 from types import SimpleNamespace
 
@@ -11,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from command import lapsus
+from scipy import stats
 from scipy.io import loadmat
 
 from lapsus.circular import distance, wrap
@@ -22,6 +24,7 @@ from lapsus.mechanism.decoding import _interval, decoding, folds_by_condition
 from lapsus.mechanism.plane_alignment import condition_alignment
 from lapsus.mechanism.recorded import analysable, complete, describe
 from lapsus.mechanism.resemblance import (
+    FEATURES,
     Discriminant,
     Noise,
     Pool,
@@ -39,7 +42,7 @@ from lapsus.mechanism.resemblance import (
     resemblance,
 )
 from lapsus.mechanism.synthetic import synthetic_population
-from lapsus.recordings import Layout, Session, count_spikes, layout_of, pseudo_population, read_sessions
+from lapsus.recordings import PRESETS, Layout, Session, count_spikes, layout_of, pseudo_population, read_sessions
 from lapsus.recordings.nwb import read_nwb, write_nwb
 from lapsus.recordings.spikes import as_neurons, spike_session
 
@@ -216,6 +219,9 @@ def test_a_pseudo_population_matches_trials_by_condition():
     pooled = pseudo_population(parts)
     assert pooled.sizes["unit"] == 12 and 100 < pooled.sizes["trial"] < 200
     assert np.bincount(pooled["session"]).tolist() == [6, 6]
+    silent = count_spikes(Session.of([*made_spikes(made_trials()), []], made_trials(), name="second.nwb"))
+    notes = pseudo_population([parts[0], silent]).attrs["notes"]
+    assert "second.nwb: 1 unit without spikes in the trials is left out" in notes
     assert two_items(pooled).swap.mean() == pytest.approx(0.2, abs=0.05)
     assert pooled.equals(pseudo_population(parts)) and not pooled.equals(pseudo_population(parts, seed=1))
     # Units of the second session: colours of a unit that codes them agree with those of the first session's trials.
@@ -288,6 +294,17 @@ def test_the_columns_of_dandi_000620_need_only_the_preset():
     assert np.array_equal(found.trials["cued"], plain["cued"])
     assert any("another number of items" in note for note in found.notes)
     assert any("without a response" in note for note in found.notes)
+    numbers = as_dandi(trials).assign(broke_fixation=lambda table: table["broke_fixation"].astype(int))
+    assert Session.of(spikes, numbers, "dandi-000620").trials.equals(found.trials)
+
+
+def test_what_a_preset_cannot_mean_is_a_sentence():
+    trials = made_trials()
+    spikes, table = made_spikes(trials), as_dandi(trials)
+    with pytest.raises(LapsusError, match="give their `centre`"):
+        Session.of(spikes, table, replace(PRESETS["dandi-000620"], centre=[0.0, 0.0]))
+    with pytest.raises(LapsusError, match="different names for the two items"):
+        Session.of(spikes, table.assign(stimulus_object_identities='["a", "a"]'), "dandi-000620")
 
 
 def test_any_other_columns_are_a_small_toml(tmp_path):
@@ -329,6 +346,10 @@ def test_a_session_survives_its_file(nwb, tmp_path):
     write_nwb(tmp_path / "a.nwb", spikes, trials, "made")
     (found,) = read_sessions(tmp_path / "a.nwb")
     assert found.equals(count_spikes(Session.of(spikes, trials)))
+    for name in ("behavior+ecephys.nwb", "a,b.nwb"):  # the first is as DANDI names files
+        (tmp_path / name).write_bytes((tmp_path / "a.nwb").read_bytes())
+        assert read_sessions(tmp_path / name)[0].equals(found)
+    assert len(read_sessions(f"{tmp_path}/a,b.nwb,{tmp_path}/behavior+ecephys.nwb+{tmp_path}/a.nwb")) == 2
     (fewer,) = read_sessions(tmp_path / "a.nwb", where=["cued=1"])
     assert fewer.sizes["trial"] == (trials["cued"] == 1).sum()
 
@@ -367,8 +388,17 @@ MALFORMED = {
     "no spikes": (lambda trials, spikes: (trials, [np.empty(0)] * 3), {}, "units are without spikes"),
     "another clock": (lambda trials, spikes: (trials, [times + 1e6 for times in spikes]), {}, "on one clock"),
     "spikes not finite": (lambda trials, spikes: (trials, [np.append(spikes[0], np.nan)]), {}, "unit 0 .* not finite"),
-    "milliseconds": (ms, {}, "milliseconds"),
-    "out of order": (lambda t, s: (t.assign(cue_time=t["start_time"] - 1), s), {}, "60 trials .* cue comes before"),
+    "milliseconds": (ms, {}, "a trial lasts .* milliseconds"),
+    "spikes in milliseconds": (lambda t, s: (t, [1000 * times for times in s]), {}, "spike times must be milliseconds"),
+    "too few flags": (lambda t, s: (t.assign(cued="[true]"), s), {}, "without a cued item"),
+    "flags in lists": (lambda t, s: (t.assign(cued="[[true], [true, false]]"), s), {}, "list of flags"),
+    "flags are words": (lambda t, s: (t.assign(cued='["no", "yes"]'), s), {}, "list of flags"),
+    "bins finer than any": (changed(), {"bin": "0.01ms"}, "exact to 0.1 ms"),
+    "out of order": (
+        lambda t, s: (t.assign(cue_time=t["cue_time"] - 5 * (t.index > 2)), s),
+        {},
+        "57 trials .*first: id 3. cue comes before .*id!=3",
+    ),
     "no cue time": (changed(cue_time=np.nan), {}, "without a cue time"),
     "no response": (changed(response=np.nan), {}, "without a response"),
     "column missing": (changed(report_2=None), {}, "no column 'report_2'"),
@@ -413,8 +443,6 @@ def test_files_that_are_not_nwb_are_a_sentence(nwb, tmp_path):
     path = tmp_path / "a.nwb"
     with pytest.raises(LapsusError, match="There is no file"):
         read_nwb(path)
-    with pytest.raises(LapsusError, match="name of a file is missing"):
-        read_nwb(f"+{path}")
     with pytest.raises(LapsusError, match="is a folder"):
         read_nwb(tmp_path)
     path.write_text("start_time,stop_time\n")
@@ -425,8 +453,39 @@ def test_files_that_are_not_nwb_are_a_sentence(nwb, tmp_path):
     with pytest.raises(LapsusError, match="cannot be read as NWB"):
         read_nwb(tmp_path / "other.nwb")
     write_nwb(path, made_spikes(made_trials()), made_trials(), "made")
+    with pytest.raises(LapsusError, match="name of a file is missing"):
+        read_nwb(f"{path}+")
+    with pytest.raises(LapsusError, match="named twice"):
+        read_sessions(f"{path},{path}")
     path.write_bytes(path.read_bytes()[:20000])
     with pytest.raises(LapsusError, match="cannot be read as NWB"):
+        read_nwb(path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name, change, message",
+    [
+        ("units/spike_times_index", lambda ends: ends[::-1], "not one list after the other"),
+        ("units/spike_times_index", lambda ends: ends.astype(int) + 10, "not one list after the other"),
+        ("units/spike_times", lambda times: np.stack([times, times], 1), "not one list after the other"),
+        ("units/spike_times", lambda times: np.full(len(times), b"late"), "spike times of unit 0 cannot be read"),
+        ("intervals/trials/cue_time", lambda times: times[:-1], "must be the same length"),
+    ],
+)
+def test_a_file_with_a_broken_column_is_a_sentence(nwb, tmp_path, name, change, message):
+    import h5py
+
+    path = tmp_path / "a.nwb"
+    spikes = made_spikes(made_trials())
+    spikes[0] = spikes[0][:3]
+    write_nwb(path, spikes, made_trials(), "made")
+    with h5py.File(path, "a") as file:
+        values, attributes = file[name][:], dict(file[name].attrs)
+        del file[name]
+        file[name] = change(values)
+        file[name].attrs.update(attributes)
+    with pytest.raises(LapsusError, match=message):
         read_nwb(path)
 
 
@@ -516,6 +575,13 @@ def test_a_recording_is_assigned_to_the_kind_that_it_was_made_from():
         assert found.sentence().startswith(f"Comparison: the recording resembles {kind}")
     again = resemblance(counted(kinds[-1], seed=11), kinds, recordings=8, trials=600)
     assert again == found
+
+
+@pytest.mark.slow
+def test_a_recording_of_another_kind_is_none_of_these():
+    """Also where few recordings are asked for, which alone would leave no degrees of freedom to say so."""
+    found = resemblance(counted("late switch", seed=11), "misbinding,misinterpretation", recordings=8, trials=600)
+    assert found.kind == "none of these" and "as far away" in found.sentence()
 
 
 @pytest.mark.slow
@@ -665,6 +731,39 @@ def test_intervals_over_sessions_are_those_of_a_jackknife():
     error = np.sqrt(2 / 3 * np.sum((np.array(without) - np.mean(without)) ** 2))
     assert value == ask(parts).decoding.before_cue > 0.6
     assert (high - low) / 2 == pytest.approx(4.3027 * error, rel=1e-3) and error > 0
+
+
+def test_the_interval_of_a_mean_over_sessions_is_that_of_students_t(monkeypatch):
+    sessions = np.random.default_rng(0).normal(3.0, 1.0, 7).tolist()
+    answer = lambda pooled, **_: SimpleNamespace(answers={}, row=lambda: {"mean": float(np.mean(pooled))})
+    monkeypatch.setattr("lapsus.mechanism.asking.analyse", answer)
+    monkeypatch.setattr("lapsus.mechanism.asking.pseudo_population", lambda pooled, seed: pooled)
+    value, low, high = over_sessions(sessions, answer(sessions))["mean"]
+    expected = stats.ttest_1samp(sessions, 0).confidence_interval(0.95)
+    assert (low, value, high) == pytest.approx((expected.low, np.mean(sessions), expected.high))
+
+
+@pytest.mark.slow
+def test_sessions_that_differ_widen_the_intervals_as_much_as_results_scatter():
+    """Experiments of eight sessions with six neurons each, made again and again: sessions are equally deeply modulated,
+    or some far more than others. The standard error over sessions is that of new experiments."""
+    pool, per = Pool.of(kinds_of("misselection,late switch")["late switch"][0], 1200, 1), 6
+    decoded, gone = FEATURES.index("decoder, late delay 2"), FEATURES.index("way to the error, late delay 2")
+    scatter, claimed = {}, {}
+    for effect in (0.0, 1.5):
+        values, errors = [], []
+        for seed in range(12):
+            depth = 0.4 * np.exp(effect * np.random.default_rng(seed).standard_normal(8))
+            made = partial(like, pool, swaps=40, correct=200, seconds=np.full(5, 0.3), rates=np.full(8 * per, 10.0))
+            one = replace(made(depth=np.repeat(depth, per), shared=0.05, seed=seed), session=np.repeat(range(8), per))
+            fold = folds(one, seed)
+            values.append(features(one, fold))
+            errors.append((_jackknife(_left_out(one, fold, seed)) ** 2).sum(0))
+        scatter[effect], claimed[effect] = np.std(values, 0, ddof=1), np.sqrt(np.mean(errors, 0))
+        assert 0.8 < np.median(claimed[effect] / scatter[effect]) < 1.8
+    for feature in (decoded, gone):
+        assert scatter[1.5][feature] > 1.3 * scatter[0.0][feature]
+        assert claimed[1.5][feature] > 1.3 * claimed[0.0][feature]
 
 
 def test_durations_without_a_unit_are_taken_for_seconds_and_do_not_pass_for_milliseconds():

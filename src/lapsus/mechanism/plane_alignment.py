@@ -16,7 +16,7 @@ from scipy.optimize import least_squares
 from lapsus.circular import distance
 from lapsus.errors import LapsusError
 from lapsus.mechanism.activity import cue_onset, memory, two_items
-from lapsus.statistics.intervals import Interval, resampled_interval
+from lapsus.statistics.intervals import Z95, Interval, resampled_interval
 
 __all__ = [
     "AdjustedAlignment",
@@ -248,12 +248,14 @@ def adjusted_alignment(
     shuffled = np.reshape(null, (len(observed), repeats, -1)).mean(0)
     value, resampled = np.mean(observed, 0), np.mean(drawn, 0)
 
-    def both(point: np.ndarray, samples: np.ndarray, window: slice) -> Interval:
-        return resampled_interval(point[window].mean(), samples[:, window].mean(1))
+    def around(window: slice) -> Interval:
+        # Resampling adds noise, which moves |cos| towards that of random planes; its s.d. is right, its quantiles not.
+        point, reach = float(value[window].mean()), Z95 * float(resampled[:, window].mean(1).std(ddof=1))
+        return point, max(point - reach, 0.0), min(point + reach, 1.0)
 
     early, late = slice(0, len(before)), slice(len(before), None)
-    nulls = [both(shuffled.mean(0), shuffled, window) for window in (early, late)]
-    return AdjustedAlignment(both(value, resampled, early), both(value, resampled, late), *nulls)
+    nulls = [resampled_interval(shuffled[:, own].mean(), shuffled[:, own].mean(1)) for own in (early, late)]
+    return AdjustedAlignment(around(early), around(late), *nulls)
 
 
 def _equal(group: _Group) -> np.ndarray:

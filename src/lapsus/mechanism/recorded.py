@@ -6,6 +6,7 @@ import xarray as xr
 from lapsus.errors import LapsusError
 from lapsus.mechanism.activity import items
 from lapsus.mechanism.outcomes import outcomes
+from lapsus.recordings.layout import left_out
 
 __all__ = ["analysable", "complete", "describe"]
 
@@ -40,9 +41,9 @@ def complete(dataset: xr.Dataset) -> xr.Dataset:
         raise LapsusError("No time bin is within nine tenths of the trials; align to an event that all of them share.")
     trials = np.flatnonzero(recorded[:, bins].all(1))
     if len(bins) < recorded.shape[1]:
-        notes.append(f"{recorded.shape[1] - len(bins)} time bins that more than a tenth of trials lack are left out")
+        notes.append(left_out(recorded.shape[1] - len(bins), "time bin", "that more than a tenth of trials lack"))
     if len(trials) < len(recorded):
-        notes.append(f"{len(recorded) - len(trials):,} trials that lack some of the other time bins are left out")
+        notes.append(left_out(len(recorded) - len(trials), "trial", "without some of the other time bins"))
     whole = len(bins) == recorded.shape[1] and len(trials) == len(recorded)
     kept = (dataset if whole else dataset.isel(trial=trials, time=bins)).drop_vars("recorded")
     return kept.assign_attrs(notes="\n".join(notes))

@@ -480,7 +480,7 @@ def resemblance(
     """Which of the kinds a recording of spike counts resembles.
 
     against: names as `kinds_of` takes them, or kind → sources of simulated trials. recordings: simulated of each kind
-    (40).
+    (40), more where there are many networks.
     """
     recordings = RECORDINGS if recordings is None else recordings
     found = recording if isinstance(recording, Windows) else recorded_windows(recording)
@@ -504,7 +504,9 @@ def resemblance(
             raise LapsusError(f"The recording cannot be compared with {kind}: {str(reason).rstrip('.')}.") from None
     progress("recordings of each kind")
     networks = {kind: len(own) for kind, own in pools.items()}
-    recordings = max(recordings, 2 * max(networks.values()))
+    # With fewer, their covariance says nothing of what is too far from all kinds.
+    fewest = -(-(2 * len(FEATURES) + sum(networks.values())) // len(networks))
+    recordings = max(recordings, 2 * max(networks.values()), fewest)
     made_of = _simulated(pools, made, *counts, recordings, seed)
     simulated = {name: comparable(own) for name, own in made_of.items()}
     between = between_networks(simulated, networks)

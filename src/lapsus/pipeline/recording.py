@@ -14,6 +14,7 @@ from lapsus.mechanism.recorded import complete, describe
 from lapsus.mechanism.resemblance import Resemblance, Windows, recorded_windows, resemblance, single_trials
 from lapsus.pipeline.result import Discovery
 from lapsus.recordings import read_recording
+from lapsus.recordings.nwb import names_of_files
 from lapsus.report.findings import RecordingFindings
 from lapsus.training.model import Model, weights_digest
 
@@ -37,7 +38,7 @@ class GivenRecording:
         whole = complete(dataset)
         said, _ = describe(dataset, whole)
         digest = hashlib.blake2b(repr(sorted(reading.items())).encode(), digest_size=12)
-        for part in str(source).replace("+", ",").split(","):
+        for part in names_of_files(source):
             with open(part, "rb") as file:
                 digest.update(hashlib.file_digest(file, "blake2b").digest())
         return cls(Path(str(source)).name, said, recorded_windows(whole), digest.hexdigest())

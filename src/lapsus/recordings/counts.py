@@ -55,10 +55,11 @@ def count_spikes(
     width, blur = seconds(bin), seconds(smooth)
     if not width:
         raise LapsusError("A bin of 0 s holds no spikes; give a longer `bin`, as 50ms.")
-    if width < max(session.resolution, 1e-4):
+    finest = max(session.resolution, 1e-4)
+    if width < finest:
         raise LapsusError(
-            f"{session.name}: its spike times are multiples of {session.resolution * 1000:g} ms, so bins of"
-            f" {width * 1000:g} ms are finer than the data allow; give a longer `bin`."
+            f"{session.name}: its spike times are exact to {finest * 1000:g} ms, so bins of {width * 1000:g} ms are"
+            " finer than the data allow; give a longer `bin`."
         )
     time, epoch, starts, recorded = _bins(session, width, align)
     if "cue" not in epoch:
@@ -131,7 +132,9 @@ def _dataset(
     variables |= {str(name): ("trial", values.to_numpy()) for name, values in session.trials.items()}
     coords: dict = {"time": time, "epoch": ("time", epoch)}
     coords |= {name: ("unit", session.units[name].to_numpy()) for name in ("rate", "presence")}
-    dataset = xr.Dataset(variables, coords=coords, attrs={"bin": width, "notes": "\n".join(session.notes)})
+    dataset = xr.Dataset(
+        variables, coords=coords, attrs={"bin": width, "session": session.name, "notes": "\n".join(session.notes)}
+    )
     dataset["time"].attrs["units"] = "s"
     cue = time[epoch == "cue"]
     if len(cue):
@@ -175,7 +178,9 @@ def pseudo_population(sessions: list[xr.Dataset], seed: int = 0) -> xr.Dataset:
     ).assign_coords({name: ("unit", np.concatenate([part[name] for part in chosen])) for name in ("rate", "presence")})
     session = np.repeat(np.arange(len(parts)), [part.sizes["unit"] for part in parts])
     pooled = pooled.assign_coords(session=("unit", session))
-    return pooled.assign_attrs(notes="\n".join([*notes, *(str(one.attrs["notes"]) for one in sessions)]).strip())
+    for one in sessions:
+        notes += [f"{one.attrs['session']}: {line}" for line in str(one.attrs["notes"]).splitlines()]
+    return pooled.assign_attrs(notes="\n".join(notes), session=f"{len(sessions)} sessions")
 
 
 def _conditions(dataset: xr.Dataset, bins: int) -> np.ndarray:

@@ -16,13 +16,15 @@ from lapsus.files import from_plain, read_toml, to_plain
 from lapsus.trials.columns import numeric
 from lapsus.trials.units import UNITS
 
-__all__ = ["EPOCHS", "PRESETS", "Layout", "layout_of", "standard_trials"]
+__all__ = ["EPOCHS", "PRESETS", "Layout", "layout_of", "left_out", "standard_trials"]
 
 # Epochs in their order, each from its onset to that of the next; `end` is where the last one ends.
 EPOCHS = ("prestimulus", "stimulus", "delay", "cue", "response")
 EVENTS = (*EPOCHS, "end")
 # A trial lasts less than this many seconds; larger numbers are milliseconds.
 LONGEST_TRIAL = 100.0
+# Fewer positions than these may lie on one side of their centre by chance.
+FEW_PLACES = 20
 
 
 @dataclass(frozen=True)
@@ -122,8 +124,9 @@ def _from_fields(values: Mapping[str, Any], source: str) -> Layout:
 
 
 def standard_trials(table: pd.DataFrame, layout: Layout, source: str) -> tuple[pd.DataFrame, list[str]]:
-    """Trials with two items, a response and all events, in our names (`report_1`, `report_2`, `cued` from 1 on,
-    `response` in radians, the event `at_cue` in seconds, …), and sentences about those left out."""
+    """Of a table with an `id` per trial, those with two items, a response and all events, in our names (`report_1`,
+    `report_2`, `cued` from 1 on, `response` in radians, the event `at_cue` in seconds, …), and sentences about those
+    left out."""
     reports = _items(table, layout.report, layout, source)
     two = np.array([len(row) == 2 for row in reports], dtype=bool)
     if not two.any():
@@ -131,7 +134,7 @@ def standard_trials(table: pd.DataFrame, layout: Layout, source: str) -> tuple[p
     response = np.array(
         [row[0] if len(row) == 1 else np.nan for row in _items(table, [layout.response], layout, source)]
     )
-    cued = _cued(table, layout, source)
+    cued = _cued(table, layout, [len(row) for row in reports], source)
     events = {name: _times(table, column, source) for name, column in layout.events.items()}
     if "end" not in events:
         events["end"] = _times(table, "stop_time", source)
@@ -150,14 +153,17 @@ def standard_trials(table: pd.DataFrame, layout: Layout, source: str) -> tuple[p
         if missing.sum() == kept.sum():
             raise LapsusError(f"{source}: all {kept.sum():,} trials are {reason}; see `columns`.")
         if missing.any():
-            notes.append(f"{missing.sum():,} trials {reason} are left out")
+            notes.append(left_out(missing.sum(), "trial", reason))
         kept &= ~missing
-    _check_order({name: times[kept] for name, times in events.items()}, np.flatnonzero(kept), source)
+    _check_order({name: times[kept] for name, times in events.items()}, table["id"].to_numpy()[kept], source)
     report = _pairs(reports, kept, layout.report, source)
     order = np.tile([0, 1], (len(report), 1))
     if layout.identity:
         names = [_cell(value, source, layout.identity) for value in _column(table, layout.identity, source)]
-        order = np.argsort(_pairs(names, kept, layout.identity, source), axis=1, kind="stable")
+        pairs = _pairs(names, kept, layout.identity, source)
+        if (pairs[:, 0] == pairs[:, 1]).any():
+            raise LapsusError(f"{source}: column {layout.identity} must have different names for the two items.")
+        order = np.argsort(pairs, axis=1)
     found = {"cued": 1 + (order == cued[kept, None].astype(int) - 1).argmax(1), "response": wrap(response[kept])}
     columns = {"report": report}
     # Our own files have places only where the task has.
@@ -169,6 +175,11 @@ def standard_trials(table: pd.DataFrame, layout: Layout, source: str) -> tuple[p
         found |= {f"{name}_1": ordered[:, 0], f"{name}_2": ordered[:, 1]}
     found |= {f"at_{name}": times[kept] for name, times in events.items()}
     return pd.DataFrame(found), notes
+
+
+def left_out(count: int, what: str, which: str) -> str:
+    """What of a recording is not analysed, in words."""
+    return f"{count:,} {what} {which} is left out" if count == 1 else f"{count:,} {what}s {which} are left out"
 
 
 def _pairs(values: list, kept: np.ndarray, columns: str | list[str], source: str) -> np.ndarray:
@@ -206,7 +217,7 @@ def _items(table: pd.DataFrame, columns: str | list[str], layout: Layout, source
     """The angles [item] of each trial in radians, from one column with a list or from one column per item."""
     names = [columns] if isinstance(columns, str) else columns
     parts = [_column(table, name, source) for name in names]
-    found = []
+    found, places = [], []
     for cells in zip(*parts):
         values = [_cell(value, source, name) for value, name in zip(cells, names)]
         try:
@@ -216,6 +227,7 @@ def _items(table: pd.DataFrame, columns: str | list[str], layout: Layout, source
                 f"{source}: column {_name(columns)} holds {cells[0]!r:.60}; it must hold angles."
             ) from None
         if angles.ndim == 2 and angles.shape[1] == 2:
+            places.append(angles)
             x, y = (angles - np.asarray(layout.centre)).T
             angles = np.arctan2(y, x)
         elif angles.ndim == 1:
@@ -223,6 +235,7 @@ def _items(table: pd.DataFrame, columns: str | list[str], layout: Layout, source
         else:
             raise LapsusError(f"{source}: column {_name(columns)} must hold angles or (x, y) pairs, one per item.")
         found.append(angles)
+    _check_centre(places, layout, _name(columns), source)
     finite = np.concatenate([angles[np.isfinite(angles)] for angles in found])
     if np.abs(finite).max(initial=0) > 2 * np.pi + 1e-3:
         raise LapsusError(
@@ -232,16 +245,37 @@ def _items(table: pd.DataFrame, columns: str | list[str], layout: Layout, source
     return found
 
 
-def _cued(table: pd.DataFrame, layout: Layout, source: str) -> np.ndarray:
-    """Number of the cued item of each trial as it is listed, from 1 on; NaN where none or several are flagged."""
+def _check_centre(places: list[np.ndarray], layout: Layout, name: str, source: str) -> None:
+    """Positions [item, (x, y)] of each trial lie on all sides of the centre."""
+    points = np.concatenate([np.empty((0, 2)), *places])
+    points = points[np.isfinite(points).all(1)]
+    if len(points) < FEW_PLACES:
+        return
+    low, high = points.min(0), points.max(0)
+    if (low > layout.centre).any() or (high < layout.centre).any():
+        raise LapsusError(
+            f"{source}: the positions in column {name} reach from ({low[0]:.4g}, {low[1]:.4g}) to ({high[0]:.4g},"
+            f" {high[1]:.4g}), and so do not lie around ({layout.centre[0]:g}, {layout.centre[1]:g}); give their"
+            " `centre` among the columns."
+        )
+
+
+def _cued(table: pd.DataFrame, layout: Layout, items: list[int], source: str) -> np.ndarray:
+    """Number of the cued item of each trial as it is listed, from 1 on; NaN where none or several are flagged, or flags
+    are not as many as items."""
     numbers = []
-    for value in _column(table, layout.cued, source):
-        cell = np.asarray(_cell(value, source, layout.cued))
-        if cell.ndim == 0:
-            numbers.append(cell.item())
-        else:
-            flags = cell.astype(bool)
-            numbers.append(1 + int(flags.argmax()) if flags.sum() == 1 else np.nan)
+    for value, count in zip(_column(table, layout.cued, source), items):
+        cell = _cell(value, source, layout.cued)
+        if not isinstance(cell, list | tuple | np.ndarray):
+            numbers.append(cell)
+            continue
+        if not all(isinstance(flag, bool | np.bool_ | int | float) for flag in cell):
+            raise LapsusError(
+                f"{source}: column {layout.cued} holds {value!r:.60}; it must hold the number of the cued item, or a"
+                " list of flags."
+            )
+        flags = np.array([bool(flag) for flag in cell])
+        numbers.append(1 + int(flags.argmax()) if len(flags) == count and flags.sum() == 1 else np.nan)
     cued = numeric(pd.Series(numbers)).to_numpy()
     if np.nanmin(cued, initial=1) == 0 and not np.any(cued > 1):
         raise LapsusError(f"{source}: column {layout.cued} counts items from 0 on; count from 1, or give flags.")
@@ -264,14 +298,14 @@ def _times(table: pd.DataFrame, column: str, source: str) -> np.ndarray:
     return times + shift
 
 
-def _check_order(events: dict[str, np.ndarray], rows: np.ndarray, source: str) -> None:
+def _check_order(events: dict[str, np.ndarray], trial: np.ndarray, source: str) -> None:
     names = list(events)
     for first, second in pairwise(names):
         wrong = events[second] < events[first]
         if wrong.any():
             raise LapsusError(
-                f"{source}: in {wrong.sum():,} trials (first in row {rows[wrong][0]}) {second} comes before {first};"
-                " correct the columns of these events, or leave those trials out with `where`."
+                f"{source}: in {wrong.sum():,} trials (first: id {trial[wrong][0]}) {second} comes before {first};"
+                f" correct the columns of these events, or leave those trials out with `where` (id!={trial[wrong][0]})."
             )
     lasting = float(np.median(events[names[-1]] - events[names[0]]))
     if lasting > LONGEST_TRIAL:

@@ -1,6 +1,7 @@
 """NWB files: reading a session (units and trials, in one file or two), and writing one."""
 
 import io
+import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import partial
@@ -15,7 +16,13 @@ from lapsus.files import begins, check_all_inside, short, write_bytes
 from lapsus.recordings.layout import Layout
 from lapsus.recordings.session import Session, SpikeTrains
 
-__all__ = ["is_nwb", "read_nwb", "write_nwb"]
+__all__ = ["is_nwb", "names_of_files", "read_nwb", "write_nwb"]
+
+
+def names_of_files(source: str | Path, separators: str = "+,") -> list[str]:
+    """The names that are put together with these separators. A name itself may have them, as DANDI's do
+    ("behavior+ecephys.nwb"), so that they count after the ending alone."""
+    return re.split(rf"(?<=\.nwb)[{separators}]", str(source))
 
 
 def is_nwb(path: str | Path) -> bool:
@@ -42,7 +49,7 @@ def read_nwb(
     pynwb, spikes, units, trials = _pynwb(), None, None, None
     import h5py  # which pynwb brings along
 
-    for part in str(path).split("+"):
+    for part in names_of_files(path, "+"):
         if not part.strip():
             raise LapsusError(f"The name of a file is missing in {str(path)!r}; write TRIALS.nwb+UNITS.nwb.")
         if Path(part).is_dir():
@@ -59,11 +66,12 @@ def read_nwb(
                 if content.units is not None and spikes is None:
                     spikes, units = _units(content.units, part)
                 if content.trials is not None and trials is None:
-                    trials = content.trials.to_dataframe().reset_index(drop=True)
+                    trials = content.trials.to_dataframe().reset_index()
         except LapsusError:
             raise
         except Exception as error:  # pynwb, hdmf and h5py raise whatever a broken file makes them stumble over
-            reason = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
+            what = str(error.args[-1] if error.args else "")  # hdmf puts what it was building before it
+            reason = (what.splitlines() or [type(error).__name__])[0].rstrip(".")
             raise LapsusError(f"{short(part)} cannot be read as NWB: {reason[:200]}.") from error
     if trials is None:
         raise LapsusError(
@@ -80,7 +88,9 @@ def _units(table: Any, path: str) -> tuple[SpikeTrains | None, pd.DataFrame]:
     """Spike times, which stay in the file, and the columns that have one value per unit."""
     if "spike_times" not in table.colnames:
         return None, pd.DataFrame()
-    ends = np.asarray(table["spike_times"].data[:], dtype=int)
+    ends, times = np.asarray(table["spike_times"].data[:], dtype=int), table["spike_times"].target.data
+    if np.ndim(times) != 1 or (np.diff(ends, prepend=0) < 0).any() or ends.max(initial=0) > len(times):
+        raise LapsusError(f"{short(path)}: the spike times of its units are not one list after the other.")
     spikes = SpikeTrains(partial(_spike_times, path, np.append(0, ends)), range(len(ends)))
     plain: dict[str, Any] = {}
     for name in table.colnames:

@@ -5,9 +5,11 @@ from pathlib import Path
 
 import xarray as xr
 
+from lapsus.errors import LapsusError
+from lapsus.files import short
 from lapsus.recordings.counts import count_spikes, pseudo_population
 from lapsus.recordings.layout import Layout
-from lapsus.recordings.nwb import read_nwb
+from lapsus.recordings.nwb import names_of_files, read_nwb
 
 __all__ = ["read_recording", "read_sessions"]
 
@@ -26,8 +28,10 @@ def read_sessions(
 ) -> list[xr.Dataset]:
     """Spike counts of each session named in `source`: NWB files with commas between sessions, and "+" between two files
     of one session. Options: see `read_nwb`, `Session.select` and `count_spikes`."""
-    found = []
-    for name in str(source).split(","):
+    found, names = [], names_of_files(source, ",")
+    for k, name in enumerate(names):
+        if name in names[:k]:
+            raise LapsusError(f"The session {short(name)} is named twice; sessions are pooled as independent ones.")
         session = read_nwb(name, columns, where=where).select(units, min_rate, min_presence)
         found.append(count_spikes(session, bin, align=align, smooth=smooth))
     return found

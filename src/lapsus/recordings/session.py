@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 
 from lapsus.errors import LapsusError
-from lapsus.recordings.layout import PRESETS, Layout, layout_of, standard_trials
+from lapsus.files import reason_of
+from lapsus.recordings.layout import PRESETS, Layout, layout_of, left_out, standard_trials
 from lapsus.trials.columns import select_rows
 from lapsus.trials.options import TableOptions
 
@@ -16,6 +17,8 @@ __all__ = ["Session", "SpikeTrains"]
 
 # Stretches of a session in each of which a unit that is present fires.
 STRETCHES = 10
+# Times as long as the trials that spikes last at most; where they last longer, they are milliseconds.
+MOST_LASTING = 100
 # Coarser grids than this on which all spikes may lie, in seconds.
 GRIDS = (0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001)
 
@@ -70,6 +73,7 @@ class Session:
         table = trials.as_dataframe() if hasattr(trials, "as_dataframe") else trials
         table = table.rename(columns={"start": "start_time", "end": "stop_time"}) if table is not trials else table
         table = table.reset_index(drop=True)
+        table = table if "id" in table else table.assign(id=table.index)
         # A preset's rules are about columns that some files lack; a lab's own are not.
         own = layout not in PRESETS.values()
         rules = [rule for rule in layout.where if own or rule.partition("=")[0].strip("! ") in table]
@@ -124,7 +128,11 @@ def _with_spikes(
     begin, end = float(trials[events[0]].min()), float(trials[events[-1]].max())
     edges = np.linspace(begin, end, STRETCHES + 1)
     fired, last = np.zeros((len(spikes), STRETCHES), dtype=int), -np.inf
-    for row, times in enumerate(spikes):
+    for row in range(len(spikes)):
+        try:
+            times = spikes[row]
+        except (ValueError, TypeError, OSError) as error:
+            raise LapsusError(f"{name}: the spike times of unit {row} cannot be read: {reason_of(error)}.") from error
         if not np.isfinite(times).all():
             raise LapsusError(f"{name}: unit {row} has spike times that are not finite numbers; correct them.")
         fired[row] = np.histogram(times, edges)[0]
@@ -136,10 +144,15 @@ def _with_spikes(
             f"{name}: no spike lies within the trials, which last from {begin:,.1f} to {end:,.1f} s; the last spike is"
             f" at {last:,.1f}. Both must be seconds on one clock."
         )
+    if last - begin > MOST_LASTING * (end - begin):
+        raise LapsusError(
+            f"{name}: the last trial ends at {end:,.0f} s and the last spike is at {last:,.0f}, so its spike times must"
+            " be milliseconds; NWB has seconds."
+        )
     units = units.assign(rate=fired.sum(1) / (end - begin), presence=(fired > 0).mean(1))
     kept = np.flatnonzero(fired.sum(1)).tolist()
     notes = []
     if len(kept) < len(spikes):
-        notes.append(f"{len(spikes) - len(kept)} units without spikes in the trials are left out")
+        notes.append(left_out(len(spikes) - len(kept), "unit", "without spikes in the trials"))
     trains = replace(spikes, rows=[spikes.rows[row] for row in kept])
     return trains, units.iloc[kept].reset_index(drop=True), notes

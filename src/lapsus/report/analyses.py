@@ -30,7 +30,7 @@ from lapsus.mechanism.asking import analyse, over_sessions
 from lapsus.mechanism.drawing import figure_of
 from lapsus.mechanism.recorded import analysable, complete, describe
 from lapsus.mechanism.registry import QUESTIONS, Mechanism
-from lapsus.mechanism.resemblance import Resemblance, resemblance, resemblance_figure
+from lapsus.mechanism.resemblance import Resemblance, recorded_windows, resemblance, resemblance_figure
 from lapsus.plots.style import style
 from lapsus.recordings import pseudo_population, read_sessions
 from lapsus.training.model import Model, weights_digest
@@ -122,7 +122,8 @@ def answers_of(
         analysed = analysable(opened)
         sentences, more = describe(opened, analysed)
         if against is not None:  # first: what is wrong with the names is said at once
-            compared = resemblance(complete(opened), against, seed=seed, progress=progress)
+            windows = recorded_windows(complete(opened))  # few numbers: the copy of all counts is freed
+            compared = resemblance(windows, against, seed=seed, progress=progress)
             more |= to_plain(compared)
             sentences.append(compared.sentence())
         mechanism = analyse(analysed, seed=seed, sizes=sizes, progress=progress)

@@ -53,6 +53,8 @@ NUMBERED_ITEM = re.compile(r"^(report|probe)_(\d+)$")
 # Names that people give to items, recognised or not.
 ITEM_LIKE = re.compile(r"non_?target|distract|lure|foil|(?:^|_)nt(?:_|\d|$)|^(?:item|stim|stimulus)_?\d+$")
 MOST_ITEMS = 99
+# What flags are as numbers, where a column has numbers.
+FLAGS = {"True": "1", "False": "0"}
 
 
 def plain_name(name: object) -> str:
@@ -120,7 +122,7 @@ def select_rows(table: pd.DataFrame, options: TableOptions, source: str) -> pd.D
             raise LapsusError(f"{source}: there is no column {name} to select by; the table has {there}.")
         same = table[name].astype(str).str.strip() == value.strip()
         with suppress(ValueError):  # as numbers only where no text is the same: 01 and 1 may be two subjects
-            same = same if same.any() else numeric(table[name]) == float(value)
+            same = same if same.any() else numeric(table[name]) == float(FLAGS.get(value, value))
         if not same.any():
             values = ", ".join(map(str, list(dict.fromkeys(table[name].astype(str)))[:10]))
             raise LapsusError(f"{source}: no row has {name} {value}; the column has {values}.")
