@@ -86,6 +86,15 @@ def test_discover_recommends_the_set_size_with_most_swaps(tmp_path):
     assert _better_size(table, 3) is None and _better_size(used, 2) is None
 
 
+def test_discover_says_first_that_networks_hold_two_items(tmp_path, monkeypatch):
+    monkeypatch.setattr("lapsus.pipeline.stages._stages", lambda folder, *_: folder)
+    for size, expected in ((4, 1), (2, 0)):
+        said: list[str] = []
+        read = {"columns": {"response": "resp_ori"}, "output": tmp_path / str(size), "say": said.append}
+        lapsus.discover(written(tmp_path, {size: 0.2}), **read)
+        assert sum("Networks hold two items, not 4" in line for line in said) == expected
+
+
 def test_it_names_the_unit_of_the_table_and_what_is_wrong_with_it(tmp_path):
     """Degrees were named where the table has radians, and a code for missing responses was read in silence."""
     table = lapsus.read_trials(observer_path()).table[:600]

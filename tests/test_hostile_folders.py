@@ -213,3 +213,10 @@ def test_a_recording_that_is_none_is_a_sentence(recording, tmp_path, change):
     write_netcdf(tmp_path / "a.nc", change(recording))
     ended = fork(cli("analyse", tmp_path / "a.nc"))
     assert ended.code == 2 and not ended.traceback and len(ended.text) < 1000, ended.text
+
+
+@pytest.mark.parametrize("name", ["a.nc", "a.nwb"])
+def test_a_pipe_in_the_place_of_a_recording_is_not_waited_for(tmp_path, name):
+    os.mkfifo(tmp_path / name)
+    ended = fork(cli("analyse", tmp_path / name))
+    assert ended.code == 2 and "is not an ordinary file" in ended.text, ended.text

@@ -822,11 +822,13 @@ def mistaken(kind):
         return frame.assign(response=12.0), "Every response is 12"
     if kind == "twice":
         return pd.concat([frame, frame]), "600 of 1,200 rows repeat"
+    if kind == "few each":
+        return frame.assign(subject=np.arange(600) // 3), "All 200 subjects have fewer than 10 trials"
     return frame.assign(subject=["a"] * 597 + ["b"] * 3), "fewer than 10 trials: b (3)"
 
 
 MISTAKES = ["missing as -1", "missing as 0", "errors as responses", "absolute errors", "absolute errors as responses"]
-MISTAKES += ["turns", "constant", "twice", "few"]
+MISTAKES += ["turns", "constant", "twice", "few each", "few"]
 
 
 @pytest.mark.parametrize("kind", MISTAKES)

@@ -74,8 +74,10 @@ def read_arrays(path: str | Path) -> "dict[str, np.ndarray]":
 
 @contextmanager
 def readable(path: str | Path) -> Iterator[None]:
-    """Around code that opens a file: an error of the system is a sentence."""
+    """Around code that opens a file: an error of the system is a sentence, and a pipe or a device is not waited for."""
     try:
+        if not stat.S_ISREG(mode := os.stat(path).st_mode) and not stat.S_ISDIR(mode):
+            raise Damaged(f"{short(path)} is not an ordinary file.")
         yield
     except (OSError, ValueError) as error:  # no file can have a name with a null byte
         raise LapsusError(f"Cannot read {short(path)}: {getattr(error, 'strerror', None) or error}.") from error

@@ -129,6 +129,8 @@ def discover(
             say(f"      {note}")
         if set_size is None and (better := _better_size(read, int(used.set_size[0]))):
             say(f"      {better}")
+        if (size := used.set_size[0]) > 2:
+            say(f"      Networks hold two items, not {size}: they learn the swap function of {size}, not their load.")
     with locked(folder.path, "is being worked on"):
         return _stages(folder, used, notes, say, sizes, given)
 

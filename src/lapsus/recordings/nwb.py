@@ -54,7 +54,7 @@ def read_nwb(
             raise LapsusError(f"The name of a file is missing in {str(path)!r}; write TRIALS.nwb+UNITS.nwb.")
         if Path(part).is_dir():
             raise LapsusError(f"{short(part)} is a folder; NWB is read from HDF5 files.")
-        if not Path(part).is_file():
+        if not Path(part).exists():
             raise LapsusError(f"There is no file {short(part)}.")
         if not is_nwb(part):
             raise LapsusError(f"{short(part)} is not an NWB file: it does not begin as HDF5 does.")

@@ -128,8 +128,10 @@ def _few_trials(table: pd.DataFrame) -> list[str]:
         return []
     counts = table["subject"].value_counts()
     few = [f"{subject} ({count})" for subject, count in counts.items() if count < 10]
-    if not few or len(few) == len(counts):
+    if not few:
         return []
+    if len(few) == len(counts):
+        return [f"All {len(few):,} subjects have fewer than 10 trials: estimates of single subjects say little."]
     listed = ", ".join(few[:10]) + (f" and {len(few) - 10} more" if len(few) > 10 else "")
     return [f"Subjects with fewer than 10 trials: {listed}. Their estimates say little."]
 
