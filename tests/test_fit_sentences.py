@@ -114,6 +114,10 @@ SUMMARY = {
     "Not converged": (lambda: with_rhat(1.3), lambda: with_rhat(1.04)),
     "the model reproduces the responses": (with_checks, lambda: with_checks(passed=[False] + [True] * 4)),
     "lie outside their own 95 % band": (lambda: with_checks(outside=[True] + [False] * 4), with_checks),
+    "where about 0.2 are expected by chance": (
+        lambda: with_checks(outside=[True] + [False] * 4),
+        lambda: with_checks(outside=False),
+    ),
     "of every subject": (lambda: with_checks(kind="subject"), with_checks),
     "at every distance of non-targets": (lambda: with_checks(kind="distance"), with_checks),
     "The model does not reproduce the responses of set size 2": (

@@ -266,7 +266,7 @@ def _checks(fit: "Fit") -> list[str]:
         if outside:
             lines.append(
                 f"{outside} of {len(table)} checked values lie outside their own 95 % band, where about"
-                f" {0.05 * len(table):.0f} are expected by chance; none is further out than chance allows."
+                f" {0.05 * len(table):.1f} are expected by chance; none is further out than chance allows."
             )
         return lines
     lines = []
