@@ -282,6 +282,14 @@ METHODS = {
         lambda: made(sizes=(2, 3), subjects=3, hierarchical=True),
         lambda: made(subjects=3, hierarchical=True),
     ),
+    "The shape of the scatter had offsets of subjects only": (
+        lambda: made(emission="variable_precision", sizes=(2, 3), subjects=3, hierarchical=True),
+        lambda: made(emission="variable_precision", subjects=3, hierarchical=True),
+    ),
+    "The alpha of the scatter had offsets of subjects only": (
+        lambda: made(emission="wrapped_stable", sizes=(2, 3), subjects=3, hierarchical=True),
+        lambda: made(sizes=(2, 3), subjects=3, hierarchical=True),
+    ),
     "models were compared": (lambda: compared("bias"), made),
     "the simplest within one standard error": (lambda: compared("model"), lambda: compared("bias")),
     "not all combinations were tried": (lambda: compared("model", "emission"), lambda: compared("model")),

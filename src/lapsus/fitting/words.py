@@ -441,6 +441,8 @@ def _pooling_methods(fit: "Fit", separate: int | None) -> list[str]:
             f"{shifted[0].upper()}{shifted[1:]} had partially pooled offsets of {_listed(units)}, whose standard"
             " deviations were estimated."
         )
+        if len(units) > 1 and model.emission.tails:
+            sentences.append(f"The {model.emission.tails} of the scatter had offsets of subjects only.")
     return sentences
 
 
