@@ -7,11 +7,13 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from matplotlib import pyplot
 from test_inference import items, observed
 
 from lapsus.fitting import Fit, SubjectFits
 from lapsus.fitting.emissions import EMISSIONS
 from lapsus.fitting.model import MixtureModel
+from lapsus.plots.fits import parameters
 from lapsus.report.check_list import fit_checks
 from lapsus.report.words import ReportContext, _data, _swap_function
 from lapsus.trials import Trials
@@ -339,6 +341,18 @@ def test_of_the_methods(sentence):
 def test_of_subjects_fitted_one_by_one(sentence):
     true, false = (make().summary() for make in SEPARATE[sentence])
     assert sentence in true and sentence not in false
+
+
+def test_figures_name_conditions_as_the_summary_does():
+    """cue, group valid, young."""
+    found = made(subjects=2, hierarchical=True, by=("cue", "group"))
+    with pyplot.rc_context():
+        _, axes = pyplot.subplots(1, 3)
+        parameters(axes, found)
+        _, labels = axes[0].get_legend_handles_labels()
+        pyplot.close()
+    assert labels == [found.model.in_words(condition) for condition in found.model.conditions]
+    assert "cue valid, group old" in labels
 
 
 @pytest.mark.parametrize("low, clear", [(0.02, True), (-0.02, False)])
