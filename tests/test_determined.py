@@ -81,6 +81,8 @@ def test_one_objective_is_never_a_finding_about_the_subject():
     for objective in ("diffusion", "energy"):
         (said,) = determined([network("a", objective, decided="after")], []).sentences
         assert "what the behaviour determines remains open" in said
+        assert ("follows from the objective and not" in said) == (objective == "diffusion")
+        assert ("by another mechanism" in said) == (objective == "energy")
 
 
 def test_without_a_manipulation_that_separates_it_says_so():

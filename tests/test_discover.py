@@ -266,6 +266,14 @@ def test_one_item_and_few_trials_are_refused(tmp_path):
     assert not (tmp_path / "out").exists()
 
 
+def test_options_of_a_table_are_not_passed_over_where_it_was_read(tmp_path):
+    trials = Trials(np.zeros(50), np.tile([0.0, 1.0], (50, 1)))
+    with pytest.raises(LapsusError, match=r"`where` is for reading a table, and these trials were read already"):
+        discover(trials, where={"subject": "1"}, output=tmp_path / "out")
+    with pytest.raises(LapsusError, match="too few"):
+        discover(trials[:12], output=tmp_path / "out")
+
+
 def test_a_folder_is_named_without_harm():
     for name in ("../../etc/passwd", "<b>", "\N{OCTOPUS}", "a" * 10_000, ""):
         path = _default_folder(name)

@@ -61,6 +61,17 @@ def test_a_table_without_a_second_item_has_nothing_to_discover(tmp_path):
     assert "<pre>" in found._repr_html_() and "1 trials" not in found.text()
 
 
+def test_columns_that_were_renamed_are_named_as_in_the_table():
+    """non_target_1 (from other1_ori) to ori."""
+    rng = np.random.default_rng(0)
+    names = {"response": "said", "target": "t", "non_target_1": "other1_ori", "non_target_2": "other2_ori"}
+    table = pd.DataFrame(rng.uniform(0, 360, (40, 4)), columns=list(names.values()))
+    found = lapsus.examine(lapsus.Trials.from_table(table, "degrees", columns=names))
+    assert "non_target_1 to non_target_2 (from other1_ori to other2_ori)." in found.text()
+    plain = table.rename(columns={theirs: ours for ours, theirs in names.items()})
+    assert "response, target, non_target_1 to non_target_2." in lapsus.examine(plain).text()
+
+
 def test_orientations_are_in_degrees_of_orientation(tmp_path):
     table = lapsus.read_trials(observer_path()).table
     angles = [name for name in table if name not in ("subject", "set_size")]

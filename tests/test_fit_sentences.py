@@ -7,11 +7,13 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from matplotlib import pyplot
 from test_inference import items, observed
 
 from lapsus.fitting import Fit, SubjectFits
 from lapsus.fitting.emissions import EMISSIONS
 from lapsus.fitting.model import MixtureModel
+from lapsus.plots.fits import parameters
 from lapsus.report.check_list import fit_checks
 from lapsus.report.words import ReportContext, _data, _swap_function
 from lapsus.trials import Trials
@@ -114,6 +116,10 @@ SUMMARY = {
     "Not converged": (lambda: with_rhat(1.3), lambda: with_rhat(1.04)),
     "the model reproduces the responses": (with_checks, lambda: with_checks(passed=[False] + [True] * 4)),
     "lie outside their own 95 % band": (lambda: with_checks(outside=[True] + [False] * 4), with_checks),
+    "where about 0.2 are expected by chance": (
+        lambda: with_checks(outside=[True] + [False] * 4),
+        lambda: with_checks(outside=False),
+    ),
     "of every subject": (lambda: with_checks(kind="subject"), with_checks),
     "at every distance of non-targets": (lambda: with_checks(kind="distance"), with_checks),
     "The model does not reproduce the responses of set size 2": (
@@ -278,6 +284,14 @@ METHODS = {
         lambda: made(sizes=(2, 3), subjects=3, hierarchical=True),
         lambda: made(subjects=3, hierarchical=True),
     ),
+    "The shape of the scatter had offsets of subjects only": (
+        lambda: made(emission="variable_precision", sizes=(2, 3), subjects=3, hierarchical=True),
+        lambda: made(emission="variable_precision", subjects=3, hierarchical=True),
+    ),
+    "The alpha of the scatter had offsets of subjects only": (
+        lambda: made(emission="wrapped_stable", sizes=(2, 3), subjects=3, hierarchical=True),
+        lambda: made(sizes=(2, 3), subjects=3, hierarchical=True),
+    ),
     "models were compared": (lambda: compared("bias"), made),
     "the simplest within one standard error": (lambda: compared("model"), lambda: compared("bias")),
     "not all combinations were tried": (lambda: compared("model", "emission"), lambda: compared("model")),
@@ -327,6 +341,18 @@ def test_of_the_methods(sentence):
 def test_of_subjects_fitted_one_by_one(sentence):
     true, false = (make().summary() for make in SEPARATE[sentence])
     assert sentence in true and sentence not in false
+
+
+def test_figures_name_conditions_as_the_summary_does():
+    """cue, group valid, young."""
+    found = made(subjects=2, hierarchical=True, by=("cue", "group"))
+    with pyplot.rc_context():
+        _, axes = pyplot.subplots(1, 3)
+        parameters(axes, found)
+        _, labels = axes[0].get_legend_handles_labels()
+        pyplot.close()
+    assert labels == [found.model.in_words(condition) for condition in found.model.conditions]
+    assert "cue valid, group old" in labels
 
 
 @pytest.mark.parametrize("low, clear", [(0.02, True), (-0.02, False)])

@@ -82,6 +82,26 @@ def test_a_network_without_swaps_is_never_matched_where_swaps_are_rare(shown):
         assert not without.matched and without.failing == ("swaps",) and "is allowed" in without.where[0]
 
 
+def test_items_that_are_near_each_other_do_not_widen_the_tolerance():
+    """With colours anywhere a tenth of the responses were nearest to the non-target, a quarter of these by a swap: the
+    tolerance was above the rate of swaps, so that a network without any was within it."""
+    rng = np.random.default_rng(0)
+    report = rng.uniform(-np.pi, np.pi, (3000, 2))
+    gap = np.abs(wrap(report[:, 1] - report[:, 0]))
+
+    def drawn(rate, seed, guesses=0.05):
+        rng = np.random.default_rng(seed)
+        item = (rng.uniform(size=(16, 3000)) < rate).astype(int)
+        response = report[np.arange(3000), item] + 0.27 * rng.normal(size=item.shape)
+        guessed = rng.uniform(size=item.shape) < guesses
+        return wrap(np.where(guessed, rng.uniform(-np.pi, np.pi, item.shape), response))
+
+    fitted = drawn(0.026, 1)
+    same, without = (compare(report, gap, drawn(rate, 2), fitted) for rate in (0.026, 0.0))
+    assert same.fit.mean() > 0.07 and same.tolerance < 0.015
+    assert same.matched and not without.matched and without.failing == ("swaps",)
+
+
 def test_orientations_are_counted_in_their_own_degrees(shown):
     """Half as many as on the full circle, in what is said and in what is drawn."""
     report, gap = shown

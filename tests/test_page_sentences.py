@@ -3,6 +3,7 @@ false. Findings are made, not computed, but for matches. Sentences about a fit a
 networks say together in test_determined.py, about mechanisms in test_agreement.py."""
 
 from dataclasses import replace
+from functools import cache
 from types import SimpleNamespace
 
 import numpy as np
@@ -11,8 +12,10 @@ import pytest
 from test_fit_sentences import of_report, row
 
 from lapsus.circular import wrap
+from lapsus.evaluation.design_match import problems_of
 from lapsus.evaluation.match import compare
 from lapsus.fitting.density import DensityFit, Modes
+from lapsus.fitting.examine import examine
 from lapsus.mechanism import Mechanism
 from lapsus.mechanism.activity import NO_SWAPS
 from lapsus.report import discovery, networks as networks_report
@@ -423,7 +426,50 @@ DESIGN = {
         of_density,
     ),
 }
-ALL = NETWORKS | FINDINGS | METHODS | CHECKS | PAGE | OWN_PAGE | DESIGN
+
+
+def of_design_match(excess=0.0, coverage=(0.9, 0.88, 0.92), modes=(0.02, 0.02)):
+    return lambda: " ".join(problems_of(excess, {"cue valid": coverage}, modes))
+
+
+DESIGN |= {
+    "energy excess is 30.0 % of the density's score": (of_design_match(0.3), of_design_match()),
+    "regions hold 70 % of responses (cue valid)": (of_design_match(coverage=(0.7, 0.66, 0.74)), of_design_match()),
+    "regions hold 99 % of responses (cue valid)": (of_design_match(coverage=(0.99, 0.98, 1.0)), of_design_match()),
+    "0.0 % of its responses belong to another mode": (of_design_match(modes=(0.0, 0.02)), of_design_match(modes=None)),
+}
+
+
+@cache
+def examined(sizes=(2, 3), subjects=2, trials=300, swaps=0.3, probe=False, cue=True):
+    """What `lapsus doctor` says of a table."""
+    rng = np.random.default_rng(0)
+    size = rng.choice(sizes, trials)
+    report = rng.uniform(-np.pi, np.pi, (trials, max(sizes)))
+    report[np.arange(max(sizes)) >= size[:, None]] = np.nan
+    item = np.where((rng.random(trials) < swaps) & (size > 1), 1, 0)
+    response = wrap(report[np.arange(trials), item] + rng.normal(0, 0.2, trials))
+    who = [f"s{i % subjects}" for i in range(trials)] if subjects else None
+    conditions = {"cue": rng.choice(["a", "b"], trials)} if cue else None
+    return examine(Trials(response, report, report if probe else None, subject=who, conditions=conditions)).text()
+
+
+DOCTOR = {
+    "swap models constant, report, probe, both": (lambda: examined(probe=True), examined),
+    "swaps by similarity of the cue need target_probe": (examined, lambda: examined(probe=True)),
+    "no trial has a second item to swap": (lambda: examined(sizes=(1,)), examined),
+    "by subject   2 subjects": (examined, lambda: examined(subjects=1)),
+    "no: there is one subject": (lambda: examined(subjects=1), examined),
+    "no: there is no column subject": (lambda: examined(subjects=0), examined),
+    "no column with 2 to 12 values": (lambda: examined(cue=False), examined),
+    '`by="cue"`': (examined, lambda: examined(cue=False)),
+    "`set_size=2` has most swaps to learn from": (lambda: examined(sizes=(2,)), lambda: examined(sizes=(1,))),
+    "3 items of which its network shows two": (lambda: examined(sizes=(3,)), lambda: examined(sizes=(2,))),
+    "are few: what it says of them will be uncertain": (lambda: examined(swaps=0.02), lambda: examined(trials=600)),
+    "no: it needs 30 trials with two items or more": (lambda: examined(sizes=(1,)), examined),
+    "Kept, for `by` and `where`: cue.": (examined, lambda: examined(cue=False)),
+}
+ALL = DOCTOR | NETWORKS | FINDINGS | METHODS | CHECKS | PAGE | OWN_PAGE | DESIGN
 
 
 @pytest.mark.parametrize("sentence", ALL)

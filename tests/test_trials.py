@@ -694,6 +694,18 @@ def test_features_are_not_taken_for_differences(seed):
     Trials.from_table(frame.assign(target=0.3 * frame["target"]), "radians")  # targets from a part of the circle
 
 
+@pytest.mark.parametrize("items", [2, 3, 4])
+def test_features_on_a_grid_are_not_taken_for_differences(items):
+    """Of six colours one is at 0, near which more values lie than on a circle that is filled evenly."""
+    rng = np.random.default_rng(items)
+    colours = np.argsort(rng.random((1500, 6)), 1)[:, :items] * np.pi / 3
+    response = np.where(rng.random(1500) < 0.05, colours[:, 1], colours[:, 0]) + rng.normal(0, 0.15, 1500)
+    frame = pd.DataFrame({"response": wrap(response), "target": wrap(colours[:, 0])})
+    for i in range(1, items):
+        frame[f"non_target_{i}"] = wrap(colours[:, i])
+    Trials.from_table(frame, "radians")
+
+
 @pytest.mark.parametrize("anchor", ["response", "target"])
 def test_published_tables_with_relative_non_targets(human_data, anchor):
     bays = read_trials(human_data / "bays2009" / "bays_data.mat")
@@ -824,11 +836,15 @@ def mistaken(kind):
         return pd.concat([frame, frame]), "600 of 1,200 rows repeat"
     if kind == "few each":
         return frame.assign(subject=np.arange(600) // 3), "All 200 subjects have fewer than 10 trials"
+    if kind == "twice, numbered":
+        return pd.concat([frame, frame]).assign(row=np.arange(1200)), "600 of 1,200 rows repeat"
+    if kind == "each twice, numbered":
+        return frame.loc[frame.index.repeat(2)].assign(row=np.arange(1200)), "600 of 1,200 rows repeat"
     return frame.assign(subject=["a"] * 597 + ["b"] * 3), "fewer than 10 trials: b (3)"
 
 
 MISTAKES = ["missing as -1", "missing as 0", "errors as responses", "absolute errors", "absolute errors as responses"]
-MISTAKES += ["turns", "constant", "twice", "few each", "few"]
+MISTAKES += ["turns", "constant", "twice", "twice, numbered", "each twice, numbered", "few each", "few"]
 
 
 @pytest.mark.parametrize("kind", MISTAKES)
@@ -845,6 +861,15 @@ def test_right_tables_have_no_notes(seed):
     frame = frame.round(rng.integers(0, 3)).assign(subject=rng.choice(["a", "b"], 400), rt=rng.random(400))
     notes = Trials.from_table(frame, "degrees").notes
     assert [note for note in notes if "two items with the same" not in note] == []
+
+
+def test_coarse_values_repeat_by_chance():
+    rng = np.random.default_rng(0)
+    target = rng.integers(0, 8, 400) * 45.0
+    frame = pd.DataFrame({"trial": np.arange(400), "target": target, "response": target + rng.integers(-3, 4, 400)})
+    frame["response"] %= 360
+    assert not any("repeat" in note for note in Trials.from_table(frame, "degrees").notes)
+    assert len(Trials.from_table(frame, "degrees", drop="repeated")) == 400
 
 
 def test_rows_in_another_unit_are_refused():

@@ -22,7 +22,7 @@ from lapsus.evaluation.verdict import RELATIVE_EXCESS
 from lapsus.fitting.density import conditions_of, responses_of
 from lapsus.training.model import Model
 
-__all__ = ["DesignMatch", "Group", "groups_of", "match_design", "responses_to_trials"]
+__all__ = ["DesignMatch", "Group", "groups_of", "match_design", "problems_of", "responses_to_trials"]
 
 # Share of responses that a 90 % region may hold, and how far the rate of another mode may be off: by half of it, and no
 # finer than half a per cent. Written down before any network was compared.
@@ -126,28 +126,36 @@ def match_design(model: Model, design: Design, seed: int = 0) -> DesignMatch:
     wanted = behaviour.sample(conditions, _TRIALS, torch.Generator().manual_seed(seed))
     excess = energy(behaviour, conditions, responses, wanted)["energy_excess_relative"]
     rank = _rank(behaviour, responses_of(shown), responses)
+    coverage = {}
+    for group in groups_of(shown):
+        inside = float((rank[group.rows] <= _LEVEL).mean())
+        half = 1.96 * math.sqrt(max(inside * (1 - inside), 1e-4) / len(group.rows))
+        coverage[group.name] = (inside, inside - half, inside + half)
+    modes = _modes(behaviour, conditions, responses, wanted)
+    return DesignMatch(excess, coverage, modes, problems_of(excess, coverage, modes))
+
+
+def problems_of(
+    excess: float, coverage: dict[str, tuple[float, float, float]], modes: tuple[float, float] | None
+) -> list[str]:
+    """What is beyond its limit, in sentences; the numbers are those of a DesignMatch."""
     problems = []
     if excess > RELATIVE_EXCESS:
         problems.append(
             f"Its energy excess is {100 * excess:.1f} % of the density's score; {100 * RELATIVE_EXCESS:.0f} % are"
             " allowed."
         )
-    coverage = {}
-    for group in groups_of(shown):
-        inside = float((rank[group.rows] <= _LEVEL).mean())
-        half = 1.96 * math.sqrt(max(inside * (1 - inside), 1e-4) / len(group.rows))
-        coverage[group.name] = (inside, inside - half, inside + half)
-        if inside + half < COVERAGE[0] or inside - half > COVERAGE[1]:
+    for name, (inside, low, high) in coverage.items():
+        if high < COVERAGE[0] or low > COVERAGE[1]:
             problems.append(
-                f"Its 90 % regions hold {100 * inside:.0f} % of responses ({group.name});"
+                f"Its 90 % regions hold {100 * inside:.0f} % of responses ({name});"
                 f" {100 * COVERAGE[0]:.0f} to {100 * COVERAGE[1]:.0f} % are allowed."
             )
-    modes = _modes(behaviour, conditions, responses, wanted)
     if modes is not None and abs(modes[0] - modes[1]) > max(OF_RATE * modes[1], LEAST_RATE):
         problems.append(
             f"{100 * modes[0]:.1f} % of its responses belong to another mode, where {100 * modes[1]:.1f} % are due."
         )
-    return DesignMatch(excess, coverage, modes, problems)
+    return problems
 
 
 def _modes(

@@ -56,13 +56,17 @@ class Comparison:
         return self.network / max(self.fit, 1e-9)
 
 
-def swap_tolerance(swap_curve: np.ndarray, stray: float) -> float:
-    """By how much a network's swap curve may be off on average, from the fitted model's curve [bin] (the share of
-    responses nearest to the non-target) and its share of responses away from both items."""
-    # Guesses fall near a non-target too, and are no swaps. Those away from both items tell how many there are.
-    guesses = stray / (1 - 4 * AWAY / (2 * np.pi))
-    swaps = float(np.nanmean(swap_curve)) - guesses / 2
-    return float(np.clip(OF_SWAPS * swaps, LEAST_TOLERANCE, TOLERANCE))
+def _swaps(report: np.ndarray, fitted: np.ndarray) -> float:
+    """Rate of swaps among responses [K, T] to items [T, 2]: how many more lie near the non-target than near its mirror
+    image on the other side of the target, which scatter and guesses reach as often."""
+    target, other = report.T
+    gap = circular.difference(other, target)
+    # Opposite the target the two are one; a right angle from it lie guesses alone.
+    opposite = np.abs(gap) > np.pi - AWAY
+    image = target + np.where(opposite, np.pi / 2, -gap)
+    near = [np.abs(circular.difference(fitted, angle)) < AWAY for angle in (other, image)]
+    apart = np.abs(gap) > AWAY
+    return float((near[0].astype(float) - near[1])[:, apart].mean()) if apart.any() else 0.0
 
 
 def _failing(
@@ -236,7 +240,7 @@ def compare(
     scatter, stray = beside("scatter"), beside("stray")
     by_network, by_fit = predictive(network), predictive(fitted)
     mad, worst = float(np.nanmean(off)), int(np.nanargmax(off))
-    tolerance = swap_tolerance(wanted, stray.fit)
+    tolerance = float(np.clip(OF_SWAPS * _swaps(report, fitted), LEAST_TOLERANCE, TOLERANCE))
     failing = _failing(mad, tolerance, scatter, stray)
     degrees_at = [f"{degrees * middle:.0f}°" for middle in distance]
     values: dict[str, object] = {"mad": mad, "tolerance": tolerance, "ratio": scatter.ratio}

@@ -167,14 +167,18 @@ def _expected_swaps(trials: Trials) -> dict[int, dict[str, float]]:
 
 def _taken(columns: dict[str, str]) -> list[str]:
     """Columns with what the table calls them; numbered ones that follow one another as the first to the last."""
-    said: list[str] = []
-    for name, theirs in columns.items():
+    runs: list[list[str]] = []
+    for name in columns:
         stem, _, number = name.rpartition("_")
-        if number.isdigit() and int(number) > 1 and said and said[-1].startswith(stem):
-            said[-1] = said[-1].split(" to ")[0] + f" to {theirs.rpartition('_')[2] or theirs}"
+        if runs and number.isdigit() and runs[-1][-1] == f"{stem}_{int(number) - 1}":
+            runs[-1].append(name)
         else:
-            said.append(name if name == theirs else f"{name} (from {theirs})")
-    return said
+            runs.append([name])
+    taken = []
+    for run in runs:
+        ours, theirs = (" to ".join(dict.fromkeys((names[0], names[-1]))) for names in (run, [columns[n] for n in run]))
+        taken.append(ours if ours == theirs else f"{ours} (from {theirs})")
+    return taken
 
 
 def _spread(distance: np.ndarray, degrees: float) -> tuple[float, float, float]:

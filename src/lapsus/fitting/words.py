@@ -266,7 +266,7 @@ def _checks(fit: "Fit") -> list[str]:
         if outside:
             lines.append(
                 f"{outside} of {len(table)} checked values lie outside their own 95 % band, where about"
-                f" {0.05 * len(table):.0f} are expected by chance; none is further out than chance allows."
+                f" {0.05 * len(table):.1f} are expected by chance; none is further out than chance allows."
             )
         return lines
     lines = []
@@ -441,6 +441,8 @@ def _pooling_methods(fit: "Fit", separate: int | None) -> list[str]:
             f"{shifted[0].upper()}{shifted[1:]} had partially pooled offsets of {_listed(units)}, whose standard"
             " deviations were estimated."
         )
+        if len(units) > 1 and model.emission.tails:
+            sentences.append(f"The {model.emission.tails} of the scatter had offsets of subjects only.")
     return sentences
 
 

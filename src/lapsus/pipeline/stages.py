@@ -187,6 +187,8 @@ def _default_folder(source: str) -> Path:
 def _read(trials: Any, subject: str | list[str] | None, options: dict[str, Any]) -> tuple[Trials, str]:
     """The trials of the subjects, and where they are from."""
     if isinstance(trials, Trials):
+        if options:
+            raise LapsusError(f"`{next(iter(options))}` is for reading a table, and these trials were read already.")
         table, source = trials, Path(str(trials.source)).name or "trials"
     elif isinstance(trials, pd.DataFrame):
         table, source = Trials.from_table(trials, **options), "table"

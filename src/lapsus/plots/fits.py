@@ -207,7 +207,7 @@ def pooled_subjects(axes: np.ndarray, fit: Fit) -> np.ndarray:
 
 
 def _condition_name(fit: Fit, condition: str) -> str | None:
-    return f"{lettered(', '.join(fit.model.by))} {lettered(condition)}" if fit.model.by else None
+    return lettered(fit.model.in_words(condition)) if fit.model.by else None
 
 
 def _shades(count: int) -> list:

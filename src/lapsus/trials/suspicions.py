@@ -3,8 +3,9 @@
 import numpy as np
 import pandas as pd
 
-from lapsus.circular import difference
+from lapsus.circular import difference, wrap
 from lapsus.trials.checks import Angles
+from lapsus.trials.columns import numeric
 from lapsus.trials.units import UNITS, fits_half_circle
 
 __all__ = ["half_circle", "relative_non_targets", "repeated_rows", "suspicions"]
@@ -28,16 +29,23 @@ def suspicions(table: pd.DataFrame, numbers: pd.DataFrame, reported: Angles, cal
         found.append(_unused_item(table, numbers, UNITS[reported.unit].factor))
     repeated = int(repeated_rows(table).sum())
     if repeated > 0.05 * len(table):
-        found.append(
-            f'{repeated:,} of {len(table):,} rows repeat an earlier row in every column; `drop="repeated"` leaves them'
-            " out."
-        )
+        found.append(f'{repeated:,} of {len(table):,} rows repeat an earlier row; `drop="repeated"` leaves them out.')
     return [sentence for sentence in found if sentence] + _few_trials(table)
 
 
 def repeated_rows(table: pd.DataFrame) -> np.ndarray:
-    """Which rows equal an earlier one in every column [T]."""
-    return table.duplicated().to_numpy()
+    """Which rows equal an earlier one in every column [T].
+
+    A number of the row may differ where copies follow their originals at one distance: coarse values repeat by chance.
+    """
+    steps = {name: numeric(table[name]).diff().iloc[1:] for name in table}
+    rest = table.drop(columns=[name for name, step in steps.items() if len(step) and (step == 1).all()])
+    if rest.shape[1] in (0, table.shape[1]):
+        return table.duplicated().to_numpy()
+    which = rest.groupby(list(rest), dropna=False, sort=False).ngroup().to_numpy()
+    distance = pd.Series(np.arange(len(table))).groupby(which).diff()
+    copied = distance.notna() & (distance == distance.mode().max())
+    return (copied if copied.sum() > 0.9 * distance.notna().sum() else table.duplicated()).to_numpy()
 
 
 def _turns(numbers: pd.DataFrame, reported: Angles) -> str | None:
@@ -165,6 +173,16 @@ def _excess(angles: np.ndarray, width: float) -> float:
     return float((np.sum(np.abs(difference(angles, 0.0)) < share * np.pi) - expected) / np.sqrt(max(expected, 1.0)))
 
 
+def _surplus(values: np.ndarray, anchors: np.ndarray, every: np.ndarray, width: float) -> float:
+    """How many more values lie within `width` of their own anchor than of any of `every`, in s.d. of that number."""
+    width = min(width, np.pi / 2)
+    ordered = np.sort(np.concatenate([values + turn for turn in (-2 * np.pi, 0.0, 2 * np.pi)]))
+    low, high = (np.searchsorted(ordered, wrap(every) + side * width) for side in (-1, 1))
+    expected = np.mean(high - low)
+    found = np.sum(np.abs(difference(values, anchors)) < width)
+    return float((found - expected) / np.sqrt(max(expected, 1.0)))
+
+
 def relative_non_targets(response: np.ndarray, report: np.ndarray) -> str | None:
     """Where the non-targets' values look like differences from the response or the target, which of the two.
 
@@ -185,7 +203,8 @@ def relative_non_targets(response: np.ndarray, report: np.ndarray) -> str | None
     around_zero, around_error = _moments(values), _moments(values - error[trial])
     scatter = np.median(np.abs(error))
     # Swaps show best close by: non-targets at the response are features, at 0 or at the error they are differences.
-    swapped = [_excess(gap, 1.5 * scatter) for gap in (response[trial] - values, values, values - error[trial])]
+    anchors = [(response[trial], response), (np.zeros(len(trial)), target), (error[trial], error)]
+    swapped = [_surplus(values, own, every, 1.5 * scatter) for own, every in anchors]
     close = max(swapped[1:]) > 4.5 and swapped[0] < max(swapped[1:]) / 3
     if not close and not (np.maximum(around_zero, around_error) > least).any():
         return None
