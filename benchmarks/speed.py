@@ -1,4 +1,4 @@
-"""How fast lapsus is on this machine, in about three minutes: python benchmarks/speed.py [--json FILE] [--figure FILE]
+"""How fast lapsus is on this machine, in about three minutes: python benchmarks/speed.py [--csv FILE] [--figure FILE]
 
 One table: what, before, goal, here; docs/performance.md keeps it. Contestants of a ratio are timed in turn in this run,
 so that a busy machine slows them alike; medians count. *Useful arithmetic* is one multiplication and one addition for
@@ -8,6 +8,7 @@ multiplication and the bandwidth of its first-level cache allow.
 """
 
 import argparse
+import csv
 import json
 import os
 import platform
@@ -17,7 +18,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import astuple, dataclass
 from functools import partial
 from pathlib import Path
 
@@ -337,7 +338,7 @@ def table(rows: list[Row]) -> str:
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--json", type=Path, help="write the rows and roofs to this file, too")
+    parser.add_argument("--csv", type=Path, help="write the table to this file, too")
     parser.add_argument("--figure", type=Path, help="draw the roofline to this file")
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -366,9 +367,9 @@ def main() -> None:
             rows += measured if isinstance(measured, list) else [measured]
     print(place())
     print(table(rows))
-    if options.json:
-        kept = {"machine": place(), "rows": [asdict(row) for row in rows], "roofs": [asdict(roof) for roof in found]}
-        options.json.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n")
+    if options.csv:
+        with options.csv.open("w", newline="") as file:
+            csv.writer(file).writerows([("what", "before", "goal", "here"), *map(astuple, rows)])
     if options.figure:
         draw_roofs(found, options.figure)
     return None
