@@ -24,7 +24,7 @@ from lapsus.report.designed import design_sentences
 from lapsus.report.determined import Determined, determined
 from lapsus.report.findings import RecordingFindings
 from lapsus.report.parts import sure
-from lapsus.report.words import ReportContext, _network, discovery_sentences, methods, networks_methods
+from lapsus.report.words import ReportContext, _apart, _network, discovery_sentences, methods, networks_methods
 from lapsus.trials import Trials
 
 
@@ -485,3 +485,9 @@ def test_networks_without_swaps_have_nothing_to_explain():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("lapsus.report.determined.QUESTIONS", {"v": swaps})
         assert "make no swaps" not in " ".join(determined(none, []).sentences)
+
+
+@pytest.mark.parametrize("report, both", [(45.0, True), (90.0, False)])
+def test_items_are_called_apart_in_both_features_only_where_both_distances_are_alike(report, both):
+    text = _apart({"degrees": 45.0, "report_degrees": report})
+    assert ("both features" in text) == both and (f"{report:.0f}° in report" in text) != both

@@ -126,3 +126,9 @@ def test_the_check_of_the_excess_has_the_verdicts_limit(kind, matched_to, excess
     assert [check.status for check in network_checks([network]) if check.name == "Denoising"] == status
     if matched_to is None:
         assert verdict({"excess": excess}, kind).matched == (status == ["passed"])
+
+
+def test_there_is_no_verdict_only_where_nothing_that_has_a_limit_was_measured():
+    assert verdict({"median_rt": 0.4}).kind == "not judged"
+    for measured in ({"energy_excess_relative": 0.01}, {"energy_excess_relative": 0.9}, {"median_error": 0.01}):
+        assert verdict(measured).kind != "not judged"
