@@ -19,7 +19,7 @@ from lapsus.evaluation.against_target import respond
 from lapsus.evaluation.sample_sizes import FULL, SampleSizes
 from lapsus.fitting import Fit
 from lapsus.statistics.intervals import robust_sd
-from lapsus.statistics.swaps import AWAY, distance_edges, nearest_item, rate_by_distance
+from lapsus.statistics.swaps import AWAY, distance_edges, nearest_item, rate_by_distance, surplus_rate
 from lapsus.training import Model
 from lapsus.trials import Trials
 
@@ -54,19 +54,6 @@ class Comparison:
     def ratio(self) -> float:
         """The network's relative to the fitted model's."""
         return self.network / max(self.fit, 1e-9)
-
-
-def _swaps(report: np.ndarray, fitted: np.ndarray) -> float:
-    """Rate of swaps among responses [K, T] to items [T, 2]: how many more lie near the non-target than near its mirror
-    image on the other side of the target, which scatter and guesses reach as often."""
-    target, other = report.T
-    gap = circular.difference(other, target)
-    # Opposite the target the two are one; a right angle from it lie guesses alone.
-    opposite = np.abs(gap) > np.pi - AWAY
-    image = target + np.where(opposite, np.pi / 2, -gap)
-    near = [np.abs(circular.difference(fitted, angle)) < AWAY for angle in (other, image)]
-    apart = np.abs(gap) > AWAY
-    return float((near[0].astype(float) - near[1])[:, apart].mean()) if apart.any() else 0.0
 
 
 def _failing(
@@ -240,7 +227,7 @@ def compare(
     scatter, stray = beside("scatter"), beside("stray")
     by_network, by_fit = predictive(network), predictive(fitted)
     mad, worst = float(np.nanmean(off)), int(np.nanargmax(off))
-    tolerance = float(np.clip(OF_SWAPS * _swaps(report, fitted), LEAST_TOLERANCE, TOLERANCE))
+    tolerance = float(np.clip(OF_SWAPS * surplus_rate(fitted, report), LEAST_TOLERANCE, TOLERANCE))
     failing = _failing(mad, tolerance, scatter, stray)
     degrees_at = [f"{degrees * middle:.0f}°" for middle in distance]
     values: dict[str, object] = {"mad": mad, "tolerance": tolerance, "ratio": scatter.ratio}

@@ -4,6 +4,8 @@ Everything that counts swaps counts them here. What a swap is depends on what is
 
 nearest item      here: the item nearest to the response is the one reported. What anybody can count; evaluation,
                   matches, manipulations and claims use it. A guess near an item counts as its report.
+surplus           here: how many more responses lie near the non-target than scatter and guesses bring there; the
+                  tolerance of a match, which must not count these.
 by likelihood     behaviour/measures.py: a mixture fitted to the same responses, so that guesses are not swaps; the
                   column `likelihood` of an evaluation.
 target            behaviour/measures.py, prior_swap_probability: what a network was asked for.
@@ -17,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lapsus.circular import distance
+from lapsus.circular import difference, distance
 from lapsus.statistics.intervals import rate_interval
 
 # A response further than this from every item reports none of them (radians).
@@ -32,6 +34,19 @@ def nearest_item(response: np.ndarray, report: np.ndarray) -> tuple[np.ndarray, 
     gap = distance(np.asarray(response)[..., None], report)
     item = np.nanargmin(gap, -1)
     return item, np.take_along_axis(gap, item[..., None], -1)[..., 0]
+
+
+def surplus_rate(response: np.ndarray, report: np.ndarray) -> float:
+    """Rate of swaps among responses [..., trial] to a target and a non-target [trial, 2]: how many more lie near the
+    non-target than near its mirror image on the other side of the target, which scatter and guesses reach as often."""
+    target, other = report.T
+    gap = difference(other, target)
+    # Opposite the target the two are one; a right angle from it lie guesses alone.
+    opposite = np.abs(gap) > np.pi - AWAY
+    image = target + np.where(opposite, np.pi / 2, -gap)
+    near_other, near_image = (distance(response, angle) < AWAY for angle in (other, image))
+    apart = np.abs(gap) > AWAY
+    return float((near_other.astype(float) - near_image)[..., apart].mean()) if apart.any() else 0.0
 
 
 def distinct(values: np.ndarray) -> np.ndarray:
