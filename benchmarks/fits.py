@@ -14,6 +14,7 @@ likelihood with its gradient at 32 parameter vectors, both timed in the same pro
     small          the first 500 trials
 """
 
+import os
 import resource
 import subprocess
 import sys
@@ -29,6 +30,7 @@ from lapsus.engine.threads import torch_threads
 from lapsus.fitting import Fit
 from lapsus.trials import Trials
 
+ONE_THREAD = {"LAPSUS_THREADS": "1", "OMP_NUM_THREADS": "1"}
 POSITIONS, SUBJECTS, PER_SIZE = 13, 19, 100
 CASES = {"pooled": {}, "hierarchical": {"by": "hierarchical"}, "condition": {"by": "cue"}, "small": {}}
 
@@ -123,4 +125,5 @@ if __name__ == "__main__":
         flush=True,
     )
     for case in chosen:
-        subprocess.run([sys.executable, __file__, case, "--one", *(a for a in sys.argv if a == "--steps")], check=True)
+        command = [sys.executable, __file__, case, "--one", *(a for a in sys.argv if a == "--steps")]
+        subprocess.run(command, check=True, env=os.environ | ONE_THREAD)

@@ -23,6 +23,7 @@ from functools import partial
 from pathlib import Path
 
 import torch
+from fits import ONE_THREAD
 from tqdm import tqdm
 from workload import Trial, Workload, kernel, tuned
 
@@ -59,12 +60,14 @@ def seconds_of(work: Callable[[], object]) -> float:
 
 
 def in_turn(contestants: dict[str, Callable[[], float]], rounds: int) -> dict[str, float]:
-    """The median of the seconds that each contestant returns, all asked in turn, after a round that warms up."""
+    """The median of the seconds that each contestant returns, all asked in turn, after a round that warms up. A single
+    round takes so long that it needs none."""
     times: dict[str, list[float]] = {name: [] for name in contestants}
-    for number in range(rounds + 1):
+    warm_up = 1 if rounds > 1 else 0
+    for number in range(warm_up + rounds):
         for name, timed in contestants.items():
             seconds = timed()
-            if number or rounds == 1:
+            if number >= warm_up:
                 times[name].append(seconds)
     return {name: statistics.median(values) for name, values in times.items()}
 
@@ -187,7 +190,7 @@ def of_roofs(found: list[Roof]) -> list[Row]:
             f"useful arithmetic over a matrix product: {roof.network}",
             "0.5 to 0.8",
             "1.2",
-            f"{roof.useful / roof.product:.2f} ({100 * roof.useful / roof.most:.0f} % of the roof)",
+            f"{roof.useful / roof.product:.2f} ({100 * roof.useful / roof.most:.0f} % of the limit)",
         )
         for roof in found
     ]
@@ -289,9 +292,9 @@ def outside_kernel() -> list[Row]:
 
 
 def processor_seconds(*arguments: str) -> float:
-    """Processor time of a command with its children."""
+    """Processor time of a command with its children, on one thread."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run([sys.executable, *arguments], check=True, capture_output=True)
+    subprocess.run([sys.executable, *arguments], check=True, capture_output=True, env=os.environ | ONE_THREAD)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
@@ -343,7 +346,11 @@ def main() -> None:
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.serve:
-        return serve()
+        serve()
+        return
+    for path in (options.csv, options.figure):
+        if path is not None and not path.absolute().parent.is_dir():
+            parser.error(f"there is no folder {path.parent}")
     if not fused.instruction_sets():
         raise SystemExit("There is no fused kernel to measure: lapsus was installed without a compiler.")
     found: list[Roof] = []
@@ -369,10 +376,9 @@ def main() -> None:
     print(table(rows))
     if options.csv:
         with options.csv.open("w", newline="") as file:
-            csv.writer(file).writerows([("what", "before", "goal", "here"), *map(astuple, rows)])
+            csv.writer(file, lineterminator="\n").writerows([("what", "before", "goal", "here"), *map(astuple, rows)])
     if options.figure:
         draw_roofs(found, options.figure)
-    return None
 
 
 if __name__ == "__main__":
